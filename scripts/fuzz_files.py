@@ -42,8 +42,6 @@ LIBRARY = ROOT / "percolab" / "lattices" / "library"
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
 #: Every so many mutants of results are given to the commands as well.
 _EVERY = 50
-#: Suffixes of files of HDF5, which a process of its own reads first where it must.
-_HDF5 = (".h5", ".checkpoint")
 #: Mutants that a worker is given at a time.
 _BATCH = 100
 
@@ -52,26 +50,14 @@ _BATCH = 100
 
 def originals(folder: Path) -> dict[str, tuple[list[Path], str, bool]]:
     """Make a file of every kind in a folder, and return all by family."""
-    old = sorted((ROOT / "tests" / "data" / "old").glob("*.h5"))
-    labels = [path for path in old if path.name.startswith("labels")]
     return {
         "results, schema 5": (_results(folder), "results", True),
         "results, schema 5, edited": (_results(folder), "results", True),
         "results, schema 5, edited and sealed anew": (_results(folder), "results", False),
-        "results, schemas 1 to 4": (
-            [*(path for path in old if path not in labels), ROOT / "tests/data/golden_v1.h5"],
-            "results",
-            False,
-        ),
-        "results, schemas 1 to 4, edited": (
-            [path for path in old if path not in labels],
-            "results",
-            False,
-        ),
         "labels, HDF5": ([folder / "labels.h5"], "labels", True),
-        "labels, HDF5, schema 1": (labels, "labels", False),
         "labels, NPY": ([folder / "labels.npy"], "labels", False),
         "configurations": (_configurations(folder), "sites", False),
+        "configurations, HDF5": (_foreign_hdf5(folder), "sites", False),
         "lattices, TOML": (sorted(LIBRARY.glob("*.toml")), "lattice", False),
         "studies, TOML": (sorted((ROOT / "configs").glob("*.toml")), "study", False),
         "graphs": (_graphs(folder), "graph", False),
@@ -123,10 +109,29 @@ def _configurations(folder: Path) -> list[Path]:
     sites = np.random.default_rng(3).random((12, 9)) < 0.6
     np.save(folder / "sites.npy", sites)
     Image.fromarray(sites).save(folder / "sites.png")
-    with h5py.File(folder / "sites.h5", "w") as file:
-        file.create_dataset("run/sites", data=sites.astype("u1"), compression="gzip")
-        file.attrs["note"] = "a text of variable length"
-    return [folder / f"sites.{suffix}" for suffix in ("npy", "png", "h5")]
+    return [folder / f"sites.{suffix}" for suffix in ("npy", "png")]
+
+
+def _foreign_hdf5(folder: Path) -> list[Path]:
+    """Write images as other programs do: most without checksums, with text of variable length."""
+    sites = (np.random.default_rng(3).random((12, 9)) < 0.6).astype("u1")
+    layouts: dict[str, tuple[Any, dict[str, Any]]] = {
+        "plain": ("earliest", {}),
+        "packed": ("earliest", {"chunks": (2, 2), "compression": "gzip", "shuffle": True}),
+        "growing": ("earliest", {"chunks": (3, 3), "maxshape": (None, None)}),
+        "v108": (("v108", "v108"), {"chunks": (2, 2), "compression": "gzip"}),
+        "v110": (("v110", "v110"), {"chunks": (2, 2)}),
+        "latest": ("latest", {"chunks": (2, 2), "compression": "gzip"}),
+    }
+    for name, (version, layout) in layouts.items():
+        with h5py.File(folder / f"foreign-{name}.h5", "w", libver=version) as file:
+            file.create_dataset("run/sites", data=sites, **layout)
+            file.attrs["note"] = "a text of variable length"
+            file["run"].attrs["list"] = ["some", "more", "of", "them"]
+            file["texts"] = np.array(["x" * n for n in range(9)], object)
+            for n in range(20):
+                file[f"run/other{n}"] = np.arange(n)
+    return [folder / f"foreign-{name}.h5" for name in layouts]
 
 
 def _graphs(folder: Path) -> list[Path]:
@@ -599,23 +604,17 @@ def try_commands(path: Path) -> None:
 
 # Workers
 
-#: Kind of reader, name of the file, whether commands are tried, whether it is read as users do.
-Job = tuple[str, str, bool, bool]
+#: Kind of reader, name of the file, whether commands are tried.
+Job = tuple[str, str, bool]
 
 
 def work(connection, memory: int) -> None:
     """Read files by name until there are no more, and say what came of each."""
     import resource
 
-    from percolab.store import reading as hdf5_reading
-
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    check = hdf5_reading.check_reading_ends
-    hdf5_reading._LEAST_SECONDS = 2
     for jobs in iter(connection.recv, None):
-        for kind, name, commands, guarded in jobs:
-            # This process has a limit of its own; a file that runs into it comes again, guarded.
-            hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
+        for kind, name, commands in jobs:
             connection.send(_tried_here(kind, Path(name), commands))
 
 
@@ -661,9 +660,8 @@ class Worker:
             self._pipe.send(jobs[len(found) :])
             try:
                 while len(found) < len(jobs):
-                    _, _, commands, guarded = jobs[len(found)]
-                    # A file that is read by a process of its own takes more.
-                    patience = self._seconds * (10 if commands or guarded else 1)
+                    _, _, commands = jobs[len(found)]
+                    patience = self._seconds * (10 if commands else 1)
                     if not self._pipe.poll(patience):
                         found.append(("hang", f"{patience} s"))
                         break
@@ -684,7 +682,7 @@ class Worker:
 
     def warm_up(self, kind: str, path: Path) -> str:
         """Read a sound file, however long it takes, and return the hash of its content."""
-        self._pipe.send([(kind, str(path), False, False)])
+        self._pipe.send([(kind, str(path), False)])
         outcome, found = self._pipe.recv()
         if outcome != "read":
             raise click.ClickException(f"{path}: {found}")
@@ -757,12 +755,8 @@ def _tried(
         for number, path, content in batch:
             mutant = folder / f"mutant-{number % _BATCH}{path.suffix}"
             mutant.write_bytes(content)
-            jobs.append((kind, str(mutant), kind in _FOR_COMMANDS and number % _EVERY == 0, False))
-        for (number, path, content), job, (outcome, told) in zip(
-            batch, jobs, worker.read(jobs), strict=True
-        ):
-            if outcome in ("hang", "traceback") and path.suffix in _HDF5:
-                ((outcome, told),) = worker.read([(*job[:3], True)])
+            jobs.append((kind, str(mutant), kind in _FOR_COMMANDS and number % _EVERY == 0))
+        for (number, path, content), (outcome, told) in zip(batch, worker.read(jobs), strict=True):
             outcome = judged(outcome, told, known[path], noticed=noticed)
             found[outcome] += 1
             if outcome in ("different", "hang", "traceback"):

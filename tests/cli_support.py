@@ -70,6 +70,12 @@ def put_text(item: h5py.File | h5py.Group, name: str, text: str | list[str]) -> 
     item.attrs.create(name, texts[0] if isinstance(text, str) else texts, dtype=kind)
 
 
+def tree_of(path: Path) -> Node:
+    """Return everything in an HDF5 file."""
+    with h5py.File(path, "r") as file:
+        return read_tree(file)
+
+
 def sealed_again(path: Path) -> Path:
     """Give a file that was changed the checksums of what it holds now, and return its path."""
 

@@ -261,13 +261,8 @@ def _datasets(path):
     return arrays
 
 
-#: Kept results files of every schema version, whose tables and fits stay as they are.
+#: Kept results files, whose tables and fits stay as they are.
 KEPT = (
-    "tests/data/golden_v1.h5",
-    "tests/data/old/grid_v2.h5",
-    "tests/data/old/threshold_v2.h5",
-    "tests/data/old/graph_v3.h5",
-    "tests/data/old/sizes_v4.h5",
     "results/cubic-h200/slopes.h5",
     "results/torus/square-scaling.h5",
     "results/torus/square.h5",
@@ -275,7 +270,7 @@ KEPT = (
     "results/thresholds-h200/hypercubic-5d.h5",
     "results/komura2016-h200/komura2016-fig6.h5",
 )
-FITTED = KEPT[6:]
+FITTED = KEPT[1:]
 #: Studies that are sampled to be fitted, with the options of ``percolab fit``.
 STUDIES = {
     "spins": (

@@ -32,8 +32,8 @@ Markov chains of spins
   transition_order    whether a transition is of first order
 
 What all of them use
-  fit_quality         chi^2, and when it rejects a fit
-  statistics          bootstrap, jackknife, intervals, correlated least squares
+  value               a number with its error; chi^2, and when it rejects a fit
+  statistics          bootstrap, jackknife, intervals, covariances
   json_values, text   results as JSON and as tables
   stored_data         what the analysis takes from a results file
   stored_fits         every fit of a results file
@@ -51,7 +51,6 @@ from percolab.analysis.crossings import Crossing, Drift, RatioCrossings, ratio_c
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
 from percolab.analysis.fisher_information import Information, information_of
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.maxima import Estimate, SizeEstimates, estimate_size
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
 from percolab.analysis.scaling import ScalingFunction
@@ -68,6 +67,7 @@ from percolab.analysis.text import (
 )
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import SizeAnalysis, ThresholdFit, fit_threshold
+from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
 __all__ = [

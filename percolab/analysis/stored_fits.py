@@ -52,7 +52,6 @@ from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import axis_observables
 from percolab.store.results import Results
-from percolab.store.sample_versions import warning_of
 
 #: Whether the 1/nu of the universality class, where one is known, is a prior of p_c.
 Prior = Literal["known", "free"]
@@ -107,8 +106,8 @@ def scaling_of(results: Results) -> dict[str, Any]:
 
 def notes_of(results: Results) -> tuple[str, ...]:
     """Return what must be said of any p_c of these samples, whatever it is read off."""
-    warnings = (warning_of(results), cut_cells(results))
-    return tuple(line for line in warnings if line is not None)
+    line = cut_cells(results)
+    return () if line is None else (line,)
 
 
 def cut_cells(results: Results) -> str | None:

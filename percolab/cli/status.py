@@ -9,6 +9,7 @@ import click
 
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
+from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
     from percolab.store.task_result import TaskResult
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them."""
     from percolab.store.results import read_results
-    from percolab.store.sample_versions import warning_of
 
     stored = read_results(results)
     items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     tasks = [_record(item) for item in items]
-    warning = warning_of(stored)
     if as_json:
-        record = {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
-        echo_json(record | {"notes": [warning] if warning else []})
+        echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
-    for line in [*_of_study(stored.study, warning), *_of_tasks(tasks), *_of_runs(stored.runs)]:
+    for line in [*_of_study(stored.study), *_of_tasks(tasks), *_of_runs(stored.runs)]:
         echo(line)
 
 
@@ -52,7 +50,7 @@ def _record(item: TaskResult) -> dict[str, Any]:
     }
 
 
-def _of_study(study: Study, warning: str | None) -> Iterator[str]:
+def _of_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _model_of(study), *_boundary(study)])
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
@@ -60,8 +58,6 @@ def _of_study(study: Study, warning: str | None) -> Iterator[str]:
     if study.has_trees:
         placed = "of all bonds, for trees"
     yield f"seed {study.seed}, {study.rng}, p {placed}"
-    if warning:
-        yield f"note: {warning}"
 
 
 def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
@@ -69,16 +65,14 @@ def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
-    width = max([4, *(len(str(task["seed"])) for task in tasks)])
-    yield f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task"
+    rows = []
     for task in tasks:
         grid = {"threshold": "thresholds", "tree": "trees"}.get(task["method"], "")
         if not grid:
             grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
-        yield (
-            f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
-            f"{grid:<24} {task['task']}"
-        )
+        numbers = (task[key] for key in ("L", "seed", "samples", "blocks"))
+        rows.append((*numbers, grid, task["task"]))
+    yield from Table(("L", "seed", "samples", "blocks", "p", "task"), rows).lines()
 
 
 def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:

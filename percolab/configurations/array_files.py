@@ -252,11 +252,13 @@ def otsu_threshold(values: np.ndarray) -> float:
 
 
 def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
+    """Return a dataset of numbers, in a file that any program may have written.
+
+    Damage can make the HDF5 library loop for ever in the heaps where text of variable length is;
+    of that nothing is read, here or on the way to the dataset.
+    """
     import h5py
 
-    from percolab.store.reading import check_reading_ends
-
-    check_reading_ends(path, name)
     try:
         # The file is only read; and HDF5's own locks fail on some networks.
         with h5py.File(path, "r", locking=False) as file:

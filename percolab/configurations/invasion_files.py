@@ -26,16 +26,16 @@ from percolab.store.output_files import (
     marked_archive,
     write_output,
 )
-from percolab.store.reading import DAMAGE, format_of, read_file
+from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 from percolab.trees.invasion import Invasion
 
-FORMAT, SCHEMA_VERSION = "percolab invasion", 1
+FORMAT = FileFormat("percolab invasion", 1, "no invasion")
 SUFFIXES = (".csv", ".npz", *HDF5_SUFFIXES)
 _HEADER = "step,site,origin,bond,weight,front\n"
 _NPZ = archive("an invasion")
 _KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
-_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT)))
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT.name)))
 #: What a record tells, so that the invasion can be made again.
 _TOLD: dict[str, tuple[type, ...]] = {
     "lattice": (str,),
@@ -67,7 +67,7 @@ def check_invasion_target(out: str | Path, inputs: Iterable[str | Path] = ()) ->
 
 def holds_invasion(path: str | Path) -> bool:
     """Return whether a file is an invasion in HDF5, as :func:`write_invasion` writes it."""
-    return format_of(Path(path)) == FORMAT
+    return format_of(Path(path)) == FORMAT.name
 
 
 def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
@@ -79,7 +79,7 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
     if not holds_invasion(path):
         raise InputError(f"{path}: holds no invasion (percolab invade --out steps.h5)")
     try:
-        node = read_file(Path(path), check_tables)
+        node = read_file(Path(path), FORMAT, check_tables)
         check_seal(node)
         record = json.loads(node.text("record"))
         sites = np.asarray(node.datasets["sites"].values, np.int32)
@@ -122,8 +122,8 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
         buffer = io.BytesIO(marked_archive(buffer.getvalue(), _NPZ))
     else:
         attributes: dict[str, Any] = {
-            "format": FORMAT,
-            "schema_version": np.array(SCHEMA_VERSION),
+            "format": FORMAT.name,
+            "schema_version": np.array(FORMAT.version),
             "record": json.dumps(record),
         }
         datasets = {name: Data(np.asarray(values)) for name, values in arrays.items()}

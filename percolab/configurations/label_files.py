@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -34,16 +33,14 @@ from percolab.store.output_files import (
     marked_array,
     write_output,
 )
-from percolab.store.reading import read_file
+from percolab.store.reading import FileFormat, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of, write_tree
 from percolab.tasks.study import axis_boundaries
 
-FORMAT, SCHEMA_VERSION = "percolab labels", 2
-#: The first version had no checksum, and text of variable length.
-_READABLE, _SEALED = (1, 2), 2
+FORMAT = FileFormat("percolab labels", 2, "not one of labels")
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
 _NPY = array("labels")
-_FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FORMAT)))
+_FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FORMAT.name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +91,8 @@ def _tree_of(
     lattice = configuration.lattice
     return Node(
         {
-            "format": FORMAT,
-            "schema_version": np.array(SCHEMA_VERSION),
+            "format": FORMAT.name,
+            "schema_version": np.array(FORMAT.version),
             "numbering": "serial" if serial else "smallest site",
             "record": json.dumps(configuration.record),
             "summary": json.dumps(clusters.summary()),
@@ -151,13 +148,9 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
     """Return record, lattice's text and labels of an .h5 file; InputError if it is not one."""
     check_file(path)
     try:
-        root = read_file(path, partial(_check_shapes, path))
-        _check_shapes(path, root)
-        version = root.integer("schema_version")
-        if version not in _READABLE:
-            raise InputError(f"{path}: was written by another version of percolab")
-        if version >= _SEALED:
-            check_seal(root)
+        root = read_file(path, FORMAT, _check_shapes)
+        _check_shapes(root)
+        check_seal(root)
         record, text = json.loads(root.text("record")), root.text("lattice")
         if not all(isinstance(kind, str) for kind in record["boundary"]):
             raise ValueError("the record is no table with a boundary")
@@ -179,10 +172,8 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
 
 
-def _check_shapes(path: Path, root: Node) -> None:
-    """Raise InputError unless this is a file of labels; ValueError for what no such file has."""
-    if root.attributes.get("format") != FORMAT:
-        raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+def _check_shapes(root: Node) -> None:
+    """Raise ValueError for a dataset that no file of labels has."""
     check_tables(root, "labels", "site_names")
     names = root.datasets.get("site_names")
     if names and names.values.size != root.datasets["labels"].values.size:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from percolab.analysis.fit_quality import ChiSquare
+    from percolab.analysis.value import ChiSquare
 
 #: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
@@ -175,7 +175,7 @@ def exact_label(exact: Exact) -> str:
 
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
-    from percolab.analysis.fit_quality import is_rejected
+    from percolab.analysis.value import is_rejected
 
     if quality is None or not is_rejected(quality):
         return None

@@ -48,8 +48,7 @@ from percolab.figures.page import (
 from percolab.lattices.graph import TERMINALS
 from percolab.measure.columns import Column
 from percolab.store.results import Results
-from percolab.store.sample_versions import warning_of
-from percolab.tasks.study import Study
+from percolab.tasks.study import SAMPLE_VERSION, Study
 
 _FIT_HEADER = (
     "observable", "p_c", "statistical", "systematic", "p_c of the drift", "1/nu", "value at p_c",
@@ -214,15 +213,10 @@ def _study(results: Results) -> Block:
             ("p", given),
             ("method", study.method),
             ("seed, generator", f"{study.seed}, {study.rng}"),
-            ("sample version", _version(results)),
+            ("sample version", str(SAMPLE_VERSION)),
             ("digest of the lattice", study.structure.digest),
         ],
     )
-
-
-def _version(results: Results) -> str:
-    """Return which version of percolab's samples these are, and what is wrong with it."""
-    return warning_of(results) or str(results.study.sample_version)
 
 
 def _boundary(study: Study) -> tuple[str, str]:

@@ -23,7 +23,6 @@ from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.sample_versions import warning_of
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
@@ -299,11 +298,7 @@ def _structure_title(results: Results) -> str:
 
 
 def _title(results: Results) -> str:
-    study = results.study
-    name = _structure_title(results)
-    # The notes say what is wrong with that version.
-    version = f" (sample version {study.sample_version})" if warning_of(results) else ""
-    return f"{Model.parse(study.model).title}, {name}{version}"
+    return f"{Model.parse(results.study.model).title}, {_structure_title(results)}"
 
 
 def _exact(structure: Structure, model: str) -> Exact | None:

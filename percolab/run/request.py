@@ -23,7 +23,6 @@ from percolab.kernels.device import Device
 from percolab.labelers import check_labeler
 from percolab.lattices.graph import Graph
 from percolab.store.results import Results, ResultsWriter
-from percolab.store.sample_versions import check_can_continue
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.part import WHOLE, Part
@@ -251,7 +250,6 @@ def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
     """Raise InputError if stored results cannot be continued by a study."""
     if isinstance(study.structure, Graph):
         _check_graph(stored, study.structure, path)
-    check_can_continue(stored, path)
     unknown = [column.name for column in stored.columns() if not column.is_known]
     if unknown:
         raise InputError(

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.parts.front import Face, Front, Row, Sums
 from percolab.store.output_files import final_name, replace_file
-from percolab.store.reading import DAMAGE, read_file
+from percolab.store.reading import DAMAGE, FileFormat, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
-_FORMAT = "percolab checkpoint 1"
+_FORMAT = FileFormat("percolab checkpoint 1", None, "no checkpoint")
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
 #: Places of the integers of a front's sums that have 64 bits.
@@ -124,7 +124,7 @@ def bytes_of(checkpoint: Checkpoint) -> int:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint in a file; InputError, in one line, if it is damaged or none."""
     try:
-        root = read_file(path, _check_shapes)
+        root = read_file(path, _FORMAT, _check_shapes)
         _check_shapes(root)
         check_seal(root)
         return _decoded(root)
@@ -138,9 +138,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def _check_shapes(root: Node) -> None:
-    """Raise ValueError unless this is a checkpoint, with no large dataset that none has."""
-    if root.text("format", "") != _FORMAT:
-        raise ValueError("it is no checkpoint")
+    """Raise ValueError for a large dataset that no checkpoint has."""
     check_tables(root, "rows", "powers")
     for group in root.groups.values():
         check_tables(group, "powers")
@@ -155,7 +153,7 @@ def _written(checkpoint: Checkpoint) -> bytes:
 def _encoded(checkpoint: Checkpoint) -> Node:
     rows, front = checkpoint.rows, checkpoint.front
     root = Node(
-        attributes={"format": _FORMAT, "task": checkpoint.task_id},
+        attributes={"format": _FORMAT.name, "task": checkpoint.task_id},
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:

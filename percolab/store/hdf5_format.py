@@ -7,7 +7,6 @@ depend on the study alone; who made them, and when, is kept in attributes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,18 +31,14 @@ from percolab.measure.columns import (
 )
 from percolab.measure.tallies import bin_edges
 from percolab.spins.update import num_planes_of
+from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import Task, functions_named
+from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, functions_named
 
-FORMAT = "percolab results"
-#: What is written, and what can be read.  Versions before the fifth have text of variable length,
-#: and a checksum of a task's numbers alone or none.
-SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
-#: The first with a checksum of everything.
-_SEALED = 5
+FORMAT = FileFormat("percolab results", 5, "no results file of a sweep")
 #: What the names of a graph's sites are, where they have some.
 SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds beside the sums of columns.
@@ -71,7 +66,7 @@ class Contents:
 def encode_contents(contents: Contents) -> Node:
     """Return the tree of a results file."""
     lattice = contents.lattice
-    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
+    root = Node({"format": FORMAT.name, "schema_version": np.array(FORMAT.version)})
     root.attributes["study"] = json.dumps(contents.study)
     if isinstance(lattice, Lattice):
         root.attributes["lattice"] = lattice.source
@@ -89,21 +84,16 @@ def encode_contents(contents: Contents) -> Node:
 def decode_contents(root: Node, path: object) -> Contents:
     """Return what the tree of a results file holds; path: of the file, for messages.
 
-    InputError: it is no results file, or of a version that is not known.  ValueError or the like:
-    it is damaged.
+    InputError: its samples are of another version, or its lattice is refused.  ValueError or the
+    like: it is damaged.
     """
-    version = _version_of(root, path)
-    if version >= _SEALED:
-        check_seal(root)
+    check_seal(root)
     lattice = _structure_of(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):
         lattice = replace(lattice, names=root.names("site_names"))
     study = json.loads(root.text("study"))
     runs = [json.loads(run) for run in root.texts("runs")]
-    groups = _tasks_in(root)
-    tasks = {
-        key: decode_task(group, lattice, sealed=version >= _SEALED) for key, group in groups.items()
-    }
+    tasks = {key: decode_task(group, lattice) for key, group in _tasks_in(root).items()}
     for key, item in tasks.items():
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
@@ -115,7 +105,6 @@ def check_shapes(root: Node, path: Path) -> None:
 
     InputError as :func:`decode_contents`.
     """
-    sealed = _version_of(root, path) >= _SEALED
     lattice = _structure_of(root, path)
     check_tables(root, "site_names")
     for group in root.groups.values():
@@ -125,15 +114,15 @@ def check_shapes(root: Node, path: Path) -> None:
         raise ValueError("there are other names than sites")
     if names and names.values.dtype.itemsize > LONGEST_NAME:
         raise ValueError(f"a name of a site has {names.values.dtype.itemsize} bytes")
-    unknown = sum(_check_task(group, lattice, sealed) for group in _tasks_in(root).values())
+    unknown = sum(_check_task(group, lattice) for group in _tasks_in(root).values())
     if unknown > _MOST_UNKNOWN * path.stat().st_size:
         raise ValueError(f"columns that are not known claim {unknown} bytes, more than is likely")
 
 
-def _check_task(node: Node, lattice: Structure, sealed: bool) -> int:
+def _check_task(node: Node, lattice: Structure) -> int:
     """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
+    columns = () if task.method == "threshold" else _columns_of(node, task)
     widths = _widths_of(task, columns).items() if columns else ()
     shapes = {name: (len(task.p), width) for name, (_, width) in widths}
     shapes |= {} if columns else {"thresholds": (task.block_size, len(open_axes(task.boundary)))}
@@ -153,19 +142,6 @@ def _check_task(node: Node, lattice: Structure, sealed: bool) -> int:
 
 def _tasks_in(root: Node) -> dict[str, Node]:
     return root.groups["tasks"].groups if "tasks" in root.groups else {}
-
-
-def _version_of(root: Node, path: object) -> int:
-    """Return the schema version; InputError where this is no results file, or one not known."""
-    if root.attributes.get("format") != FORMAT:
-        raise InputError(f"{path}: is an HDF5 file, but no results file of a sweep")
-    version = root.integer("schema_version")
-    if version not in _READABLE:
-        raise InputError(
-            f"{path}: has schema version {version}; this percolab reads versions "
-            f"{', '.join(map(str, _READABLE))}"
-        )
-    return version
 
 
 def _structure_of(root: Node, path: object) -> Structure:
@@ -188,7 +164,7 @@ def encode_task(item: TaskResult) -> Node:
             "stream_seed": np.array(task.stream_seed, np.uint64),
             "block_size": np.array(task.block_size),
             "method": task.method,
-            "sample_version": np.array(task.sample_version),
+            "sample_version": np.array(SAMPLE_VERSION),
         }
     )
     if task.has_spins:
@@ -253,20 +229,14 @@ def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
     return Data(values, {"meaning": meaning, "unit": unit})
 
 
-def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
-    """Return the task of a group; ValueError or the like if it is damaged.
-
-    sealed: the checksum of everything in the group was compared already; otherwise there may be one
-    of its numbers.
-    """
+def decode_task(node: Node, lattice: Structure) -> TaskResult:
+    """Return the task of a group; ValueError or the like if it is damaged."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
+    columns = () if task.method == "threshold" else _columns_of(node, task)
     numbers = node.array("block", np.int64)
     arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
     if any(len(array) != numbers.size for array in arrays.values()):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    if not sealed and "checksum" in node.attributes:
-        _check_numbers(node, numbers, *arrays.values())
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
     end = _end_of(node, task, numbers) if task.chains else None
@@ -312,7 +282,8 @@ def _blocks_of(
 
 
 def _task_of(node: Node, lattice: Structure) -> Task:
-    method = node.text("method", "grid")
+    check_sample_version(node.integer("sample_version", 1))
+    method = node.text("method")
     task = Task(
         structure=lattice,
         size=node.integer("L"),
@@ -324,7 +295,6 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         block_size=node.integer("block_size"),
         method=method,
         measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
-        sample_version=node.integer("sample_version", 1),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
@@ -340,21 +310,11 @@ def _task_of(node: Node, lattice: Structure) -> Task:
     return task
 
 
-def _check_numbers(node: Node, *arrays: NDArray[Any]) -> None:
-    """Raise ValueError unless arrays match the checksum of a file before schema version 5."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    if node.text("checksum") != digest.hexdigest():
-        raise ValueError("the datasets of a task do not match their checksum")
-
-
-def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
+def _columns_of(node: Node, task: Task) -> tuple[Column, ...]:
     """Return the columns that a group holds, by the names that are stored in it.
 
     Of a column that this version does not know there are the texts of the file alone.  ValueError:
-    a name is there twice.  In a group that is not sealed a name that is not known is damage, and a
-    ValueError too; so is a missing dataset where no checksum shows that it never was there.
+    a name is there twice.
     """
     observables = _observables_of(node, task)
     declared = task.columns
@@ -362,12 +322,7 @@ def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
     missing = [name for name in known if name not in node.datasets]
     extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
     unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
-    columns = (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
-    is_complete = not missing or "checksum" in node.attributes
-    if not sealed and not (is_complete and all(column.is_known for column in columns)):
-        names = ", ".join(column.name for column in columns)
-        raise ValueError(f"task {task.id}: its columns are {names}")
-    return columns
+    return (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
 
 
 def _observables_of(node: Node, task: Task) -> list[Column]:

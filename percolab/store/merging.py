@@ -135,11 +135,6 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
         raise InputError(f"{name}: its sites have other names than those of the others")
     if study.structure.digest != others.structure.digest:
         raise InputError(f"{name}: {_other_lattice(study, others)}")
-    if study.sample_version != others.sample_version:
-        raise InputError(
-            f"{name}: has samples of version {study.sample_version}, not "
-            f"{others.sample_version} like the others"
-        )
 
 
 def _other_lattice(study: Study, others: Study) -> str:

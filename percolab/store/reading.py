@@ -1,149 +1,110 @@
-"""Reading HDF5 files so that it ends, whatever is in them.
+"""Reading the HDF5 files that percolab writes.
 
-Damage in data without checksums can make the HDF5 library loop for ever, and Ctrl-C does not stop
-it.  Files as percolab writes them today have checksums everywhere and no text of variable length;
-they are read directly.  Any other file is first read by a process of its own, which is ended if it
-takes too long.
+HDF5 keeps checksums of its own over all but the data in these files, and they have no text of
+variable length, in whose heaps damage can make the HDF5 library loop for ever.  Any other HDF5 file
+is refused: of one that an earlier percolab wrote, only the number of its schema version is read.
 """
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 
 from percolab.errors import InputError
-from percolab.store.guard import check_dataset
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Check, Node, read_tree, touch
+from percolab.store.tree import Check, Node, read_tree
 
 #: What h5py and NumPy raise of damage, wherever in a file it is.
 DAMAGE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
     RuntimeError, RecursionError,
 )  # fmt: skip
-#: The folder that ``percolab`` is imported from, which the process that reads first is given.
-ROOT = Path(__file__).parents[2]
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: The file begins with this version where HDF5 keeps checksums of all but the data.
 _CHECKED_VERSION = 3
-#: Seconds of processor time: at least, and for each byte.
-_LEAST_SECONDS, _SECONDS_A_BYTE = 5, 1 / 10e6
-#: Bytes of memory: at least, and for each byte.
-_LEAST_MEMORY, _MEMORY_A_BYTE = 4 * 2**30, 100
-#: How the system ends a process that took more processor time than it was given.
-_ENDED_BY_LIMIT = -getattr(signal, "SIGXCPU", 0)
-#: On a busy machine a process may wait so many times longer than it computes.
-_BUSY = 20
-_PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from percolab.store.reading import try_to_read; try_to_read(*sys.argv[2:])"
-)
 
 
-def read_file(path: Path, check: Check | None = None) -> Node:
+class FileFormat(NamedTuple):
+    """What a kind of file states in its root.
+
+    name: the attribute ``format``.  version: the attribute ``schema_version``; None where the kind
+    has none.  meaning: the kind in words, for messages.
+    """
+
+    name: str
+    version: int | None
+    meaning: str
+
+
+def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file; errors as :func:`percolab.store.tree.read_tree`.
 
     check: of the shapes of large datasets, before they are read.
-    InputError: reading it does not end, or takes the library down.  OSError: it cannot be opened.
+    InputError: it is no regular file, or of another format or schema version.  OSError: it cannot
+    be opened.
     """
-    check_reading_ends(path)
+    _check_regular(path)
     # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
     with default_signals(), h5py.File(path, "r", locking=False) as file:
+        _check_format(path, file, form)
         return read_tree(file, check)
 
 
 def format_of(path: Path) -> str | None:
     """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
     try:
-        check_reading_ends(path)
+        _check_regular(path)
+        if not _is_checked(path):
+            return None
         with h5py.File(path, "r", locking=False) as file:
-            told = file.attrs.get("format")
-        told = told.decode() if isinstance(told, bytes) else told
-        return told if isinstance(told, str) else None
+            return _read_format(file)
     except DAMAGE:
         return None
 
 
-def check_reading_ends(path: Path, dataset: str = "") -> None:
-    """Raise InputError if reading a file does not end; or, if one is named, one dataset of it.
-
-    Nothing else is said of the file, which may be none of HDF5 at all.
-    """
-    if not path.exists():
-        return
-    if not path.is_file():
+def _check_regular(path: Path) -> None:
+    """Raise InputError for a device or pipe, which may never end."""
+    if path.exists() and not path.is_file():
         raise InputError(f"{path}: is not a regular file")
-    if _is_checked(path) or not sys.executable:
-        return
-    seconds = _LEAST_SECONDS + int(path.stat().st_size * _SECONDS_A_BYTE)
-    command = [sys.executable, "-P", "-c", _PROGRAM, str(ROOT), str(path), str(seconds), dataset]
-    try:
-        ended = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_BUSY * seconds,
+
+
+def _check_format(path: Path, file: h5py.File, form: FileFormat) -> None:
+    is_checked, version = _is_checked(path), _read_version(file)
+    # In files of earlier versions this is a text of variable length.
+    if (_read_format(file) != form.name) if is_checked else (version is None):
+        raise InputError(f"{path}: is an HDF5 file, but {form.meaning}")
+    if version != form.version:
+        raise InputError(
+            f"{path}: has schema version {version}; this percolab reads version {form.version}"
         )
-    except subprocess.TimeoutExpired as error:
-        raise _endless(path, seconds) from error
-    if ended.returncode == _ENDED_BY_LIMIT:
-        raise _endless(path, seconds)
-    if ended.returncode < 0:
-        raise InputError(f"{path}: is damaged: the HDF5 library fails in reading it")
-    if ended.returncode:
-        raise InputError(f"{path}: cannot be read safely: {_reason(ended.stderr)}")
+    if not is_checked:
+        raise InputError(
+            f"{path}: was copied by another program without the checksums of HDF5; "
+            "use the file that percolab wrote"
+        )
 
 
-def _reason(told: bytes) -> str:
-    """Return the last line that a process wrote to stderr."""
-    lines = told.decode("utf-8", "replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no process for it")
+def _read_version(file: h5py.File) -> int | None:
+    if "schema_version" not in file.attrs:
+        return None
+    stored = file.attrs.get_id("schema_version")
+    is_integer = stored.get_type().get_class() == h5py.h5t.INTEGER and stored.shape == ()
+    return int(file.attrs["schema_version"]) if is_integer else None
 
 
-def _endless(path: Path, seconds: int) -> InputError:
-    return InputError(f"{path}: is damaged: reading it did not end in {seconds} s")
+def _read_format(file: h5py.File) -> str | None:
+    if "format" not in file.attrs:
+        return None
+    kind = file.attrs.get_id("format").get_type()
+    if kind.get_class() != h5py.h5t.STRING or kind.is_variable_str():
+        return None
+    stored = file.attrs["format"]
+    return stored.decode() if isinstance(stored, bytes) else None
 
 
 def _is_checked(path: Path) -> bool:
-    """Return whether a file has checksums of HDF5's own throughout, or is none of HDF5."""
+    """Return whether a file has checksums of HDF5's own throughout."""
     with open(path, "rb") as file:
-        start = file.read(len(_SIGNATURE) + 1)
-    if start[:-1] == _SIGNATURE:
-        return start[-1] == _CHECKED_VERSION
-    return not h5py.is_hdf5(path)
-
-
-def try_to_read(path: str, seconds: str, dataset: str) -> None:
-    """Read a file in a process of its own, within limits, and forget it.
-
-    What is wrong with the file, other than that reading it does not end, its reader will say.
-    """
-    _lower_limit("RLIMIT_CPU", int(seconds))
-    _lower_limit("RLIMIT_CORE", 0)
-    _lower_limit("RLIMIT_AS", _LEAST_MEMORY + _MEMORY_A_BYTE * Path(path).stat().st_size)
-    with suppress(Exception), h5py.File(path, "r", locking=False) as file:
-        if dataset:
-            check_dataset(file[dataset])
-            touch(file[dataset])
-        else:
-            read_tree(file, keep=False)
-
-
-def _lower_limit(name: str, most: int) -> None:
-    """Set a limit of this process, where the system has it, unless there is a lower one."""
-    try:
-        import resource
-    except ImportError:
-        return
-    which = getattr(resource, name)
-    _, hard = resource.getrlimit(which)
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    # The hard limit stays: to raise it is not for everyone, not even to the same.
-    resource.setrlimit(which, (most, hard))
+        return file.read(len(_SIGNATURE) + 1) == _SIGNATURE + bytes([_CHECKED_VERSION])

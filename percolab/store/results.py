@@ -25,6 +25,7 @@ from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
 from percolab.store.hdf5_format import (
+    FORMAT,
     Contents,
     check_shapes,
     decode_contents,
@@ -205,7 +206,7 @@ def read_results(path: str | Path) -> Results:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a results file")
     try:
-        return _decode(read_file(path, partial(check_shapes, path=path)), path)
+        return _decode(read_file(path, FORMAT, partial(check_shapes, path=path)), path)
     except InputError as error:
         if str(path) in str(error) and "\n" not in str(error):
             raise

@@ -61,9 +61,6 @@ class Node:
     def texts(self, name: str) -> list[str]:
         """Return an attribute that is a list of texts."""
         found = self.attributes.get(name)
-        # Old files have an empty list of texts as one of no numbers.
-        if isinstance(found, np.ndarray) and found.size == 0:
-            return []
         if not isinstance(found, list):
             raise self._error(name, "a list of texts")
         return found
@@ -226,12 +223,11 @@ def _write_attribute(item: Any, name: str, value: Value) -> None:
     item.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
 
 
-def read_tree(file: h5py.File, check: Check | None = None, *, keep: bool = True) -> Node:
+def read_tree(file: h5py.File, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file.
 
     check: is given the tree while large datasets are zeros that take no memory, and raises what is
-    to be raised of one that has no business there.  keep: False leaves the large ones as zeros;
-    they are read, but forgotten.
+    to be raised of one that has no business there.
 
     ValueError, or what h5py raises: damage; links; data that is elsewhere or more than the file can
     hold; text that is not UTF-8; anything that is neither text nor numbers.
@@ -241,22 +237,12 @@ def read_tree(file: h5py.File, check: Check | None = None, *, keep: bool = True)
     if check is not None and later:
         check(root)
     for data, dataset in later:
-        if keep:
-            data.values = np.asarray(dataset[...])
-        else:
-            touch(dataset)
+        data.values = np.asarray(dataset[...])
     return root
 
 
 #: Raises an error of a tree whose large datasets are not read yet.
 Check = Callable[[Node], None]
-
-
-def touch(dataset: h5py.Dataset) -> None:
-    """Read a dataset piece by piece, and forget it."""
-    places = dataset.iter_chunks() if dataset.chunks else (...,)
-    for place in places:
-        dataset[place]
 
 
 def check_tables(node: Node, *known: str) -> None:
@@ -310,16 +296,15 @@ def _attributes(item: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
     for name in item.attrs:
         _check_text(name)
         opened = item.attrs.get_id(name)
+        kind = opened.get_type()
         where = f"{item.name}: attribute {name}"
         if opened.get_space().get_simple_extent_type() == h5py.h5s.NULL:
             raise ValueError(f"{where} is empty")
-        if opened.get_type().get_class() not in (
-            h5py.h5t.STRING,
-            h5py.h5t.INTEGER,
-            h5py.h5t.FLOAT,
-        ):
+        if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT):
             raise ValueError(f"{where} is neither text nor numbers")
-        allowance.take(where, opened.get_type().get_size() * prod(opened.shape))
+        if kind.get_class() == h5py.h5t.STRING and kind.is_variable_str():
+            raise ValueError(f"{where} is a text of variable length, which no such file has")
+        allowance.take(where, kind.get_size() * prod(opened.shape))
         yield name, _value(item.attrs[name], where)
 
 

@@ -33,10 +33,9 @@ from percolab.tasks.kind_registry import find_kind
 from percolab.tasks.settings import KIND_SETTINGS, MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
 
-#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
-#: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
+#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
+#: docs/randomness.md says what was wrong with version 1.
 SAMPLE_VERSION = 2
-_KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: What random words serve; each purpose has words of its own.
 PURPOSES = (
     "percolation",
@@ -96,8 +95,7 @@ class Sampling(Shown):
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
     sample's spanning thresholds are found.  ``measure`` names what is measured beside the
-    observables.  ``block_size`` 0 is the default of each size.  ``sample_version`` is which version
-    of percolab's samples they are.
+    observables.  ``block_size`` 0 is the default of each size.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
     measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
@@ -113,7 +111,6 @@ class Sampling(Shown):
     model: str = SETTINGS["model"].default
     seed: int = SETTINGS["seed"].default
     block_size: int = SETTINGS["block_size"].default
-    sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
     every: int = SETTINGS["every"].default
@@ -171,7 +168,7 @@ class Sampling(Shown):
 
 _SAMPLING = tuple(item.name for item in fields(Sampling))
 #: What every description of a study has, as the first files had it.
-_DESCRIBED = ("method", "seed", "rng", "model", "block_size", "sample_version")
+_DESCRIBED = ("method", "seed", "rng", "model", "block_size")
 #: Settings that came later: a description has them where they are not at their default.
 ADDED = tuple(name for name in _SAMPLING if name not in (*_DESCRIBED, "functions"))
 
@@ -192,7 +189,6 @@ class Task(Sampling):
     purpose: str = "percolation"
 
     def __post_init__(self) -> None:
-        check_sample_version(self.sample_version)
         check_choice("purpose", self.purpose, PURPOSES)
         check_boundary(self.structure, self.boundary)
         self._check_size()
@@ -321,22 +317,17 @@ class Task(Sampling):
 
     @cached_property
     def _samples_content(self) -> dict[str, Any]:
-        # Sample version 1 knew one purpose.
-        purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
         samples: dict[str, Any] = self.kind.samples_identity(self)
-        return (
-            purpose
-            | samples
-            | {
-                "version": self.sample_version,
-                "lattice": self.structure.digest,
-                "size": self.size,
-                "boundary": self.boundary,
-                "model": self.model,
-                "seed": self.seed,
-                "rng": self.rng,
-            }
-        )
+        return samples | {
+            "purpose": self.purpose,
+            "version": SAMPLE_VERSION,
+            "lattice": self.structure.digest,
+            "size": self.size,
+            "boundary": self.boundary,
+            "model": self.model,
+            "seed": self.seed,
+            "rng": self.rng,
+        }
 
     @cached_property
     def id(self) -> str:
@@ -371,11 +362,11 @@ def _told(item: Task | Study) -> dict[str, Any]:
 
 
 def check_sample_version(version: int) -> None:
-    """Raise InputError unless samples of this version are known."""
-    if version not in _KNOWN_VERSIONS:
+    """Raise InputError unless stored samples are of the version that is sampled."""
+    if version != SAMPLE_VERSION:
         raise InputError(
-            f"sample version {version}: this percolab knows versions "
-            f"{', '.join(map(str, _KNOWN_VERSIONS))}"
+            f"has samples of version {version}; this percolab reads version {SAMPLE_VERSION} "
+            "(docs/randomness.md says why)"
         )
 
 
@@ -522,9 +513,7 @@ class Study(Sampling):
             for name in ADDED
             if getattr(self, name) != SETTINGS[name].default
         }
-        # Files of sample version 1 do not say so.
-        if self.sample_version != 1:
-            added["sample_version"] = self.sample_version
+        added["sample_version"] = SAMPLE_VERSION
         if self.sweeps:
             added["sweeps"] = self.sweeps
         if self.functions:
@@ -549,8 +538,8 @@ class Study(Sampling):
         What was added later is at its default where a description lacks it.
         """
         known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
-        known.add("functions")
-        table = Table(record, known, "its study")
+        table = Table(record, known | {"functions", "sample_version"}, "its study")
+        check_sample_version(table.integer("sample_version", low=1, high=MAX_SEED, default=1))
         if table.text("lattice_digest") != lattice.digest:
             raise ValueError(
                 f"its study is of another lattice than the {lattice.name} that it holds"
@@ -565,7 +554,6 @@ class Study(Sampling):
             model=table.text("model"),
             block_size=table.integer("block_size", low=0, high=MAX_SEED),
             method=table.text("method", SETTINGS["method"].default),
-            sample_version=table.integer("sample_version", low=1, high=MAX_SEED, default=1),
             sweeps=table.integer("sweeps", low=0, high=MAX_SEED, default=0),
             functions=functions_named(table.list_of("functions", str)),
             **{name: _described(table, name) for name in ADDED},

@@ -6,7 +6,8 @@ import re
 import resource
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -16,13 +17,18 @@ from cli_support import (
     TINY,
     answer,
     left_in,
+    put_text,
     refusal,
+    sealed_again,
     stored,
+    text_of,
+    texts_of,
     without_blocks,
 )
 
 from percolab.api import sweep
 from percolab.cli import COMMANDS
+from percolab.store.results import encode
 
 #: What a command writes.
 NAMES = {"plot": "figure", "report": "page", "export": "table"}
@@ -303,47 +309,57 @@ def test_what_is_not_a_command_or_option_is_told_with_the_nearest(given, told):
 # Damaged files: a line each, by whatever command
 
 DAMAGED = Path(__file__).parents[1] / "data" / "damaged"
-OLD = Path(__file__).parents[1] / "data" / "old"
+
+
+@cache
+def grid() -> bytes:
+    """Return the file of TASK, as it is before it is edited."""
+    options = {"L": (4, 6, 8), "p": (0.4, 0.5, 0.6), "samples": 30, "block_size": 10, "seed": 7}
+    return encode(sweep("square", device="cpu", workers=1, **options))
 
 
 def edited(name, change):
-    """Write a changed copy of an old file, in which text and most numbers have no checksum."""
+    """Write a changed results file with checksums of what it holds now, as a forger would."""
     path = Path(name)
-    path.write_bytes((OLD / "grid_v2.h5").read_bytes())
+    path.write_bytes(grid())
     with h5py.File(path, "r+") as opened:
         change(opened, next(iter(opened["tasks"].values())))
+    # Of text that is not UTF-8 there is no checksum.
+    with suppress(ValueError):
+        sealed_again(path)
     return path
 
 
 def put(group, name, values):
     del group[name]
-    if "checksum" in group.attrs:
-        del group.attrs["checksum"]
     group[name] = values
 
 
 def with_runs(opened, **changes):
-    opened.attrs["runs"] = [json.dumps(json.loads(opened.attrs["runs"][0]) | changes)]
+    put_text(opened, "runs", [json.dumps(json.loads(texts_of(opened, "runs")[0]) | changes)])
+
+
+def with_text(opened, name, old, new):
+    put_text(opened, name, text_of(opened, name).replace(old, new, 1))
 
 
 def without_a_task(opened, group):
     del opened["tasks"][group.name.rpartition("/")[2]]
 
 
-def with_bytes(opened, text):
-    """Write an attribute of variable length that is not UTF-8."""
-    kind = h5py.string_dtype("utf-8")
-    del opened.attrs["study"]
-    opened.attrs.create("study", b'{"lattice": "\xc3\x28"}', dtype=kind)
+def with_bytes(opened):
+    """Write an attribute that is not UTF-8."""
+    kind = h5py.string_dtype("utf-8", 20)
+    opened.attrs.create("study", np.bytes_(b'{"lattice": "\xc3\x28"}'), dtype=kind)
 
 
 EDITED = {
-    "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 1, and there are 0"),
+    "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 3, and there are 0"),
     "blocks gone": (
         lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "sums", "products")],
-        "its runs made 1, and there are 0; the file is neither read nor overwritten",
+        "its runs made 3, and there are 0; the file is neither read nor overwritten",
     ),
-    "bytes in study": (with_bytes, "holds text that is not UTF-8"),
+    "bytes in study": (lambda o, g: with_bytes(o), "holds text that is not UTF-8"),
     "run of numbers": (lambda o, g: with_runs(o, started=5), "a run's record has started = 5"),
     "run of texts": (lambda o, g: with_runs(o, seconds="3"), "a run's record has seconds = '3'"),
     "run counted in texts": (
@@ -366,19 +382,15 @@ EDITED = {
         "products holds a value that is no finite number",
     ),
     "L in study": (
-        lambda o, g: o.attrs.__setitem__("study", o.attrs["study"].replace("[4, 6, 8]", "[4, 7]")),
+        lambda o, g: with_text(o, "study", "[4, 6, 8]", "[4, 7]"),
         "its study has L = 7, seed 7, xorwow, bond, of which there is no task",
     ),
     "seed in study": (
-        lambda o, g: o.attrs.__setitem__(
-            "study", o.attrs["study"].replace('"seed": 7', '"seed": 8')
-        ),
+        lambda o, g: with_text(o, "study", '"seed": 7', '"seed": 8'),
         "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
     ),
     "threshold of 7": (
-        lambda o, g: o.attrs.__setitem__(
-            "lattice", o.attrs["lattice"].replace("value = 0.5", "value = 7.0", 1)
-        ),
+        lambda o, g: with_text(o, "lattice", "value = 0.5", "value = 7.0"),
         "value = 7.0, but it must be a number from 0 to 1",
     ),
 }
@@ -411,16 +423,19 @@ def test_an_edited_file_is_refused_by_every_command(change, told):
 
 
 def test_tasks_behind_a_damaged_byte_are_refused_not_replaced():
-    path = Path("gone.h5")
-    path.write_bytes((DAMAGED / "tasks_gone.h5").read_bytes())
+    path, content = Path("gone.h5"), bytearray(grid())
+    # The second object of the file, after the root.
+    content[content.index(b"OHDR", content.index(b"OHDR") + 4) + 20] ^= 1
+    path.write_bytes(content)
     assert_refused_by_every_command(path, "incorrect metadata checksum")
 
 
-def test_reading_that_would_not_end_is_ended_and_told(monkeypatch):
-    monkeypatch.setattr("percolab.store.reading._LEAST_SECONDS", 2)
+def test_a_file_in_which_the_library_would_loop_for_ever_is_refused_unread():
+    """By its version: it is of an earlier one, with text of variable length, which is damaged."""
     path = Path("endless.h5")
     path.write_bytes((DAMAGED / "endless.h5").read_bytes())
-    assert refusal("status", path) == "endless.h5: is damaged: reading it did not end in 2 s"
+    told = "endless.h5: has schema version 2; this percolab reads version 5"
+    assert refusal("status", path) == told
 
 
 # Foreign files in the place of what is written

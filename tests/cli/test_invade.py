@@ -7,13 +7,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run
+from cli_support import answer, refusal, run, tree_of
 
 from percolab import invade
 from percolab.analysis.invasions import InvasionMeans, dimension_of_masses, dimension_of_sizes
 from percolab.figures.invasion import Curves, plot_invasion
 from percolab.lattices.lattice import load_lattice
-from percolab.store.reading import read_file
 from percolab.store.tree import check_seal
 
 pytestmark = pytest.mark.usefixtures("own_directory")
@@ -37,7 +36,7 @@ def test_one_invasion_is_told_and_written_in_three_formats():
             np.testing.assert_array_equal(arrays[name], getattr(found, name))
             np.testing.assert_array_equal(file[name][...], getattr(found, name))
         assert json.loads(str(arrays["record"]))["seed"] == 5
-    check_seal(read_file(Path("one.h5")))
+    check_seal(tree_of(Path("one.h5")))
     # Its own kind is replaced, another is not.
     answer("invade", *SQUARE, "--out", "one.h5")
     Path("notes.csv").write_text("my notes\n")
@@ -63,12 +62,12 @@ def test_dimensions_of_exact_power_laws():
         InvasionMeans(L, 9, 9, dict.fromkeys(errors, 0.0) | {"invaded": 3 * L**1.75}, errors)
         for L in (16, 32, 64)
     ]
-    assert dimension_of_sizes(means).dimension == pytest.approx(1.75)
+    assert dimension_of_sizes(means).value == pytest.approx(1.75)
     assert dimension_of_sizes(means[:1]) is None
     radii = np.array([4.0, 8.0, 16.0])
     masses = np.outer([1.0, 1.2, 0.9], radii**1.5)
     fit = dimension_of_masses(radii, masses)
-    assert (fit.dimension, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
+    assert (fit.value, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
     assert dimension_of_masses(radii, masses[:1]) is None
 
 

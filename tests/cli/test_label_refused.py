@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run, stored
+from cli_support import answer, put_text, refusal, run, stored
 from helpers import TEXTS
 from PIL import Image
 
@@ -266,17 +266,11 @@ def test_lattice_of_a_users_file_is_kept_in_the_labels():
     assert found.lattice.digest == load_lattice("mine.toml").digest
 
 
-def test_labels_of_the_first_version_are_read_and_drawn():
-    old = Path(__file__).parents[1] / "data" / "old" / "labels_v1.h5"
-    assert read_labels(str(old)).clusters.labels.size == 64
-    answer("show", old, "--out", "old.png")
-
-
 @pytest.mark.parametrize(
     "change",
     [
         lambda file: file["labels"].__setitem__((0, 0), 63),
-        lambda file: file.attrs.__setitem__("record", b"{}"),
+        lambda file: put_text(file, "record", "{}"),
         lambda file: file["sizes"].__setitem__(0, 2),
         lambda file: file.__delitem__("roots"),
     ],

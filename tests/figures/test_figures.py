@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
-from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_spanning
 from percolab.figures.kinds.drift import plot_drift

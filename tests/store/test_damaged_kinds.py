@@ -89,6 +89,15 @@ def test_trees_without_an_observable_are_refused_in_one_line(name):
         assert name in refusal(*command, "tree.h5")
 
 
+def test_trees_without_a_path_are_left_out_of_its_exponent():
+    """As a forger may leave them: sums of zero, with the squares of others."""
+    results = sweep("square", L=[4, 6, 8], method="tree", samples=20, device="cpu", workers=1)
+    results.save("tree.h5")
+    with h5py.File("tree.h5", "r+") as file:
+        next(iter(file["tasks"].values()))["sums"][...] = 0
+    assert fit_trees(read_results(sealed_again(Path("tree.h5")))).exponents.keys() == {"x", "y"}
+
+
 def cut_bonds(file):
     for name in ("high_clusters", "high_codes"):
         values = file["front"][name][1:]

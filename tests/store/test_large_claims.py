@@ -21,7 +21,6 @@ from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from percolab.store.guard import Allowance
 from percolab.store.results import encode, read_results
 
-OLD = Path(__file__).parents[1] / "data" / "old"
 #: Zeros that a dataset claims: 240 MB.
 CLAIMED = 30_000_000
 
@@ -102,7 +101,9 @@ def test_what_a_file_does_not_need_is_refused_before_it_is_read(make, read, plac
 
 def test_names_are_as_many_as_sites():
     path = Path("graph.h5")
-    shutil.copy(OLD / "graph_v3.h5", path)
+    edges = Path("named.csv")
+    edges.write_text("a,b\nb,c\n")
+    sweep(graph=edges, p=[0.5], samples=10, device="cpu", workers=1).save(path)
     put_zeros(path, "site_names", (8 * CLAIMED // 200,), "S200")
     with pytest.raises(InputError, match="there are other names than sites"):
         read_results(path)
@@ -119,18 +120,15 @@ class Impatient(Allowance):
 @pytest.mark.parametrize(
     "made",
     [
-        *sorted(OLD.glob("[!l]*.h5")),
         {"method": "threshold", "samples": 8},
         {"p": (0.4, 0.6), "measure": "sizes,gyration", "samples": 8},
         {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4},
     ],
-    ids=lambda made: made.stem if isinstance(made, Path) else "-".join(made),
+    ids="-".join,
 )
 def test_what_a_study_needs_is_read_whatever_its_size(made, monkeypatch):
-    path = made
-    if isinstance(made, dict):
-        path = Path("results.h5")
-        sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
+    path = Path("results.h5")
+    sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
     wanted = encode(read_results(path))
     monkeypatch.setattr(tree, "Allowance", Impatient)
     assert encode(read_results(path)) == wanted

@@ -6,41 +6,21 @@ import json
 import os
 import re
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, datasets, small_results, stored, texts_of, without_blocks
+from cli_support import datasets, small_results, stored, texts_of, without_blocks
 
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.measure.columns import observables_of
-from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, encode, read_results
-from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, write_tree
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))
-GOLDEN = Path(__file__).parents[1] / "data" / "golden_v1.h5"
-#: By size and block, p by p: clusters, largest, second largest, squares, spanning_x.
-GOLDEN_SUMS = {
-    (4, 0): [[96, 47, 22, 446, 1], [43, 110, 23, 1406, 8], [18, 149, 10, 2250, 10]],
-    (4, 1): [[76, 56, 30, 570, 2], [29, 125, 20, 1810, 8], [15, 149, 10, 2316, 10]],
-    (6, 0): [[168, 92, 45, 1600, 1], [60, 262, 43, 7728, 7], [22, 342, 11, 11782, 10]],
-    (6, 1): [[183, 95, 55, 1726, 1], [80, 227, 44, 6190, 7], [23, 344, 8, 11926, 10]],
-}
-
-
-#: What the golden file was asked for, and a little more.
-GOLDEN_STUDY = {
-    "L": [4, 6], "p": [0.2, 0.35, 0.5], "seed": 11, "samples": 40, "block_size": 10,
-    "device": "cpu", "workers": 1,
-}  # fmt: skip
-
-
 # What goes in comes out
 
 
@@ -90,64 +70,6 @@ def test_a_link_stays_a_link(file, tmp_path):
     assert file.read_bytes() == link.read_bytes()
 
 
-# The golden file was made by `percolab sweep golden.toml --device cpu --workers 1` with
-# lattice = "triangular", L = [4, 6], p = [0.2, 0.35, 0.5], boundary = ["open", "periodic"],
-# samples = 20, block_size = 10, seed = 11.
-def test_a_file_of_schema_1_reads_to_the_same_numbers():
-    golden = read_results(GOLDEN)
-    found = {
-        (item.task.size, number): block.sums.tolist()
-        for item in golden.tasks.values()
-        for number, block in item.blocks.items()
-    }
-    assert found == GOLDEN_SUMS
-    assert golden.study.description() == {
-        "lattice": "triangular",
-        "lattice_digest": golden.study.structure.digest,
-        "L": [4, 6],
-        "boundary": ["open", "periodic"],
-        "method": "grid",
-        "p": [0.2, 0.35, 0.5],
-        "seed": 11,
-        "rng": "xorwow",
-        "model": "bond",
-        "block_size": 10,
-    }
-
-
-# Two sizes of 20 samples hold no threshold; the fit runs off, and says so.
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_the_golden_file_is_fitted_and_exported():
-    assert "0.2" in answer("export", GOLDEN)
-    assert "p_c" in answer("fit", GOLDEN, "--bootstrap", 0)
-
-
-def test_the_golden_file_merges_with_its_own_kind_alone(tmp_path):
-    golden, other = read_results(GOLDEN), read_results(GOLDEN)
-    # Another study of the same version; that one can no longer be sampled does not matter here.
-    other.study = replace(other.study, seed=12)
-    other.runs.clear()
-    other.tasks = {
-        task.id: TaskResult(task, item.blocks, item.columns)
-        for item in other.tasks.values()
-        for task in [replace(item.task, seed=12)]
-    }
-    merged = read_results(stored(tmp_path / "m.h5", merge([("a", golden), ("b", other)])))
-    assert len(merged.tasks) == 4
-    assert merged.study.sample_version == 1
-    new = sweep("triangular", boundary=["open", "periodic"], **GOLDEN_STUDY)
-    with pytest.raises(InputError, match="b: has samples of version 2, not 1 like the others"):
-        merge([("a", golden), ("b", new)])
-
-
-def test_the_golden_file_is_not_continued(tmp_path):
-    old = tmp_path / "old.h5"
-    old.write_bytes(GOLDEN.read_bytes())
-    with pytest.raises(InputError, match="has samples of version 1, and sampling goes on in ver"):
-        sweep("triangular", boundary=["open", "periodic"], out=old, **GOLDEN_STUDY)
-    assert old.read_bytes() == GOLDEN.read_bytes()
-
-
 @pytest.mark.parametrize("path", EVIDENCE, ids=lambda path: path.name)
 def test_the_results_kept_as_evidence_can_still_be_read(path):
     assert all(item.blocks for item in read_results(path).tasks.values())
@@ -156,9 +78,9 @@ def test_the_results_kept_as_evidence_can_still_be_read(path):
 # The file describes itself
 
 
-@pytest.mark.parametrize("kind", ["golden", "grid", "threshold"])
+@pytest.mark.parametrize("kind", ["grid", "threshold"])
 def test_everything_in_a_file_is_documented(kind, file, tmp_path):
-    path = {"golden": GOLDEN, "grid": file}.get(kind)
+    path = file
     if kind == "threshold":
         single = sweep("square", L=[4], samples=20, method="threshold", device="cpu")
         path = stored(tmp_path / "t.h5", single)

@@ -22,7 +22,6 @@ OTHER_SAMPLES = {
     "boundary of y": {"boundary": ("open", "periodic")},
     "seed": {"seed": 2},
     "generator": {"rng": "philox"},
-    "sample version": {"sample_version": 1},
     "purpose": {"purpose": "pilot"},
 }
 #: What changes only which sums are stored of the same samples.
@@ -64,12 +63,6 @@ def test_the_samples_do_not_depend_on_the_p_grid_or_the_blocks(change):
 @pytest.mark.parametrize("change", OTHER_SAMPLES.values(), ids=OTHER_SAMPLES)
 def test_other_sizes_lattices_boundaries_seeds_and_generators_have_other_samples(change):
     assert replace(TASK, **change).stream_seed != TASK.stream_seed
-
-
-def test_tasks_of_version_1_keep_the_ids_they_were_stored_with():
-    assert replace(TASK, sample_version=1).id == "45dcd348dff5b9ba"
-    with pytest.raises(InputError, match="sample version 3: this percolab knows versions 1, 2"):
-        replace(TASK, sample_version=3)
 
 
 def test_every_size_of_a_study_has_samples_of_its_own():

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from percolab.analysis.cluster_numbers import SizeCounts
-    from percolab.analysis.fit_quality import ChiSquare
     from percolab.analysis.tau import TauFit
+    from percolab.analysis.value import ChiSquare
 
 Floats = NDArray[np.float64]
 

@@ -7,11 +7,10 @@ from scipy.stats import chi2
 from percolab.analysis.averaging import (
     ThresholdAverage,
     ThresholdMember,
-    Value,
     fit_weights,
     what_contradicts,
 )
-from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
+from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected
 
 GOOD = ChiSquare.of(5.0, 5)
 
