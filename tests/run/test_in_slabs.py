@@ -5,7 +5,6 @@ import pickle
 import re
 import signal
 import time
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,14 +29,12 @@ from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.parts_sampler import PartsSampler, alone, block_of, choose_slabs, whole_of
-from percolab.run.plan import plan_study
 from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
-from percolab.tasks.study_file import make_request
 
 CASES = [
     ("square", "open", "bond", 3),
@@ -176,56 +173,7 @@ def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
     assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
 
 
-# --- plans ----------------------------------------------------------------------------------------
-
-
-def planned(study, **options):
-    request = make_request(**({"lattice": "square"} | study))
-    options = {"slabs": request.slabs, "device": Device("cpu"), "workers": 1} | options
-    return plan_study(request.study, request.rule, **options)
-
-
-def test_time_memory_and_bytes_of_slabs_are_planned(tmp_path):
-    study = {"L": [900], "p": [0.4, 0.5], "samples": 6, "block_size": 2, "measure": "sizes"}
-    study |= {"boundary": "periodic", "slabs": 5}
-    plan, path = planned(study), tmp_path / "results.h5"
-    begin = time.perf_counter()
-    found = sweep(lattice("square"), **study, device="cpu", workers=1, out=path)
-    seconds = time.perf_counter() - begin
-    assert seconds < 5 * plan.seconds + 2
-    assert plan.seconds < 5 * seconds + 2
-    assert plan.file_bytes == pytest.approx(path.stat().st_size, rel=0.3)
-    assert plan.threshold_error is None
-    assert any("L = 900: 5 slabs of 180 layers, " in note for note in plan.notes)
-    (item,) = found.tasks.values()
-    sampler = PartsSampler(item.task, alone((180,) * 5, 900))
-    sampler.checkpoints = Checkpoints(path)
-    tracemalloc.start()
-    sampler.sample([7])
-    (row,), (_, peak) = plan.sizes, tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert row.host_bytes == pytest.approx(peak, rel=0.3)
-    calls = iter([False] * 17 + [True])
-    with pytest.raises(Stopped):
-        sampler.sample([8], calls.__next__)
-    left = sum(file.stat().st_size for file in tmp_path.glob("*.checkpoint"))
-    assert plan.checkpoint_bytes == pytest.approx(left, rel=0.3)
-
-
-def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
-    free = _memory(8) + slab_memory(_task(160), (8,) * 20)
-    memory = type("", (), {"available": free})
-    with monkeypatch.context() as only:
-        only.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
-        only.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
-        plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
-    assert [row.L for row in plan.sizes] == [8, 160]
-    assert sum("slabs of" in note for note in plan.notes) == 1
-    given = ("--lattice", "square", "-L", "8,12", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = answer("sweep", *given, "--plan", "--out", tmp_path / "none.h5")
-    assert re.search(r"file .*; \S+ kB of checkpoints", told)
-    assert not list(tmp_path.iterdir())
-
+# --- checkpoints ---------------------------------------------------------------------------------
 
 ASKED = {
     "L": [12],
