@@ -13,10 +13,10 @@ from percolab.parts.raster import SlabRaster
 
 MODELS = (
     BOND,
-    Model("site"),
-    Model("site-bond"),
-    Model("site-bond", site_p=0.9),
-    Model("site-bond", bond_p=0.8),
+    Model.parse("site"),
+    Model.parse("site-bond"),
+    Model.parse("site-bond:site=0.9"),
+    Model.parse("site-bond:bond=0.8"),
 )
 
 #: Bonds that go two layers down, aside and back; a cell of three layers with a vacancy.

@@ -25,6 +25,7 @@ from percolab.kinds.workplace import (
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import MEASURES, Column, columns_of, open_axes
 from percolab.tasks.blocks import AnyBlock, ChainEnd, ThresholdBlock
+from percolab.tasks.codecs import ThresholdCodec
 from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
 from percolab.tasks.study import Study, Task
 
@@ -43,6 +44,7 @@ class Threshold(Kind):
         "method threshold",
     }
     always_has_pilot = True
+    codec = ThresholdCodec()
     algorithms = Labelers()
 
     def check(self, item: Task | Study) -> None:

@@ -69,9 +69,8 @@ def whole_of(task: Task) -> Whole:
 
 
 def most_open(task: Task) -> float:
-    """Return the largest p of a task, of which no more bonds are open; 1 if it is not known."""
-    # What varies is a bond itself, or a site at its end.
-    return max(task.p, default=1.0)
+    """Return a probability that no bond exceeds, nor a site at its end; 1 if p is not known."""
+    return task.draw.most_open(max(task.p, default=1.0))
 
 
 def choose_slabs(

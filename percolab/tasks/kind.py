@@ -18,6 +18,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import Column
 from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.codecs import Codec, SumsCodec
 from percolab.tasks.study import Study, Task, block_size_for
 
 
@@ -101,37 +102,6 @@ class Algorithms(Protocol):
         """Return the most grid points that one can have, or None if that is not bounded."""
 
 
-class Codec(Protocol):
-    """How a kind's blocks are stored: as arrays by name, one entry for every block.
-
-    can_join: whether blocks of the same samples at different p can be joined along p
-    """
-
-    can_join: bool
-
-    def layout(self, task: Task, columns: Sequence[Column]) -> Mapping[str, StoredArray]:
-        """Return the arrays of a task with these columns, by the names of their datasets."""
-
-    def arrays(self, block: AnyBlock) -> Mapping[str, Any]:
-        """Return the arrays of one block."""
-
-    def block(self, number: int, arrays: Mapping[str, Any]) -> AnyBlock:
-        """Return the block of these arrays."""
-
-    def check(self, task: Task, columns: Sequence[Column], arrays: Mapping[str, Any]) -> None:
-        """Raise ValueError where stored arrays, of all blocks, cannot be true."""
-
-
-@dataclass(frozen=True)
-class StoredArray:
-    """An array that is stored of every block: its type and shape, what it is, and its unit."""
-
-    dtype: type
-    shape: tuple[int, ...]
-    meaning: str
-    unit: str
-
-
 @dataclass(frozen=True, eq=False)
 class PilotConditions:
     """What pilots measure with, and who hears of it.
@@ -159,6 +129,7 @@ class Kind(Protocol):
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
     always_has_pilot: whether one measures samples even where nothing is left open
+    codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
     """
 
@@ -171,6 +142,7 @@ class Kind(Protocol):
     number_is: ClassVar[str] = "samples"
     tables_on_host: ClassVar[bool] = False
     always_has_pilot: ClassVar[bool] = False
+    codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
 
     def check(self, item: Task | Study) -> None:

@@ -88,7 +88,7 @@ def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
 def test_rows_of_slabs_with_layers_of_many_words_or_one_site(sizes, boundary):
     rng = np.random.default_rng(1)
     for n, p in enumerate((0.3, 0.5, 0.6) * 2):
-        model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model("site")
+        model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model.parse("site")
         given = {"rng": rng, "tally": True, "sizes": sizes}
         assert_rows_equal("square", boundary, model, 0, p, 4, **given)
 
@@ -186,7 +186,7 @@ def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
 def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     width, layers = 33, 5
     # Words of the second class and of sites begin behind as many of the first.
-    whole = Whole(lattice("square"), (width, word), ("open", "open"), Model("site-bond"))
+    whole = Whole(lattice("square"), (width, word), ("open", "open"), Model.parse("site-bond"))
     first = 32 * word // width - 2
     labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
     assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
@@ -351,7 +351,7 @@ def test_tables_of_a_slab_are_those_of_the_whole_lattice():
         ("kagome", (400,) * 2, "open"),
     ],
 )
-@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 def test_memory_of_a_row_is_stated(name, shape, kind, model):
     item = lattice(name)
     whole = Whole(item, shape, (kind,) * item.dimension, model)
@@ -406,9 +406,9 @@ OPEN = "open", "open"
     ("call", "words"),
     [
         (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice is cut"),
-        (lambda: Whole(lattice("square"), (4, 6), OPEN, Model("ising")), "spins"),
+        (lambda: Whole(lattice("square"), (4, 6), OPEN, Model.parse("ising")), "spins"),
         (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "cut a cell of 2"),
-        (lambda: Whole(lattice("square"), (4, 1), OPEN, Model("site")), "two end layers"),
+        (lambda: Whole(lattice("square"), (4, 1), OPEN, Model.parse("site")), "two end layers"),
         (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "numbers of 60 bits"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=7), "7 slabs, but there are 6 layers"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=0), "slabs = 0"),
