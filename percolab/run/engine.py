@@ -18,7 +18,7 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
-from percolab.labelers import fitting_labeler, labeler_class, told_labeler
+from percolab.labelers import fitting_labeler, labeler_class
 from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
@@ -146,7 +146,7 @@ class Engine:
         record = run_record(
             device=device_names(self.every_device),
             device_label=", ".join(map(device_label, self.every_device)),
-            labeler=told_labeler(self.labeler),
+            labeler=self.labeler,
             executor=executor_name(self.given),
             workers=self.processes * self.threads,
         )
