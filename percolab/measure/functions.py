@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, Sums
-from percolab.measure.packages import OBSERVABLES, find_brought, one_line
+from percolab.measure.packages import find_brought, one_line
 
 #: What a function is given, and what it returns: int32 labels, -1 where there is no site; a number.
 Function = Callable[[NDArray[np.int32]], float]
@@ -104,7 +104,7 @@ def take_functions(
     if "" in (name.strip(" ,") for name in names):
         raise InputError("observables: one of the names is empty")
     words = {word.strip() for name in names for word in name.split(",")} - {""}
-    found = [find_brought(OBSERVABLES, word) for word in sorted(words)]
+    found = [find_brought(word) for word in sorted(words)]
     return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)
 
 

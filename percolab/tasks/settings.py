@@ -428,7 +428,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="How clusters are found; the numbers are the same with all: "
-            f"{list_names(LABELERS)}; on a CPU also one of a package that is installed.",
+            f"{list_names(LABELERS)}.",
             told_default="the device's fastest",
             read=None,
         ),
