@@ -25,8 +25,9 @@ from percolab.analysis import (
     fit_threshold,
     information_of,
 )
-from percolab.analysis.stored_data import POINTS, curves_of
+from percolab.analysis.stored_data import curves_of
 from percolab.analysis.stored_fits import scaling_of
+from percolab.analysis.study_kinds import POINTS
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.kinds.memory import required_memory
@@ -118,12 +119,8 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     InputError: as the sweep's own; or a target error is asked for and the pilot finds no p_c.
     """
     watcher = options.get("watcher") or Watcher()
-    if study.has_spins:
-        raise InputError(
-            "--plan: chains of spins cannot be planned; a short sweep tells their rate"
-        )
-    if study.has_trees:
-        raise InputError("--plan: trees are not planned; a study of a few samples tells their rate")
+    if study.refusal("plan"):
+        raise InputError(f"--plan: {study.refusal('plan')}")
     executor = options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
     if counted is not None:
