@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
+# Layers of a rank in a smaller lattice at least, so that its two faces hardly affect each other.
+_THICK = 16
 # Arrays that head_of returns; of a front that is offered two more follow, else six.
 _HEAD, _OFFERED = 4, 6
 
@@ -49,7 +51,7 @@ _HEAD, _OFFERED = 4, 6
 class Step(NamedTuple):
     """What one rank did for one row: its own part, stage -1, or one stage of joining.
 
-    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.parts.quad`).
+    Partitions may have further stages, of negative numbers.
 
     bytes, transport: of the message that it received, and the seconds from its header to its end
     waiting:          seconds for its header
@@ -67,11 +69,13 @@ class Step(NamedTuple):
 class Member(Protocol):
     """One of the ranks of a job, ready for any number of samples; one thread at a time.
 
-    job: what it is a rank of; stages: of joining
+    job: what it is a rank of; stages: of joining; leaves_rows: whether a row can be left once it
+    has begun
     """
 
     job: AnyJob
     stages: int
+    leaves_rows: bool
 
     def measure(
         self,
@@ -123,7 +127,34 @@ class AnyJob(Protocol):
         """Return this rank, ready; InputError if it cannot do its part."""
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks."""
+        """Return it as JSON has it, for the other ranks, with the name of its partition."""
+
+    # What a plan needs to know of it.
+
+    @property
+    def whole(self) -> Whole:
+        """The lattice."""
+
+    @property
+    def num_parts(self) -> float:
+        """How many parts, like that of :meth:`part`, a sample has."""
+
+    @property
+    def face_size(self) -> int:
+        """What the bytes that ranks send, and the seconds that this takes, are proportional to."""
+
+    @property
+    def most_sent(self) -> int:
+        """The bytes of the largest message, if every open bond led to a cluster of its own."""
+
+    def smaller(self, sites: int, side: int) -> AnyJob:
+        """Return the same job for a lattice of about so many sites, ``side`` points wide or more.
+
+        side: where ranks have layers, whose thickness is another.
+        """
+
+    def part(self) -> Callable[[Draw], object]:
+        """Return what measures the first part of a sample, ready for any number of samples."""
 
 
 def record_of_whole(whole: Whole) -> dict[str, Any]:
@@ -175,7 +206,7 @@ class Job:
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks."""
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
-        return record_of_whole(self.whole) | own
+        return record_of_whole(self.whole) | own | {"partition": "slabs"}
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> Job:
@@ -188,8 +219,45 @@ class Job:
     def most_memory(self) -> Memory:
         """The memory that a rank takes at most."""
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
-        found = [rank_memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        is_alone = self.ranks == 1
+        found = [
+            rank_memory(self.whole, own, kind, self.p, is_alone=is_alone)
+            for own in set(self.layers)
+        ]
         return Memory(max(one.host for one in found), max(one.device for one in found))
+
+    @property
+    def num_parts(self) -> float:
+        """Slabs like the first."""
+        return self.whole.num_layers / self.layers[0][0]
+
+    @property
+    def face_size(self) -> int:
+        """Sites of a layer."""
+        return self.whole.layer_points
+
+    @property
+    def most_sent(self) -> int:
+        """The bytes of the largest message, if every open bond led to a cluster of its own."""
+        return most_message(self.whole, self.p) if self.ranks > 1 else 0
+
+    def smaller(self, sites: int, side: int) -> Job:
+        """Return the job of a lattice of about so many sites, with a slab for every rank."""
+        whole = self.whole
+        thick = min(self.ranks * max(_THICK, whole.reach), whole.num_layers)
+        side = max(round((sites / thick) ** (1 / (len(whole.shape) - 1))), side)
+        shape = (
+            min(-(-n // cell) * cell, most)
+            for n, cell, most in zip(
+                (*(side,) * (len(whole.shape) - 1), thick), whole.lattice.cell, whole.shape
+            )
+        )
+        small = replace(whole, shape=tuple(shape))
+        return replace(self, whole=small, layers=layers_of_ranks(small, self.ranks, self.ranks))
+
+    def part(self) -> Callable[[Draw], object]:
+        """Return what measures the first slab of a sample on the CPU."""
+        return partial(Slabs(self.whole, self.layers[0], tally=self.tally, first_layer=0).front, 0)
 
     def device_of(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
@@ -245,15 +313,22 @@ def _alone(whole: Whole, layers: int) -> Whole:
     return replace(whole, shape=shape, boundary=boundary, model=BOND)
 
 
-def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+def rank_memory(
+    whole: Whole,
+    layers: Sequence[int],
+    kind: str = "cpu",
+    p: float = 1.0,
+    *,
+    is_alone: bool = False,
+) -> Memory:
     """Return the memory of a rank with slabs of these layers, at no larger p.
 
     That of a chain, and of one more front, which is on its way, or which is read or written as a
-    checkpoint, twice; on a GPU fronts have two faces, not the one of a chain that begins at an open
-    end, and are copied to the host and from it.
+    checkpoint, twice.  On a GPU the fronts of one of many ranks have two faces, not the one of a
+    chain that begins at an open end, and are copied to the host and from it.
     """
     own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    return own.plus(Memory(2 * front, 2 * front if kind == "cuda" else 0))
+    return own.plus(Memory(2 * front, 0 if is_alone or kind == "cpu" else 2 * front))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -358,6 +433,8 @@ class _Member:
 
     InputError: there is no device for it, or no memory.
     """
+
+    leaves_rows = True
 
     def __init__(self, transport: Transport, job: Job) -> None:
         self.transport, self.device = transport, job.device_of(transport)
@@ -576,6 +653,8 @@ class Leader:
             raise RankLost("rank 0 has failed")
         self._get_ready(job)
         assert self._member is not None
+        if not self._member.leaves_rows and left():
+            return None
         self.is_busy = True
         numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
         self._tell(_ROW, np.array(numbers, np.uint64))

@@ -20,7 +20,8 @@ from percolab.parts.ranks import follow
 from percolab.parts.transport import Mpi
 from percolab.run.calls import be_worker
 from percolab.run.executors import CountedWorkers, cores_here
-from percolab.run.split import RankExecutor, job_of_record
+from percolab.run.rank_group import RankExecutor
+from percolab.run.saving import job_of_record
 from percolab.store.interrupts import exit_code_of
 
 # Seconds after which a rank that waits for the end looks again.

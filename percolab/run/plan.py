@@ -33,7 +33,7 @@ from percolab.kernels.device import device_names
 from percolab.kinds.memory import required_memory
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine
 from percolab.run.executors import CountedWorkers, usable_cores
-from percolab.run.in_slabs import check_p
+from percolab.run.parts_sampler import check_p
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot

@@ -24,7 +24,7 @@ from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slabs import Slabs
 from percolab.run.engine import Engine
-from percolab.run.in_slabs import block_of, warm_up_slabs, whole_of
+from percolab.run.parts_sampler import block_of, warm_up_slabs, whole_of
 from percolab.run.plan_file import ENOUGH
 from percolab.run.plan_pilot import SizePilot
 from percolab.store.checkpoints import Checkpoint, bytes_of

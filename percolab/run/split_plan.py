@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import prod
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +23,20 @@ from numpy.typing import NDArray
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
 from percolab.measure.columns import TALLY, is_gathered_from
-from percolab.parts.box_ranks import BoxJob
-from percolab.parts.boxes import BOND_BYTES, Blocks, BoxRaster
 from percolab.parts.front import Row
 from percolab.parts.parts import Whole
-from percolab.parts.quad import Boxes
-from percolab.parts.ranks import Job, Leader, layers_of_ranks, most_message
+from percolab.parts.ranks import AnyJob, Job, Leader
 from percolab.parts.raster import Draw
-from percolab.parts.slabs import Slabs
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.transport import RankLost
 from percolab.run.engine import Engine, choose_engine, warm_up
 from percolab.run.executors import usable_cores
-from percolab.run.in_slabs import CPU, check_p, most_open
+from percolab.run.parts_sampler import CPU, check_p, most_open
 from percolab.run.plan import Plan, SizePlan, plan_of, with_given_p
 from percolab.run.plan_pilot import Pilot, SizePilot
+from percolab.run.rank_group import RankExecutor, RankGroup, check_split_executor, split_whole
 from percolab.run.request import SweepOptions, Watcher, open_study, own_tasks
 from percolab.run.slab_pilot import blocks_of_rows, pilot_of_slabs, rows_like, some_of
-from percolab.run.split import RankExecutor, Team, check_split_executor, split_whole
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -49,16 +45,12 @@ _PILOT_SITES, _SMALLER = 2**23, 16
 # How many p are timed, and how often each, or fewer times once so many seconds are over, of all p
 # together; but twice.
 _POINTS, _REPEATS, _SECONDS = 5, 20, 1.0
-# Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
-# points along another axis, of the smaller and of the larger lattice.
-_THICK, _SIDES = 16, (8, 16)
+# Grid points along an axis that is not cut, of the smaller and of the larger lattice, at least.
+_SIDES = 8, 16
 # Sites of the box that a pilot times at most; its memory comes from the system, as a larger one's.
 _BOX_SITES = 2**23
-# Grid points of a box along an axis in a pilot at least.
-_LEAST_SIDE = 4
 
 _T = TypeVar("_T")
-_Job = Job | BoxJob
 Floats = NDArray[np.float64]
 
 
@@ -131,12 +123,13 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     opened = open_study(study, rule, options)
     engine = choose_engine(opened.asked, options, watcher)
     check_p(opened.missing.values(), "--split lattice")
-    team = engine.team
+    team = engine.ranks
     assert team is not None
+    is_slabs = isinstance(team.division, SlabDivision)
     begin = time.perf_counter()
     warm_up(opened.asked, engine, watcher, with_pilot=False)
     compiling, results = time.perf_counter() - begin, with_given_p(opened)
-    own, measure = own_tasks(results), _of_layers if team.boxes is None else _of_boxes
+    own, measure = own_tasks(results), _of_layers if is_slabs else _of_boxes
     tasks = [_longest(own, size) for size in sorted(opened.asked.sizes)]
     begin = time.perf_counter()
     with _opened(team) as (ranks, leader):
@@ -156,9 +149,8 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         "seconds": plan.seconds + opening if plan.seconds else 0.0,
         "notes": (*plan.notes, *_notes(engine, team, opening)),
     }
-    if team.boxes is not None:
-        told |= {"blocks": str(team.boxes), "merge": str(team.boxes.merge)}
-    return SplitPlan(**told, ranks=team.size, stages=team.stages)
+    told |= team.division.split_record()
+    return SplitPlan(**told, ranks=team.size, stages=team.division.stages)
 
 
 def _longest(tasks: Sequence[Task], size: int) -> Task:
@@ -167,7 +159,7 @@ def _longest(tasks: Sequence[Task], size: int) -> Task:
 
 
 @contextmanager
-def _opened(team: Team) -> Iterator[tuple[Team, Leader]]:
+def _opened(team: RankGroup) -> Iterator[tuple[RankGroup, Leader]]:
     """Open the ranks of a study; of GPUs as many on the CPU, which send the same.
 
     InputError: one has ended.
@@ -175,7 +167,8 @@ def _opened(team: Team) -> Iterator[tuple[Team, Leader]]:
     if team.devices[0].is_shared:
         # Ranks of MPI are there.
         there = team.executor if isinstance(team.executor, RankExecutor) else "threads"
-        team = Team(there, team.size, (CPU,), team.layers)
+        assert isinstance(team.division, SlabDivision)
+        team = RankGroup(there, (CPU,), SlabDivision(team.division.layers))
     try:
         with team.opened() as executor:
             assert isinstance(executor, RankExecutor)
@@ -191,15 +184,15 @@ def _row(row: SizePlan, measured: _Measured) -> SplitSizePlan:
     return SplitSizePlan(**asdict(row), **more, row_seconds=1 / rows)
 
 
-def _notes(engine: Engine, team: Team, opening: float) -> list[str]:
+def _notes(engine: Engine, team: RankGroup, opening: float) -> list[str]:
     """Return what the numbers of a plan are of."""
-    if team.boxes is not None and team.size == 1:
+    if not isinstance(team.division, SlabDivision) and team.size == 1:
         return ["all boxes are measured in one process, which sends nothing"]
     notes = [
         "message: the largest; bound: if every open bond at a face led to a cluster of its own"
     ]
-    if team.beside < team.size:
-        notes.append(f"memory at most: of this host, which has {team.beside} of the ranks")
+    if team.local_ranks < team.size:
+        notes.append(f"memory at most: of this host, which has {team.local_ranks} of the ranks")
     if engine.device.is_shared:
         return [*notes, "time: of measuring alone"]
     cores = _at_once(team)
@@ -214,14 +207,15 @@ def _notes(engine: Engine, team: Team, opening: float) -> list[str]:
 # --- layers --------------------------------------------------------------------------------------
 
 
-def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measured:
+def _of_layers(task: Task, engine: Engine, team: RankGroup, leader: Leader) -> _Measured:
     """Return what a pilot finds of samples whose ranks have layers."""
-    whole, layers = split_whole(task), team.layers[task.size]
+    assert isinstance(team.division, SlabDivision)
+    whole, layers = split_whole(task), team.division.layers[task.size]
     is_gpu = engine.device.is_shared
     threads, at_once = 1 if is_gpu else _threads(team), _at_once(team)
     # As many threads at a time as work side by side measure slabs, or the first GPU does.
     longest = max(layers, key=lambda own: max(own))
-    alone = replace(engine, team=None, slabs={task.size: longest}, workers=threads)
+    alone = replace(engine, ranks=None, slabs={task.size: longest}, workers=threads)
     pilot, ps = pilot_of_slabs(task, alone), some_of(task.p, _POINTS)
     rows = _rows_of(task, team, leader, ps)
     if is_gpu:
@@ -241,52 +235,33 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
     # Rank 0's with the rows of the block, and fronts of the others.
     checkpoints = pilot.checkpoint_bytes // threads + (team.size - 1) * largest
     return _Measured(
-        replace(pilot, host_bytes=team.beside * rank_bytes, checkpoint_bytes=checkpoints),
+        replace(pilot, host_bytes=team.local_ranks * rank_bytes, checkpoint_bytes=checkpoints),
         slabs=sum(map(len, layers)),
         rank_bytes=rank_bytes,
         message_bytes=largest,
-        bound_bytes=most_message(whole, most_open(task)) if team.size > 1 else 0,
+        bound_bytes=_job_of(task, team).most_sent,
         sample_bytes=round(rows.sent.max()),
     )
-
-
-def _layers_of(whole: Whole, ranks: int, sites: int, least: int) -> Whole:
-    """Return a lattice of the same kind of about so many sites, with layers for all ranks.
-
-    least: grid points along an axis that is not cut
-    """
-    thick = min(ranks * max(_THICK, whole.reach), whole.num_layers)
-    side = max(round((sites / thick) ** (1 / (len(whole.shape) - 1))), least)
-    wanted = (*(side,) * (len(whole.shape) - 1), thick)
-    shape = (min(-(-n // cell) * cell, most)
-             for n, cell, most in zip(wanted, whole.lattice.cell, whole.shape))  # fmt: skip
-    return replace(whole, shape=tuple(shape))
 
 
 # --- boxes ---------------------------------------------------------------------------------------
 
 
-def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measured:
+def _of_boxes(task: Task, engine: Engine, team: RankGroup, leader: Leader) -> _Measured:
     """Return what a pilot finds of samples in boxes."""
-    boxes, is_rank = team.boxes, team.size > 1
-    assert boxes is not None
-    blocks = Blocks(split_whole(task), boxes.counts)
+    job: Any = _job_of(task, team)
     ps = some_of(task.p, _POINTS)
     rows = _rows_of(task, team, leader, ps)
     seconds, setup = rows.seconds, rows.setup
-    if not _is_small(blocks.whole):
-        small = _boxes_of(blocks, _BOX_SITES)
-        own, measuring = _time_parts(replace(_job_of(task, team), whole=small), task, ps, team)
-        times = blocks.whole.num_points / small.num_points
+    if not _is_small(job.whole):
+        small = job.smaller(_BOX_SITES * job.num_parts)
+        own, measuring = _time_parts(small, task, ps, team)
+        times = job.whole.num_points / small.whole.num_points
         seconds = seconds + times * measuring
         setup = own * times * team.size / _at_once(team)
-    largest = round(rows.largest.max()) if is_rank else 0
-    if is_rank:
-        # Its own boundary and another one are joined to a third.
-        rank_bytes = BoxRaster.memory(blocks).host + 3 * largest
-    else:
-        rank_bytes = Boxes.memory(blocks, is_rank=False).host
-    ratio = blocks.whole.num_points / prod(_pilots(task, team)[-1].whole.shape)
+    largest = round(rows.largest.max()) if team.size > 1 else 0
+    rank_bytes = job.rank_bytes(largest)
+    ratio = job.whole.num_points / _pilots(task, team)[-1].whole.num_points
     pilot = SizePilot(
         task=task,
         kept=blocks_of_rows(task, rows_like(rows.row, task, ratio)),
@@ -294,41 +269,27 @@ def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measur
         rate=1 / _of_all_p(task, ps, seconds),
         setup=setup,
         placing=0.0,
-        host_bytes=team.beside * rank_bytes,
+        host_bytes=team.local_ranks * rank_bytes,
     )
     return _Measured(
         pilot,
-        slabs=boxes.num_boxes,
+        slabs=job.num_parts,
         rank_bytes=rank_bytes,
         message_bytes=largest,
-        bound_bytes=BOND_BYTES * blocks.most_crossing(boxes.counts) if is_rank else 0,
-        sample_bytes=round(rows.sent.max()) if is_rank else 0,
+        bound_bytes=job.most_sent,
+        sample_bytes=round(rows.sent.max()) if team.size > 1 else 0,
     )
-
-
-def _boxes_of(blocks: Blocks, sites: int) -> Whole:
-    """Return a lattice in as many boxes, of about so many sites each, or as it is if it has less.
-
-    All axes shrink alike, to whole cells and at least as bonds reach.
-    """
-    whole = blocks.whole
-    factor = min((sites / prod(blocks.box)) ** (1 / len(blocks.box)), 1.0)
-    box = []
-    for n, cell, reach in zip(blocks.box, whole.lattice.cell, blocks.reaches):
-        side = max(round(n * factor), reach, _LEAST_SIDE)
-        box.append(min(-(-side // cell) * cell, n))
-    return replace(whole, shape=tuple(n * count for n, count in zip(box, blocks.counts)))
 
 
 # --- both ----------------------------------------------------------------------------------------
 
 
-def _threads(team: Team) -> int:
+def _threads(team: RankGroup) -> int:
     """Return how many ranks of this host work at a time, on the cores of rank 0."""
-    return min(team.beside, usable_cores())
+    return min(team.local_ranks, usable_cores())
 
 
-def _at_once(team: Team) -> int:
+def _at_once(team: RankGroup) -> int:
     """Return how many of all ranks work at a time."""
     given = team.executor.at_once if isinstance(team.executor, RankExecutor) else 0
     return given or _threads(team)
@@ -343,29 +304,21 @@ def _draw_of(task: Task, p: float) -> Draw:
     return Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(p))
 
 
-def _job_of(task: Task, team: Team) -> _Job:
-    job = team.job(task, tally=is_gathered_from(TALLY, task.columns))
-    assert isinstance(job, Job | BoxJob)
-    return job
+def _job_of(task: Task, team: RankGroup) -> AnyJob:
+    tally = is_gathered_from(TALLY, task.columns)
+    return team.division.job(task.size, split_whole(task), tally=tally, p=most_open(task))
 
 
-def _pilots(task: Task, team: Team) -> list[_Job]:
+def _pilots(task: Task, team: RankGroup) -> list[AnyJob]:
     """Return the lattices that ranks measure for a plan: of the task, or two smaller ones."""
     job = _job_of(task, team)
     if _is_small(job.whole):
         return [job]
-    found: list[_Job] = []
-    for sites, least in zip((_PILOT_SITES // _SMALLER, _PILOT_SITES), _SIDES):
-        if isinstance(job, BoxJob):
-            found.append(replace(job, whole=_boxes_of(job.blocks, sites // job.blocks.num_boxes)))
-        else:
-            small = _layers_of(job.whole, job.ranks, sites, least)
-            layers = layers_of_ranks(small, job.ranks, job.ranks)
-            found.append(replace(job, whole=small, layers=layers))
-    return found
+    sites = _PILOT_SITES // _SMALLER, _PILOT_SITES
+    return [job.smaller(*given) for given in zip(sites, _SIDES)]
 
 
-def _rows_of(task: Task, team: Team, leader: Leader, ps: Sequence[float]) -> _Rows:
+def _rows_of(task: Task, team: RankGroup, leader: Leader, ps: Sequence[float]) -> _Rows:
     """Return what rows take, of a small lattice in all, else beside measuring."""
     jobs = _pilots(task, team)
     found = [_timed_rows(job, task, leader, ps) for job in jobs]
@@ -373,18 +326,11 @@ def _rows_of(task: Task, team: Team, leader: Leader, ps: Sequence[float]) -> _Ro
         return found[0]
     measuring = [_time_parts(job, task, ps, team)[1] for job in jobs]
     beside = [replace(own, seconds=own.seconds - m) for own, m in zip(found, measuring)]
-    sizes = [_faces(job) for job in jobs]
-    return _grown(beside, sizes, _faces(_job_of(task, team)))
+    sizes = [job.face_size for job in jobs]
+    return _grown(beside, sizes, _job_of(task, team).face_size)
 
 
-def _faces(job: _Job) -> int:
-    """Return what all faces between ranks grow as."""
-    if isinstance(job, BoxJob):
-        return job.blocks.most_crossing(job.counts)
-    return job.whole.layer_points
-
-
-def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _Rows:
+def _timed_rows(job: AnyJob, task: Task, leader: Leader, ps: Sequence[float]) -> _Rows:
     """Let ranks measure a lattice at several p."""
     begin = time.perf_counter()
     leader.row(job, _draw_of(task, ps[0]))
@@ -400,7 +346,9 @@ def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _
     return _Rows(np.array(seconds), largest, total, max(first - seconds[0], 0.0), row)
 
 
-def _time_parts(job: _Job, task: Task, ps: Sequence[float], team: Team) -> tuple[float, Floats]:
+def _time_parts(
+    job: AnyJob, task: Task, ps: Sequence[float], team: RankGroup
+) -> tuple[float, Floats]:
     """Return the seconds of one part's tables, and of measuring all parts at each p.
 
     A part is a slab, or a box.  As many at a time are measured as work side by side here, since
@@ -410,28 +358,14 @@ def _time_parts(job: _Job, task: Task, ps: Sequence[float], team: Team) -> tuple
     draws = [_draw_of(task, p) for p in ps]
     with ThreadPoolExecutor(threads) as executor:
         every = list(executor.map(lambda n: _time_part(job, draws), range(threads)))
-    if isinstance(job, BoxJob):
-        parts: float = job.blocks.num_boxes
-    else:
-        parts = job.whole.num_layers / job.layers[0][0]
     setup, *seconds = np.mean(every, axis=0)
-    return setup, np.array(seconds) * parts / _at_once(team)
+    return setup, np.array(seconds) * job.num_parts / _at_once(team)
 
 
-def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
+def _time_part(job: AnyJob, draws: Sequence[Draw]) -> list[float]:
     """Return the seconds of making the tables of a part, and of measuring it for each draw."""
     begin = time.perf_counter()
-    if isinstance(job, BoxJob):
-        raster, first = BoxRaster(job.blocks, tally=job.tally), (0,) * len(job.counts)
-
-        def measure(draw: Draw) -> object:
-            return raster.boundary(first, draw)
-    else:
-        slabs = Slabs(job.whole, job.layers[0], tally=job.tally, first_layer=0)
-
-        def measure(draw: Draw) -> object:
-            return slabs.front(0, draw)
-
+    measure = job.part()
     measure(draws[0])
     first_seconds = time.perf_counter() - begin
     found = [_least(partial(measure, draw), len(draws))[0] for draw in draws]

@@ -46,7 +46,7 @@ def cases():
     """Yield (lattice, boundary, model, what is needed)."""
     yield "square", "open", BOND, Needs()
     yield "square", "periodic", BOND, Needs(steps=3)
-    yield "square", "open", Model("site"), Needs(steps=3, thresholds=True)
+    yield "square", "open", Model.parse("site"), Needs(steps=3, thresholds=True)
     yield "cubic", "periodic", BOND, Needs(tally=True, steps=3)
     yield "cubic", "periodic", BOND, Needs(radii_axes=3)
     yield "cubic", "open", BOND, Needs(steps=3, thresholds=True)

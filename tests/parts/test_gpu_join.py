@@ -12,10 +12,11 @@ from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
 from percolab.parts.front import join
 from percolab.parts.parts import Parts, Whole
+from percolab.parts.ranks import Job
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slabs import thicknesses
 from percolab.run.engine import Engine
-from percolab.run.in_slabs import layers_of, memory_of_slabs, whole_of
+from percolab.run.parts_sampler import choose_slabs, whole_of
 from percolab.run.slab_pilot import pilot_of_slabs
 from percolab.tasks.blocks import same_block
 from percolab.tasks.study import Task
@@ -113,8 +114,8 @@ def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, size, boundary):
 def test_memory_of_slabs_on_a_gpu_is_stated_and_planned():
     device = Device("cuda")
     task = Task(lattice("square"), 4096, ("open", "periodic"), p=(0.5,), block_size=1)
-    layers = layers_of(task, 2, 1, device=device)
+    layers = choose_slabs(task, 2, 1, device=device)
     plan = pilot_of_slabs(task, Engine(device, "tiled", 1, slabs={4096: layers}))
-    stated = memory_of_slabs(whole_of(task), layers, "cuda", 0.5).device
+    stated = Job(whole_of(task), (layers,), devices=("cuda:0",), p=0.5).most_memory.device
     # Kernels that are loaded take memory, too.
     assert 0 < plan.device_bytes <= stated + 2**26

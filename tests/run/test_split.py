@@ -25,13 +25,17 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kinds.workplace import Stopped
+from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
+from percolab.parts.ranks import Job
 from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
-from percolab.run import split, split_plan
+from percolab.run import rank_group, split_plan
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankExecutor, RankGroup, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -103,7 +107,7 @@ def test_a_study_may_be_begun_whole_and_go_on_split():
 
 def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
     monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
     (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
     (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
     for name in ("wide_squares", "powers", "size_counts"):
@@ -172,7 +176,7 @@ ON_CPU = (Device("cpu"),)
 
 
 def team(devices=ON_CPU, **kinds):
-    return team_of([task()], devices, **kinds)
+    return make_rank_group([task()], devices, **kinds)
 
 
 def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
@@ -181,8 +185,8 @@ def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
     one.beside, one.in_one_process = 2, False
     given = RankExecutor(one, "mpi", at_once=5)
     found = team(executor=given)
-    assert (found.size, found.beside, found.pythons) == (6, 2, 2)
-    on_gpus = Team(given, 6, (Device("cuda"),), found.layers)
+    assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
+    on_gpus = RankGroup(given, (Device("cuda"),), found.division)
     with split_plan._opened(on_gpus) as (ranks, leader):
         # They are there, and measure for a plan on their CPUs.
         assert (ranks.executor, ranks.devices, leader) == (given, ON_CPU, given.leader)
@@ -190,53 +194,60 @@ def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
     times = []
     monkeypatch.setattr(split_plan, "usable_cores", lambda: 8)
     monkeypatch.setattr(split_plan, "_time_part", lambda job, draws: times.append(1) or [2.0, 3.0])
-    setup, seconds = split_plan._time_parts(found.job(task(), tally=False), task(), [0.5], found)
+    setup, seconds = split_plan._time_parts(split_plan._job_of(task(), found), task(), [0.5], found)
     assert (setup, seconds.tolist(), len(times)) == (2.0, [6 * 3 / 5], 2)
     local = team(workers=3)
-    assert (local.beside, local.pythons, split_plan._at_once(local)) == (3, 1, 3)
-    assert team(workers=3, executor="processes").pythons == 3
+    assert (local.local_ranks, local.processes, split_plan._at_once(local)) == (3, 1, 3)
+    assert team(workers=3, executor="processes").processes == 3
 
 
 def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
-    monkeypatch.setattr(split, "default_workers", lambda device: 64)
+    monkeypatch.setattr(rank_group, "default_workers", lambda device: 64)
     assert (team().size, team(workers=5).size) == (12, 5)
     given = RankExecutor(Local.ranks(3)[0], "mpi")
     assert team(executor=given).size == 3
     given.shutdown()
-    monkeypatch.setattr(split, "refusal", lambda whole, kind: "")
+    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "")
     monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
     gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
-    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**10))
+    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**10))
     found = team(gpus)
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
     with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
-    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
+    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
         team(gpus)
-    monkeypatch.setattr(split, "refusal", lambda whole, kind: "of tiles")
+    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
     with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
         team(gpus)
 
 
 def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
-    many = split_layers(task(64), 4, 16, 4)
-    needed = 4 * split.Job(split.split_whole(task(64)), many, p=0.5).most_memory.host
+    def layers(slabs, executor=None):
+        group = make_rank_group([task(64)], ON_CPU, executor=executor, workers=4, slabs=slabs)
+        return group.division.layers[64]
+
+    many = layers(16)
+    needed = 4 * Job(rank_group.split_whole(task(64)), many, p=0.5).most_memory.host
     memory = type("", (), {"available": needed})
-    monkeypatch.setattr("percolab.run.split.psutil.virtual_memory", lambda: memory)
-    assert split_layers(task(64), 4, None, 4) == many
-    assert len(split_layers(task(64), 4, "auto", 1)[0]) == 1
+    monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
+    assert layers(None) == many
+    one = Local.ranks(4)[0]
+    one.beside = 1
+    with RankExecutor(one, "mpi") as of_many_hosts:
+        assert len(layers("auto", of_many_hosts)[0]) == 1
     with pytest.raises(InputError, match=r"over 4 ranks in 4 slabs needs .* GB of memory for 4 of"):
-        split_layers(task(64), 4, 4, 4)
+        layers(4)
 
 
 def test_a_stop_is_between_two_slabs():
-    own = Team("threads", 3, (Device("cpu"),), {12: ((2, 2), (2, 2), (2, 2))})
+    own = RankGroup("threads", ON_CPU, SlabDivision({12: ((2, 2), (2, 2), (2, 2))}))
     calls = iter([False, False, False, True])
     with own.opened():
-        sampler = SplitSampler(task(block_size=3), own)
+        sampler = PartsSampler(task(block_size=3), own)
         with pytest.raises(Stopped):
             sampler.sample([0], lambda: next(calls, True))
         assert len(sampler.sample([0])) == 1
@@ -303,7 +314,7 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
     ids=" ".join,
 )
 def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
-    row, seconds = Team.row, []
+    row, seconds = RankGroup.row, []
 
     def timed(*args):
         begin = time.perf_counter()
@@ -311,7 +322,7 @@ def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
         seconds.append(time.perf_counter() - begin)
         return found
 
-    monkeypatch.setattr(Team, "row", timed)
+    monkeypatch.setattr(RankGroup, "row", timed)
     asked = ("sweep", "--lattice", "square", "-L", "128", "-p", "0.5", "--samples", "10",
              "--device", "cpu", "--split", "lattice", *given, "--out")  # fmt: skip
     ratios = []

@@ -29,7 +29,7 @@ from percolab.kernels.neighbours import Adjacency
 from percolab.labelers.raster_runs import Runs, Windings, find_clusters
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid
-from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
@@ -38,7 +38,7 @@ from percolab.lattices.topology import (
 )
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
-from percolab.parts.box_kernels import (
+from percolab.papers.fink1997.box_kernels import (
     compress_runs,
     fill_box,
     fill_crossing,
@@ -239,8 +239,7 @@ def _moved_points(points: frozenset[Vector], corner: Vector, cell: Vector) -> fr
 def _from_corner(lattice: Lattice, phase: Vector) -> Lattice:
     """Return the lattice as it is counted from another point of its cell on, without end layers."""
     bonds = tuple(
-        BondClass(bond.offset, _moved_points(bond.at, phase, lattice.cell))
-        for bond in lattice.bonds
+        replace(bond, at=_moved_points(bond.at, phase, lattice.cell)) for bond in lattice.bonds
     )
     vacant = _moved_points(lattice.vacant, phase, lattice.cell)
     return replace(lattice, vacant=vacant, bonds=bonds, per_size=(0,) * len(phase))

@@ -8,6 +8,7 @@ places.
 import numpy as np
 from numba import int64, njit, uint32, uint64
 
+from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
@@ -75,7 +76,8 @@ def fill_box(keys, first, rows, width, exists, sites, adjacency, opened, occupie
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
     for k in range(exists.shape[0]):
-        _fill_rows(keys, bond_limit, uint64(k), first, rows, width, exists[k], opened[k])
+        limit = class_limit(keys.limits, k, bond_limit)
+        _fill_rows(keys, limit, uint64(k), first, rows, width, exists[k], opened[k])
     if occupied.size:
         _fill_rows(keys, site_limit, keys.num_classes, first, rows, width, sites, occupied)
         close_bonds(opened.ravel(), occupied, adjacency)
@@ -89,7 +91,8 @@ def fill_crossing(keys, draws_sites, klass, owner, other, rows, width, exists, o
     uint64; the other ends lie in the same rows, counted from there
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
-    _fill_rows(keys, bond_limit, uint64(klass), owner, rows, width, exists, opened)
+    limit = class_limit(keys.limits, klass, bond_limit)
+    _fill_rows(keys, limit, uint64(klass), owner, rows, width, exists, opened)
     if draws_sites:
         there = np.empty(opened.size, np.uint32)
         _fill_rows(keys, site_limit, keys.num_classes, owner, rows, width, opened, there)

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 import pytest
 from helpers import lattice
-from test_slabs import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
+from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
-from percolab.parts import quad
-from percolab.parts.boxes import (
+from percolab.papers.fink1997 import quad
+from percolab.papers.fink1997.boxes import (
     Blocks,
     Border,
     BoxRaster,
@@ -21,9 +21,7 @@ from percolab.parts.boxes import (
     join_boundaries,
     row_of_whole,
 )
-from percolab.parts.front import Face, Sums
-from percolab.parts.parts import Whole
-from percolab.parts.quad import (
+from percolab.papers.fink1997.quad import (
     Boxes,
     Merge,
     pack,
@@ -32,6 +30,8 @@ from percolab.parts.quad import (
     stages_of,
     unpack,
 )
+from percolab.parts.front import Face, Sums
+from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
 from percolab.parts.transport import Local, run_local
 
@@ -139,7 +139,7 @@ def test_p_of_0_and_1_and_one_box_and_slabs(counts):
 
 @pytest.mark.parametrize("layer", [0, 2**27, 2**31 - 8, 2**33], ids=lambda n: f"layer {n}")
 def test_boxes_far_inside_join_to_the_slab_there(layer):
-    whole = Whole(lattice("square"), (66, 2**34), OPEN, Model("site-bond"))
+    whole = Whole(lattice("square"), (66, 2**34), OPEN, Model.parse("site-bond"))
     draw = Draw(0, 5, 1, threshold_of(0.85))
     (slab,) = fronts_of(whole, draw, [8], layer, tally=True)
     raster = BoxRaster(Blocks(whole, (2, 2**31)), tally=True)
@@ -332,7 +332,7 @@ DRAW = Draw(0, 5, 1, threshold_of(0.5))
         ),
         (lambda: Blocks(Whole(lattice("square"), (2**20, 2**12), OPEN), (1, 1)), "at most"),
         (
-            lambda: Blocks(Whole(lattice("square"), (1, 4), OPEN, Model("site")), (1, 1)),
+            lambda: Blocks(Whole(lattice("square"), (1, 4), OPEN, Model.parse("site")), (1, 1)),
             "two end layers, but 1 grid points along axis x",
         ),
         (lambda: Merge.parse("quat"), "did you mean 'quad'"),
