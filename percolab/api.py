@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -28,7 +28,7 @@ from percolab.store.results import ResultsWriter, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import MAX_SEED, Settings, takes_settings
-from percolab.tasks.study import check_probabilities
+from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
@@ -67,7 +67,7 @@ class Results(StoredResults):
             "model": study.model,
             "boundary": ", ".join(study.boundary) or "none",
             "method": study.method,
-            **({} if study.method == "threshold" else {"p": p}),
+            **({"p": p} if study.kind.fixed_p != () else {}),
             "seed": study.seed,
         }
         rows = [
@@ -171,8 +171,9 @@ class Results(StoredResults):
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))
-        found = self.fit()
-        return spin_table(found) if isinstance(found, SpinFit) else fit_table(found)
+        _, table = _find_fit(self.study)
+        text: str = table(self.fit())
+        return text
 
     def show(
         self, L: int | None = None, p: float | None = None, *, sample: int = 0, **options: Any
@@ -203,7 +204,7 @@ class Results(StoredResults):
                 raise InputError(f"p: give it, as there is no p of L = {size} here")
             p = grids[0][len(grids[0]) // 2]
         keys: dict[str, Any] = {"seed": study.seed, "rng": study.rng, "model": study.model}
-        if study.has_spins:
+        if "update" in study.kind.settings:
             keys |= {"update": study.update, "sweeps": 100}
         figure, numbers = picture_of_sample(
             study.structure, size, take_number("p", p), sample=take_integer("sample", sample),
@@ -311,13 +312,14 @@ def fit(
     True
     """
     check_results(results)
-    if results.study.has_spins:
-        if observable is not None:
-            raise InputError(
-                f"observable = {observable!r}: of spins several quantities are fitted at once "
-                "(names=[...])"
-            )
-        return fit_spins(results, **_fit_options(options, ("names", "omega")))
+    make, _ = _find_fit(results.study)
+    found: ThresholdFit | SpinFit = make(results, observable, options)
+    return found
+
+
+def _fit_threshold(
+    results: StoredResults, observable: str | None, options: dict[str, Any]
+) -> ThresholdFit:
     _check_named(observable)
     try:
         return fit_results(results, observable, **_fit_options(options, ("omega", "window")))
@@ -325,6 +327,26 @@ def fit(
         raise
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _fit_transition(
+    results: StoredResults, observable: str | None, options: dict[str, Any]
+) -> SpinFit:
+    if observable is not None:
+        raise InputError(
+            f"observable = {observable!r}: of spins several quantities are fitted at once "
+            "(names=[...])"
+        )
+    return fit_spins(results, **_fit_options(options, ("names", "omega")))
+
+
+#: The fit of a kind of study by its name, and its table in text.
+_USUAL_FIT: tuple[Callable[..., Any], Callable[..., str]] = _fit_threshold, fit_table
+_FITS = {"chains": (_fit_transition, spin_table)}
+
+
+def _find_fit(study: Study) -> tuple[Callable[..., Any], Callable[..., str]]:
+    return _FITS.get(study.kind.name, _USUAL_FIT)
 
 
 #: Integers that a fit takes, with the least and the largest.

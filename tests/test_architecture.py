@@ -117,3 +117,75 @@ def test_heavy_packages_are_loaded_when_used(use):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded:"
     assert ("Commands:" in done.stdout) == ("__main__" in use)
+
+
+#: Who may ask which kind a study is: the registry, one table in each room that needs one, and the
+#: plan, which foresees how long samples of two kinds take.
+ASKS_KINDS = {
+    "tasks.kind_registry",
+    "analysis.study_kinds",
+    "figures.study_kinds",
+    "cli.answers",
+    "api",
+    "run.plan",
+    # Go with the plan's new form.
+    "run.plan_pilot",
+    "run.plan_file",
+}
+#: What tells kinds apart, and whose question it is where it is asked of a model.
+KIND_WORDS, MODELS = {"has_spins", "has_trees"}, {"model", "draw", "parse"}
+KIND_CLASSES = {"Block", "ThresholdBlock", "ChainEnd", "GridSampler", "ChainSampler"}
+
+
+def last_name(node):
+    """Return the last name of an expression: draw of task.draw, parse of Model.parse(...)."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def is_question_of_kind(node):
+    """Return whether a node of a syntax tree asks which kind a study, task or block is of."""
+    if isinstance(node, ast.Attribute) and node.attr in KIND_WORDS:
+        return last_name(node.value) not in MODELS
+    if isinstance(node, ast.Attribute) and node.attr == "name":
+        return last_name(node.value) == "kind" and isinstance(node.value, ast.Attribute)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        is_text = any(isinstance(each, ast.Constant) for side in sides for each in ast.walk(side))
+        return is_text and any(last_name(each) == "method" for each in sides)
+    is_check = isinstance(node, ast.Call) and last_name(node) == "isinstance"
+    return is_check and any(last_name(each) in KIND_CLASSES for each in ast.walk(node.args[1]))
+
+
+def test_only_tables_by_kind_ask_which_kind_a_study_is():
+    """What differs between kinds is asked of the kind (percolab/tasks/kind.py)."""
+    asking = {
+        name
+        for name, path in MODULES.items()
+        if room_of(name) not in ("kinds", "bonds")
+        and any(map(is_question_of_kind, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+    assert asking <= ASKS_KINDS
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "task.has_spins",
+        "self.study.has_trees",
+        'item.task.method == "threshold"',
+        'study.method in ("grid", "tree")',
+        "TABLE[study.kind.name]",
+        "isinstance(block, ThresholdBlock)",
+    ],
+)
+def test_a_question_of_the_kind_is_recognized(code):
+    assert any(map(is_question_of_kind, ast.walk(ast.parse(code))))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["task.draw.has_spins", "Model.parse(text).has_spins", "kind.name", "task.method == own"],
+)
+def test_a_question_of_the_model_is_none_of_the_kind(code):
+    assert not any(map(is_question_of_kind, ast.walk(ast.parse(code))))

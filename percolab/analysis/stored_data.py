@@ -9,28 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import ceil, log10
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.quantities import BlockMoments, Quantity, quantities_of
 from percolab.analysis.radii import GyrationSums
 from percolab.analysis.statistics import Floats
-from percolab.bonds.words import NEVER, TOP, threshold_of
+from percolab.analysis.study_kinds import (
+    Reading,
+    find_analysis,
+)
+from percolab.bonds.words import NEVER, TOP
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import axis_observables, spanning_names
+from percolab.measure.columns import axis_observables
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
-
-#: Values of p that exact thresholds are counted at, and the part of these that is left out below
-#: the first and above the last.
-POINTS, _TAIL = 25, 0.01
 
 
 def probability_names(results: Results) -> list[str]:
@@ -38,14 +36,7 @@ def probability_names(results: Results) -> list[str]:
 
     A file that was made before wrapping was measured has no wrapping probabilities.
     """
-    if results.study.method == "threshold":
-        return spanning_names(results.study.boundary)
-    items = [item for item in results.tasks.values() if item.blocks]
-    return [
-        column.name
-        for column in results.study.observables
-        if column.rises_with_p and all(item.has(column.name) for item in items)
-    ]
+    return find_analysis(results.study).reading.probability_names(results)
 
 
 def default_observable(results: Results) -> str:
@@ -74,25 +65,13 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
     AnalysisError: chains of spins, whose samples at other p are others.
     """
-    if results.study.has_spins:
-        raise AnalysisError(
-            "spins have no spanning curve of coupled samples, as chains at other p are others; "
-            "percolab fit finds their transition"
-        )
+    analysis = find_analysis(results.study)
+    if analysis.no_curve:
+        raise AnalysisError(analysis.no_curve)
     name = observable or default_observable(results)
-    curves = [_curve_of(item, name) for item in joined(results).tasks.values() if item.blocks]
+    items = [item for item in joined(results).tasks.values() if item.blocks]
+    curves = [analysis.reading.curve(item, name) for item in items]
     return sorted(curves, key=lambda curve: curve.L)
-
-
-def _curve_of(item: TaskResult, name: str) -> SpanningCurve:
-    if item.task.method == "threshold":
-        found = item.thresholds(name)
-        p = transition_grid(found)
-        spanning = spanning_counts(found, p)
-    else:
-        p, spanning = np.array(item.task.p), item.column(name)
-    samples = np.full(len(item.blocks), item.task.block_size)
-    return SpanningCurve(item.task.size, p, samples, spanning, item.task.id)
 
 
 def single_thresholds_of(
@@ -111,32 +90,8 @@ def single_thresholds_of(
     found = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
     return (
         [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
-        sorted((_curve_of(item, observable) for item in items), key=lambda curve: curve.L),
+        sorted((_reading(item).curve(item, observable) for item in items), key=lambda c: c.L),
     )
-
-
-def spanning_counts(
-    thresholds: NDArray[np.uint64], p: Sequence[float] | Floats
-) -> NDArray[np.int64]:
-    """Return how many samples of every block span at each p, int64 (n_blocks, m).
-
-    thresholds: T of the samples, uint64 (n_blocks, block_size).
-    """
-    limits = np.array([threshold_of(float(value)) for value in p], np.uint64)
-    return np.asarray((thresholds[:, :, None] <= limits).sum(axis=1), np.int64)
-
-
-def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> Floats:
-    """Return equally spaced p over all but the outermost 2 % of the thresholds.
-
-    They are rounded to a tenth of their spacing, so that they do not depend on single samples.
-    """
-    found = thresholds[thresholds != np.uint64(NEVER)] / TOP
-    low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
-    if not high > low:
-        return np.array([low])
-    digits = ceil(-log10((high - low) / (points - 1))) + 1
-    return np.unique(np.round(np.linspace(low, high, points), digits)).clip(0.0, 1.0)
 
 
 def cluster_curves_of(results: Results) -> list[ClusterCurve]:
@@ -146,9 +101,7 @@ def cluster_curves_of(results: Results) -> list[ClusterCurve]:
     """
     tasks = joined(results).tasks.values()
     items = [
-        item
-        for item in tasks
-        if item.blocks and item.task.method == "grid" and item.has_cluster_sizes
+        item for item in tasks if item.blocks and item.holds_columns and item.has_cluster_sizes
     ]
     return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
 
@@ -219,20 +172,19 @@ def gyration_sums_of(results: Results) -> list[GyrationSums]:
     return found
 
 
+def _reading(item: TaskResult) -> Reading:
+    return find_analysis(item.task).reading
+
+
 def moment_names(item: TaskResult) -> set[str]:
     """Return the names of the moments that a task's blocks hold."""
-    if item.task.method == "threshold":
-        return set(spanning_names(item.task.boundary))
-    names = [observable.name for observable in item.observables]
-    products = {f"{a}*{b}" for a in names for b in names}
-    found = {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
-    return found | ({"m^2", "m^4"} if "state_squares" in names else set())
+    return _reading(item).moment_names(item)
 
 
 def available_quantities(results: Results) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
     held = [moment_names(item) for item in results.tasks.values() if item.blocks]
-    known = quantities_of(results.study.boundary, spins=results.study.has_spins)
+    known = quantities_of(results.study.boundary, spins=True)
     return [item.name for item in known if any(set(item.needs) <= names for names in held)]
 
 
@@ -256,9 +208,7 @@ def moments_of(results: Results, quantities: Sequence[Quantity]) -> list[BlockMo
 def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoments:
     held = moment_names(item)
     needed = sorted({name for each in quantities if set(each.needs) <= held for name in each.needs})
-    p = np.array(item.task.p)
-    if item.task.method == "threshold" and needed:
-        p = transition_grid(item.thresholds(needed[0]))
+    p = _reading(item).grid(item, needed[0]) if needed else np.array(item.task.p)
     return BlockMoments(
         L=item.task.size,
         p=p,
@@ -270,30 +220,7 @@ def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoment
 
 def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
     """Return the block sums of a moment, float64 (n_blocks, m)."""
-    if item.task.method == "threshold":
-        return spanning_counts(item.thresholds(name), p).astype(float)
-    if name == "s^4":
-        return np.asarray(item.extra("powers")[..., 1], np.float64)
-    if name in ("m^2", "m^4"):
-        return _order_parameter(item, squared=name == "m^4")
-    if "*" not in name:
-        return item.column(name).astype(float)
-    names = [observable.name for observable in item.observables]
-    pair = sorted(names.index(part) for part in name.split("*"))
-    rows, columns = np.triu_indices(len(names))
-    at = int(np.flatnonzero((rows == pair[0]) & (columns == pair[1]))[0])
-    return item.products()[:, :, at]
-
-
-def _order_parameter(item: TaskResult, *, squared: bool) -> Floats:
-    """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
-    states, sites = item.task.draw.states, float(item.task.num_sites) ** 2
-    squares = item.column("state_squares").astype(float) / sites
-    if not squared:
-        return (states * squares - item.task.block_size) / (states - 1)
-    products = moment_sums(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
-    both = states**2 * products - 2 * states * squares + item.task.block_size
-    return np.asarray(both / (states - 1) ** 2)
+    return _reading(item).moment_sums(item, name, p)
 
 
 def _pooled(parts: Sequence[BlockMoments]) -> BlockMoments:

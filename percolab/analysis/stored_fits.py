@@ -43,10 +43,11 @@ from percolab.analysis.stored_data import (
     single_thresholds_of,
     size_counts_of,
 )
+from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.theory.known_exponents import Known, correction_exponent
-from percolab.analysis.theory.potts import potts_exponents, spin_correction
+from percolab.analysis.theory.potts import potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -92,7 +93,7 @@ def class_exponent(results: Results, nu: Prior) -> tuple[Known | None, tuple[str
     if nu == "free":
         return None, ()
     dimension, study = len(results.study.boundary), results.study
-    found = potts_exponents(dimension, study.states if study.has_spins else 1).get("1/nu")
+    found = potts_exponents(dimension, study.states).get("1/nu")
     if found is not None:
         return found, ()
     what = f"{study.model} in {dimension} dimension{'s' * (dimension != 1)}"
@@ -207,7 +208,7 @@ def samples_of(
     min_size: smallest L to use.
     """
     _check_scalable(results)
-    if results.study.method != "threshold":
+    if results.study.kind.codec.holds_columns:
         return None
     name = observable or default_observable(results)
     thresholds, curves = single_thresholds_of(results, name, min_size)
@@ -291,8 +292,7 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
     """
     clusters = cluster_curves_of(results)
-    # Chains of spins at other p are other samples, and no spanning curve is fitted to them.
-    coupled = bool(results.study.boundary) and not results.study.has_spins
+    coupled = bool(results.study.boundary) and not find_analysis(results.study).no_curve
     spanning = curves_of(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
@@ -352,9 +352,8 @@ def fit_quantities(
         chosen, notes = _fittable(chosen, moments)
     moments, left_out = _with_enough_blocks(moments, chosen)
     omegas = correction_exponents(chosen, study.boundary)
-    if study.has_spins and omega is None:
-        periodic = not has_open_axis(results)
-        omega = spin_correction(len(study.boundary), study.states, periodic=periodic).value
+    if omega is None:
+        omega = find_analysis(study).correction(study)
     if omega is not None:
         omegas = [omega] * len(chosen)
     y_t, class_notes = class_exponent(results, nu)
@@ -393,7 +392,7 @@ def _with_enough_blocks(
 def _known(results: Results, quantity: Quantity) -> Known | None:
     """Return the exact value of a quantity at p_c, or None."""
     study = results.study
-    if quantity.kind != PROBABILITY or study.has_spins:
+    if quantity.kind != PROBABILITY or study.states > 1:
         return None
     place = study.structure, study.boundary
     parts = [critical_probability(*place, name, study.model) for name in quantity.needs]

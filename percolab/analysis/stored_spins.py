@@ -27,7 +27,9 @@ _GROUPS = 50
 
 def spin_tasks_of(results: Results) -> list[TaskResult]:
     """Return the tasks of spins that have blocks, ascending in L."""
-    items = [item for item in joined(results).tasks.values() if item.blocks and item.task.has_spins]
+    items = [
+        item for item in joined(results).tasks.values() if item.blocks and item.has("satisfied")
+    ]
     return sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from percolab.cli.fit_quantities import write_quantity_fit
-from percolab.cli.fit_spins import write_spin_fit
+from percolab.cli.answers import find_answers
+from percolab.cli.fit_quantities import without_defaults, write_quantity_fit
 from percolab.cli.options import (
     as_json,
     described,
@@ -24,13 +23,11 @@ from percolab.cli.options import (
     results_file,
 )
 from percolab.cli.terminal import echo
+from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
     from percolab.analysis import ThresholdFit
     from percolab.store.results import Results
-
-#: Options of a fit that have a default, and so are not given where they have it.
-_WITH_DEFAULTS = ("bootstrap", "nu", "priors")
 
 #: What an answer has besides the fit: values for JSON, and texts.
 Part = tuple[dict[str, Any], list[str]]
@@ -83,34 +80,28 @@ def command(
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
     """
-    from percolab.analysis import fit_table
     from percolab.store.results import read_results
 
     stored = read_results(results)
-    more = {"exponents": exponents, "collapse": collapse}
-    if stored.study.has_trees:
-        given = options | more | {"quantities": quantities}
-        for name in _WITH_DEFAULTS:
-            if _is_default(name):
-                del given[name]
-        _write_trees(stored, as_json, given)
-        return
-    if not stored.study.structure.is_scalable:
-        refuse_scaling(options | more | {"quantities": quantities})
+    given = options | {"exponents": exponents, "collapse": collapse}
+    answers = find_answers(stored.study)
+    if answers.scales and not stored.study.structure.is_scalable:
+        refuse_scaling(given | {"quantities": quantities})
         _estimate(stored, as_json, **options)
         return
-    if stored.study.has_spins:
-        others = options | more
-        if _is_default("bootstrap"):
-            del others["bootstrap"]
-        write_spin_fit(stored, quantities, as_json=as_json, **others)
-        return
+    load(answers.fit)(stored, as_json, quantities, given)
+
+
+def write_threshold_fit(
+    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
+) -> None:
+    """Write the threshold and what else is asked for."""
+    from percolab.analysis import fit_table
+
     if quantities is not None:
-        others = options | more
-        if _is_default("bootstrap"):
-            del others["bootstrap"]
-        write_quantity_fit(stored, quantities, as_json=as_json, **others)
+        write_quantity_fit(stored, quantities, as_json=as_json, **without_defaults(options))
         return
+    exponents, collapse = options.pop("exponents"), options.pop("collapse")
     name = observable_of(stored, options["observable"])
     fit = fit_of(stored, **options)
     parts = [({}, [fit_table(fit)]), _samples(stored, name, options)]
@@ -175,7 +166,7 @@ def _collapses(
     from percolab.analysis import collapse_table
     from percolab.analysis.stored_fits import collapse_of
 
-    clusters = ["largest", "chi"] if stored.study.method == "grid" else []
+    clusters = ["largest", "chi"] if stored.study.kind.codec.holds_columns else []
     # A replica of a collapse is a search, so there are fewer of them.
     replicas = min(bootstrap, 50)
     with one_line_errors():
@@ -192,17 +183,15 @@ def _collapses(
     return {"collapses": [item.to_dict() for item in found]}, [collapse_table(found)]
 
 
-def _is_default(option: str) -> bool:
-    """Return whether an option of this command has its default because it was not given."""
-    return click.get_current_context().get_parameter_source(option) == ParameterSource.DEFAULT
-
-
-def _write_trees(stored: Results, as_json: bool, given: dict[str, Any]) -> None:
+def write_trees(
+    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
+) -> None:
     """Write what trees tell; InputError where an option of another fit is given."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
     from percolab.errors import InputError
 
+    given = without_defaults(options, "nu", "priors") | {"quantities": quantities}
     for name, value in given.items():
         if is_given(value):
             raise InputError(f"--{name.replace('_', '-')}: trees have no such fit; leave it out")

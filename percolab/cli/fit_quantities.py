@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
+
 from percolab.cli.options import echo_json, is_given, published_line
 from percolab.cli.terminal import echo
 
@@ -15,6 +18,20 @@ def joint_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a joint fit, taken out of those given."""
     names = ("omega", "min_size", "degree", "nu", "priors")
     return {name: given.pop(name) for name in names}
+
+
+def without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options of a command without ``bootstrap``, and these, where they have defaults.
+
+    They have one because they were not given.
+    """
+    context = click.get_current_context()
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in ("bootstrap", *names)
+        or context.get_parameter_source(name) != ParameterSource.DEFAULT
+    }
 
 
 def write_quantity_fit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from percolab.cli.fit_quantities import joint_options
+from percolab.cli.fit_quantities import joint_options, without_defaults
 from percolab.cli.options import echo_json, is_given
 from percolab.cli.terminal import echo
 
@@ -13,28 +13,26 @@ if TYPE_CHECKING:
 
 
 def write_spin_fit(
-    stored: Results,
-    quantities: str | None,
-    *,
-    as_json: bool,
-    **others: Any,
+    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
     """Fit and write; quantities: names with commas, None for the default ones.
 
-    others: options of fits of percolation, None or False where not given.  InputError if one is.
+    options: None or False where not given.  InputError if one is given that only fits of
+    percolation take.
     """
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import spin_table
     from percolab.errors import InputError
 
-    options = joint_options(others)
+    others = without_defaults(options)
+    joint = joint_options(others)
     for name, value in others.items():
         if is_given(value):
             raise InputError(f"--{name}: the fit of spins does not take it; leave it out")
     found = fit_spins(
         stored,
         [name.strip() for name in (quantities or "all").split(",")],
-        **options,
+        **joint,
     )
     if as_json:
         echo_json(found.to_dict())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.answers import Answers, find_answers
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
 from percolab.lattices.shown import Table
@@ -29,7 +30,11 @@ def command(results: str, as_json: bool) -> None:
     if as_json:
         echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
-    for line in [*_of_study(stored.study), *_of_tasks(tasks), *_of_runs(stored.runs)]:
+    for line in [
+        *_of_study(stored.study),
+        *_of_tasks(tasks, find_answers(stored.study)),
+        *_of_runs(stored.runs),
+    ]:
         echo(line)
 
 
@@ -52,24 +57,19 @@ def _record(item: TaskResult) -> dict[str, Any]:
 
 def _of_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _model_of(study), *_boundary(study)])
-    placed = "placed by a pilot" if study.p is None else "given"
-    if study.method == "threshold":
-        placed = "of every sample's threshold"
-    if study.has_trees:
-        placed = "of all bonds, for trees"
+    usual = "placed by a pilot" if study.p is None else "given"
+    placed = find_answers(study).p or usual
     yield f"seed {study.seed}, {study.rng}, p {placed}"
 
 
-def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
+def _of_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
     rows = []
     for task in tasks:
-        grid = {"threshold": "thresholds", "tree": "trees"}.get(task["method"], "")
-        if not grid:
-            grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
+        grid = answers.grid or f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
         numbers = (task[key] for key in ("L", "seed", "samples", "blocks"))
         rows.append((*numbers, grid, task["task"]))
     yield from Table(("L", "seed", "samples", "blocks", "p", "task"), rows).lines()
@@ -87,7 +87,7 @@ def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 def _model_of(study: Study) -> str:
     """Return the model in words, and of spins how they are updated."""
-    if not study.has_spins:
+    if "update" not in study.kind.settings:
         return f"{study.model} percolation"
     one = ", one long chain" if study.chains else ""
     every = f", every {study.every} updates measured" if study.every > 1 else ""

@@ -11,12 +11,14 @@ from typing import Any
 
 import click
 
+from percolab.cli.answers import find_answers
 from percolab.cli.options import complete_study, counted, described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.kernels.registry import load
 from percolab.run.request import options_of
 from percolab.run.runner import prepare_study, run_study
 from percolab.run.stored import Interrupted
@@ -127,11 +129,11 @@ def _sweep(
                 held = f"{request.out} lacks the blocks since its last save"
             echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
             sys.exit(error.exit_code)
-    _print_threshold(results, request.out, request.rule.target_error)
+    _write_end(results, request.out, request.rule.target_error)
 
 
-def _print_transition(results: Results) -> None:
-    """Print where spins order, in one line, and what must be said of it."""
+def write_transition(results: Results, target_error: float | None) -> None:
+    """Write where spins order, in one line, and what must be said of it."""
     from percolab.analysis import AnalysisError
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines
@@ -144,27 +146,33 @@ def _print_transition(results: Results) -> None:
         echo(line)
 
 
-def _print_threshold(results: Results, out: Path, target_error: float | None) -> None:
+def _write_end(results: Results, out: Path, target_error: float | None) -> None:
+    """Write what a study has come to, as far as its samples give it."""
+    study = results.study
+    if not study.structure.is_scalable:
+        echo(f"{described(study)}; results in {out}")
+        echo(estimates_text(results))
+        return
+    sizes = ", ".join(map(str, sorted(study.sizes)))
+    echo(f"{study.structure.title}: L = {sizes}; results in {out}")
+    load(find_answers(study).end)(results, target_error)
+
+
+def write_trees(results: Results, target_error: float | None) -> None:
+    """Write the weight of trees, and how the path from side to side grows."""
+    from percolab.analysis.text import tree_table
+    from percolab.analysis.trees import fit_trees
+
+    echo(tree_table(fit_trees(results)))
+
+
+def write_threshold(results: Results, target_error: float | None) -> None:
+    """Write p_c with its error, and whether more samples can bring it to a target."""
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
     from percolab.run.wanted import why_unmet
 
-    if not results.study.structure.is_scalable:
-        echo(f"{described(results.study)}; results in {out}")
-        echo(estimates_text(results))
-        return
-    sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
-    echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
-    if results.study.has_trees:
-        from percolab.analysis.text import tree_table
-        from percolab.analysis.trees import fit_trees
-
-        echo(tree_table(fit_trees(results)))
-        return
-    if results.study.has_spins:
-        _print_transition(results)
-        return
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError) as error:

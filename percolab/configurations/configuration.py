@@ -246,11 +246,11 @@ def random_configuration(
         **_on(lattice, task.boundary),
         **{"L": L, "p": p, "seed": seed, "sample": sample, "rng": rng},
     }
-    if task.draw.draws_sites or task.has_spins:
+    if task.draw.draws_sites or task.draw.has_spins:
         record["model"] = task.model
     if isinstance(lattice, Graph):
         record["graph"] = True
-    if task.has_spins:
+    if task.draw.has_spins:
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")

@@ -44,6 +44,8 @@ from percolab.figures.page import (
     preformatted,
     table,
 )
+from percolab.figures.study_kinds import find_in_figures
+from percolab.kernels.registry import load
 from percolab.lattices.graph import TERMINALS
 from percolab.measure.columns import Column
 from percolab.store.results import Results
@@ -99,7 +101,7 @@ def _fits_of(
     results: Results, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
     """Return the fit of every probability, or one line on why there is none; {} without any."""
-    if results.study.has_spins or results.study.has_trees:
+    if find_in_figures(results.study).no_curve:
         return {}
     found: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
@@ -124,10 +126,9 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
     """
     from markupsafe import Markup
 
-    if figures.model.has_spins:
-        return _answer_of_spins(figures)
-    if figures.study.has_trees:
-        return _answer_of_trees(figures)
+    if figures.of_kind.answer:
+        blocks: list[Block] = load(figures.of_kind.answer)(figures)
+        return blocks
     known = figures.study.structure.threshold(figures.study.model)
     published: str = ""
     if known is not None:
@@ -173,7 +174,7 @@ def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> l
     return [*said, *([_of_infinite(published)] if published else [])]
 
 
-def _answer_of_spins(figures: StudyFigures) -> list[Block]:
+def answer_of_spins(figures: StudyFigures) -> list[Block]:
     """Return the critical temperature in one line, beside the published one."""
     notes = [paragraph(f"Note: {note}") for note in figures.notes]
     found = figures.spin_fit_or_problem
@@ -188,7 +189,7 @@ def _answer_of_spins(figures: StudyFigures) -> list[Block]:
     return [answer(line), *notes]
 
 
-def _answer_of_trees(figures: StudyFigures) -> list[Block]:
+def answer_of_trees(figures: StudyFigures) -> list[Block]:
     """Return the weight of a tree a site on the infinite lattice in one line."""
     limit = fit_trees(figures.results).limit
     if limit is None:
@@ -225,14 +226,23 @@ def _boundary(study: Study) -> tuple[str, str]:
     return "boundary along each axis", ", ".join(study.boundary) or "none"
 
 
+def fits_of_spins(figures: StudyFigures) -> list[Block]:
+    """Return the fit of the transition of spins."""
+    found = figures.spin_fit_or_problem
+    return [paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))]
+
+
+def fits_of_trees(figures: StudyFigures) -> list[Block]:
+    """Return the fits of trees."""
+    return [preformatted(tree_table(fit_trees(figures.results)))]
+
+
 def _fits(
     figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int
 ) -> list[Block]:
-    if figures.model.has_spins:
-        found = figures.spin_fit_or_problem
-        return [paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))]
-    if figures.study.has_trees:
-        return [preformatted(tree_table(fit_trees(figures.results)))]
+    if figures.of_kind.fits:
+        blocks: list[Block] = load(figures.of_kind.fits)(figures)
+        return blocks
     if not figures.study.structure.is_scalable:
         try:
             estimates = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
@@ -344,30 +354,16 @@ def _samples(figures: StudyFigures) -> Block:
 
 def _methods(study: Study, columns: tuple[Column, ...]) -> list[Block]:
     """Return what was measured and how errors were found."""
-    grid = study.method != "threshold"
-    own = columns if columns and grid else study.observables
+    of_kind, holds_columns = find_in_figures(study), study.kind.codec.holds_columns
+    own = columns if columns and holds_columns else study.observables
     observables = [
         (item.name, _symbol(item.symbol), item.meaning, item.unit)
         for item in own
-        if grid or item.name.startswith("spanning")
+        if holds_columns or item.name.startswith("spanning")
     ]
-    measured = (
-        "A sample is a field of independent uniform numbers, one a bond or site, which is open or "
-        "occupied where its number is below p; so one sample holds all p. By method grid it is "
-        "measured at every p of its task. By method threshold the exact p at which it begins to "
-        "span, T, is found along every open axis, and the spanning probability at p is the part of "
-        "the samples with T at or below p."
-    )
-    if study.has_trees:
-        measured = _MEASURED_TREES
-    spins = Model.parse(study.model).has_spins
-    if spins:
-        measured = _MEASURED_ONE_CHAIN if study.chains else _MEASURED_SPINS
-        if study.every > 1:
-            measured += f" Of every {study.every} sweeps one is measured, a sample."
     header = ("observable", "symbol", "meaning for a single sample", "unit")
-    parts = [paragraph(measured), table(header, observables)]
-    if grid and not study.has_trees:
+    parts = [paragraph(of_kind.describe_sample(study)), table(header, observables)]
+    if of_kind.has_means:
         drawn = [
             (name, formula(label.partition("$")[2].rpartition("$")[0]), meaning)
             for name, (label, _, meaning) in PANELS.items()
@@ -376,44 +372,7 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> list[Block]:
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
             table(("mean", "symbol", "meaning"), drawn),
         ]
-    return [*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))]
-
-
-#: What a sample of spins is.
-_MEASURED_TREES = (
-    "A sample is a field of independent uniform numbers, one a bond: the bond's weight. What is "
-    "measured is the minimum spanning tree of these weights, which is unique. Its bonds with "
-    "weights below p join the clusters that the sample has at p."
-)
-_MEASURED_SPINS = (
-    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
-    "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
-    "that are not measured; those of even number start ordered, those of odd number at random. A "
-    "block is a chain, and chains at different p are independent."
-)
-_MEASURED_ONE_CHAIN = (
-    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
-    "are open: each bond between equal spins, with probability p. At every size and p there is one "
-    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
-    "after the other, and chains at different p are independent."
-)
-_ERRORS_OF_SPINS = (
-    "Errors are one sigma and statistical alone, from the scatter of chains, which are "
-    "independent; sweeps of one chain are correlated, and no error takes them to be independent.",
-    "The published critical point is drawn and compared with, and enters no number but the choice "
-    "of the p that is called nearest to the transition.",
-)
-#: How errors are found: for every reader of a page, whatever it draws.
-_ERRORS = (
-    "Errors are one sigma. Samples are independent, and so are the blocks "
-    "into which their numbers are summed; values at different p are of the same samples and "
-    "strongly correlated, which every fit takes into account.",
-    "p_c and 1/nu are fitted to all sizes at once by the exact multinomial likelihood of the "
-    "spanning counts, with every known correction to scaling under natural priors, and averaged "
-    "over degrees and smallest sizes. Their errors have a statistical part (other samples) and a "
-    "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
-    "The published threshold is drawn and compared with, and enters no number.",
-)
+    return [*parts, *(paragraph(text) for text in of_kind.errors)]
 
 
 def _provenance(results: Results, name: str, checksum: str) -> list[Block]:

@@ -20,6 +20,7 @@ from percolab.errors import InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
+from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
@@ -31,10 +32,6 @@ from percolab.tasks.study import Study
 Drawn = tuple[Any, dict[str, Any]]
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
-
-
-#: Why figures of independent samples are none of spins.
-_SWEEPS = "its errors and fits are of independent samples, which sweeps are not: binder, wrapping"
 
 
 @dataclass(eq=False)
@@ -55,6 +52,11 @@ class StudyView:
         """What was sampled."""
         return self.results.study
 
+    @property
+    def of_kind(self) -> KindInFigures:
+        """What figures need to know of the kind of study."""
+        return find_in_figures(self.study)
+
     @cached_property
     def name(self) -> str:
         """The probability drawn; InputError where there is none."""
@@ -74,8 +76,8 @@ class StudyView:
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:
         """The fit, or one line on why there is none."""
-        if self.model.has_spins:
-            return _SWEEPS
+        if self.of_kind.no_curve:
+            return self.of_kind.no_curve
         try:
             return self.fitted()
         except AnalysisError as error:
@@ -93,7 +95,7 @@ class StudyView:
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""
         found = list(notes_of(self.results))
-        differ = start_differences(self.measured()) if self.model.has_spins else []
+        differ = [] if self.study.kind.independent else start_differences(self.measured())
         if differ:
             worst = max(differ, key=lambda item: abs(item.z))
             found.append(
@@ -219,7 +221,7 @@ class StudyView:
         found = [
             item
             for item in joined(self.results).tasks.values()
-            if item.blocks and method in (None, item.task.method)
+            if item.blocks and item.task.method == (method or item.task.method)
         ]
         return sorted(found, key=lambda item: (item.task.size, item.task.seed))
 
@@ -237,9 +239,7 @@ class StudyView:
 
     def no_independent_samples(self) -> str | None:
         """Return why there is no curve of independent samples to draw, or None."""
-        if self.study.has_trees:
-            return "these are trees, which have no probability at p (--method grid or threshold)"
-        return _SWEEPS if self.model.has_spins else self.nothing_spans()
+        return self.of_kind.no_curve or self.nothing_spans()
 
     def no_fit(self) -> str | None:
         """Return why there is no fit of all sizes, or None."""
@@ -259,7 +259,7 @@ class StudyView:
 
     def how_to_measure(self, word: str) -> str:
         """Return how a sweep measures what a word of --measure stands for."""
-        by_grid = " and --method grid" if self.study.method == "threshold" else ""
+        by_grid = " and --method grid" if not self.study.kind.codec.holds_columns else ""
         return f"sweep with --measure {word}{by_grid}"
 
     def taken_for_threshold(self) -> tuple[float, str]:

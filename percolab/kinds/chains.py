@@ -59,6 +59,7 @@ class ChainsOfSpins(Kind):
         "spins are not",
     }
     number_is = "chains"
+    independent = False
     algorithms = Labelers()
 
     def check(self, item: Task | Study) -> None:
@@ -87,6 +88,10 @@ class ChainsOfSpins(Kind):
     def unplaced(self, study: Study) -> str:
         """Return the burn-in where it is to be found."""
         return "the burn-in" if study.burn_in == AUTO else ""
+
+    def shorten(self, task: Task) -> Task:
+        """Return a task without a burn-in."""
+        return replace(task, burn_in=0)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size."""

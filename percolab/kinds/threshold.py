@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.coupled import Coupling, memory_of
 from percolab.coupled.thresholds import find_thresholds
@@ -49,7 +50,7 @@ class Threshold(Kind):
 
     def check(self, item: Task | Study) -> None:
         """Raise InputError for spins, for p, and where nothing can span."""
-        if item.has_spins:
+        if Model.parse(item.model).has_spins:
             raise InputError(
                 "method threshold finds where samples begin to span, but those of "
                 f"{item.model} are different at every p: leave it out"

@@ -363,4 +363,5 @@ def _small_task(study: Study) -> Task:
 def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; its p makes no difference."""
     task = replace(study.task(size, study.some_p), block_size=1, functions=())
-    return replace(task, burn_in=0) if task.has_spins else task
+    short: Task = study.kind.shorten(task)
+    return short

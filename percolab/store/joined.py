@@ -56,7 +56,7 @@ def joined(results: Results) -> Results:
     groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])
-        if not item.blocks or not item.task.kind.codec.holds_columns:
+        if not item.blocks or not item.holds_columns:
             continue
         if all(can_join(item.task, other.task) for other in members):
             members.append(item)

@@ -25,7 +25,7 @@ from percolab.measure.columns import (
     datasets_of,
     spanning_names,
 )
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, with_columns
+from percolab.tasks.blocks import AnyBlock, ChainEnd, with_columns
 from percolab.tasks.codecs import StoredArray
 from percolab.tasks.study import Task
 
@@ -68,6 +68,12 @@ class TaskResult(Shown):
         return np.array(sorted(self.blocks), np.int64)
 
     @property
+    def holds_columns(self) -> bool:
+        """Whether its blocks hold sums of columns at every p."""
+        holds: bool = self.task.kind.codec.holds_columns
+        return holds
+
+    @property
     def observables(self) -> tuple[Column, ...]:
         """The columns that are one integer for each sample, in the order of the sums of blocks."""
         return tuple(column for column in self.columns if column.is_observable)
@@ -89,15 +95,14 @@ class TaskResult(Shown):
     def of_columns(self, columns: Sequence[Column]) -> TaskResult:
         """Return the same blocks with these columns alone, in this order; all must be there."""
         names = [column.name for column in self.columns]
-        if not self.task.kind.codec.holds_columns or names == [column.name for column in columns]:
+        if not self.holds_columns or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
         held = [column.name for column in self.observables]
         places = [held.index(column.name) for column in columns if column.is_observable]
         extras = self._datasets(columns).keys()
+        grids: dict[int, Any] = self.blocks
         blocks: dict[int, AnyBlock] = {
-            number: with_columns(block, places, extras)
-            for number, block in self.blocks.items()
-            if isinstance(block, Block)
+            number: with_columns(block, places, extras) for number, block in grids.items()
         }
         return TaskResult(self.task, blocks, tuple(columns), self.end)
 
@@ -220,7 +225,7 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
 
 
 def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
-    return [item for item in items if item.task.kind.codec.holds_columns]
+    return [item for item in items if item.holds_columns]
 
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:

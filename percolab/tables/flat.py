@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.statistics import Floats
-from percolab.analysis.stored_data import spanning_counts, transition_grid
+from percolab.analysis.study_kinds import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, Sums, axis_names, spanning_names
@@ -45,9 +45,9 @@ def task_means(
     unless given.  InputError: ``p`` is given, and a task has no thresholds.
     """
     for item in _ordered(results):
-        if p is not None and item.task.method != "threshold":
+        if p is not None and item.holds_columns:
             raise InputError("-p: only a study of method threshold is known at every p")
-        found = _spanning_means(item, p) if item.task.method == "threshold" else _grid_means(item)
+        found = _grid_means(item) if item.holds_columns else _spanning_means(item, p)
         yield from ((item, x, columns) for x, columns in found)
 
 
@@ -127,7 +127,7 @@ def threshold_table(results: Results) -> Table:
     InputError: nothing was sampled by method "threshold".
     """
     letters = axis_names(results.study.boundary)
-    items = [item for item in _ordered(results) if item.task.method == "threshold"]
+    items = [item for item in _ordered(results) if not item.holds_columns]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
     return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], list(
@@ -177,7 +177,7 @@ def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
     means = total / count
     variance = np.maximum(squares / count - means**2, 0.0)
     errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
-    if item.task.has_spins:
+    if not item.task.kind.independent:
         errors = _errors_of_chains(item)
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
         known = [float(each) if np.isfinite(each) else None for each in error]

@@ -128,6 +128,7 @@ class Kind(Protocol):
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
+    independent:      whether the samples of a block are independent of each other
     always_has_pilot: whether one measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
@@ -141,6 +142,7 @@ class Kind(Protocol):
     sums: ClassVar[str] = "squared cluster sizes"
     number_is: ClassVar[str] = "samples"
     tables_on_host: ClassVar[bool] = False
+    independent: ClassVar[bool] = True
     always_has_pilot: ClassVar[bool] = False
     codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
@@ -189,6 +191,10 @@ class Kind(Protocol):
     def unplaced(self, study: Study) -> str:
         """Return what a pilot looks for beside p, in words, or ""."""
         return ""
+
+    def shorten(self, task: Task) -> Task:
+        """Return a task with no more work than its samples are."""
+        return task
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return the p of every size of a study to which none are given."""

@@ -122,14 +122,9 @@ class Sampling(Shown):
         return Model.parse(self.model).has_spins
 
     @property
-    def has_trees(self) -> bool:
-        """Whether what is measured of a sample is its minimum spanning tree."""
-        return self.method == "tree"
-
-    @property
     def kind(self) -> Any:
         """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
-        return find_kind(self.method, self.has_spins)
+        return find_kind(self.method, Model.parse(self.model).has_spins)
 
     @property
     def states(self) -> int:

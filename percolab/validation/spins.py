@@ -116,8 +116,8 @@ def _chains(
     )
     sampler = make_sampler(task, labeler=labeler, device=conditions.device)
     conditions.device.open()
-    found = sampler.sample(range(chains))
-    return _Means(task, [block for block in found if isinstance(block, Block)])
+    found: list[Any] = sampler.sample(range(chains))
+    return _Means(task, found)
 
 
 def _labelers(kind: str, structure: Structure, size: int) -> list[str]:

@@ -318,7 +318,6 @@ def test_a_study_is_wide_where_one_sample_does_not_fit():
         task = Study(lattice("square"), (size,), ("open", "open"), p=(0.5,)).task(size)
         assert task.is_wide == is_wide == ((size**2) ** 2 >= 2**63)
         assert task.block_size == 1
-        assert task.has_spins is False
 
 
 def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):

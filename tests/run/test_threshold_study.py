@@ -9,7 +9,8 @@ import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, sealed_again, stored
 from helpers import assert_z
 
-from percolab.analysis.stored_data import curves_of, spanning_counts, transition_grid
+from percolab.analysis.stored_data import curves_of
+from percolab.analysis.study_kinds import spanning_counts, transition_grid
 from percolab.api import fit, plot, sweep
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError

@@ -80,10 +80,8 @@ def study_figure(
     figures = StudyFigures(results, fitted, observable, bootstrap)
     if ax is not None:
         return _drawn_into(ax, figures, kind)
-    if kind is None and figures.model.has_spins and figures.measured():
-        kind = "binder"
-    if kind is None and results.study.has_trees and figures.measured():
-        kind = "tree"
+    if kind is None and figures.measured():
+        kind = figures.of_kind.overview or None
     if kind is not None:
         return figures.draw(kind)
     if not figures.measured():
@@ -96,8 +94,6 @@ def study_figure(
 def _drawn_into(ax: Axes, figures: StudyFigures, kind: str | None) -> Drawn:
     """Return the figure that the axes are in, with a kind drawn into them, and its numbers."""
     if kind is None:
-        is_spanning = figures.results.study.structure.is_scalable
-        kind = "curves" if is_spanning else "maxima"
-        kind = "binder" if figures.model.has_spins else kind
-        kind = "tree" if figures.results.study.has_trees else kind
+        usual = "curves" if figures.study.structure.is_scalable else "maxima"
+        kind = figures.of_kind.overview or usual
     return figures.draw(kind, Target(ax, f"kind {kind}"))

@@ -142,7 +142,7 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
 
 
 def _problem(figures: StudyView) -> str | None:
-    if not figures.study.has_trees:
+    if not any(item.has("tree_weight") for item in figures.measured()):
         return "there are no trees (percolab tree)"
     return None
 

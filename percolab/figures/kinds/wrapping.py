@@ -287,7 +287,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
                     item.num_samples,
                     np.array(item.task.p),
                     item.column(name).sum(axis=0),
-                    _errors_of_chains(item, name) if item.task.has_spins else None,
+                    None if item.task.kind.independent else _errors_of_chains(item, name),
                     item.column(name) / item.task.block_size,
                 )
                 for item in figures.measured("grid")

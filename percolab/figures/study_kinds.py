@@ -1,0 +1,117 @@
+"""What figures and reports need to know of a kind of study.
+
+A new kind has a line in :data:`OF_KIND`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from percolab.tasks.study import Study
+
+_SAMPLE = (
+    "A sample is a field of independent uniform numbers, one a bond or site, which is open or "
+    "occupied where its number is below p; so one sample holds all p. By method grid it is "
+    "measured at every p of its task. By method threshold the exact p at which it begins to "
+    "span, T, is found along every open axis, and the spanning probability at p is the part of "
+    "the samples with T at or below p."
+)
+_TREES = (
+    "A sample is a field of independent uniform numbers, one a bond: the bond's weight. What is "
+    "measured is the minimum spanning tree of these weights, which is unique. Its bonds with "
+    "weights below p join the clusters that the sample has at p."
+)
+_SWEEP = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
+    "that are not measured; those of even number start ordered, those of odd number at random. A "
+    "block is a chain, and chains at different p are independent."
+)
+_SWEEP_OF_ONE_CHAIN = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. At every size and p there is one "
+    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
+    "after the other, and chains at different p are independent."
+)
+#: How errors are found: for every reader of a page, whatever it draws.
+_ERRORS = (
+    "Errors are one sigma. Samples are independent, and so are the blocks "
+    "into which their numbers are summed; values at different p are of the same samples and "
+    "strongly correlated, which every fit takes into account.",
+    "p_c and 1/nu are fitted to all sizes at once by the exact multinomial likelihood of the "
+    "spanning counts, with every known correction to scaling under natural priors, and averaged "
+    "over degrees and smallest sizes. Their errors have a statistical part (other samples) and a "
+    "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
+    "The published threshold is drawn and compared with, and enters no number.",
+)
+_ERRORS_OF_SPINS = (
+    "Errors are one sigma and statistical alone, from the scatter of chains, which are "
+    "independent; sweeps of one chain are correlated, and no error takes them to be independent.",
+    "The published critical point is drawn and compared with, and enters no number but the choice "
+    "of the p that is called nearest to the transition.",
+)
+
+
+@dataclass(frozen=True)
+class KindInFigures:
+    """What figures and reports need to know of a kind of study.
+
+    answer:    place of what a report begins with, (figures), "" for the usual p_c
+    fits:      place of the fits of a report, (figures), "" for those of p_c
+    overview:  the figure of all sizes; "" for that of spanning curves or maxima
+    no_curve:  why there is no curve of independent samples, "" if there is one
+    sample:    what a sample is, in words
+    errors:    how errors are found, a paragraph each
+    has_means: whether means over samples are drawn at every p
+    """
+
+    overview: str = ""
+    no_curve: str = ""
+    sample: str = _SAMPLE
+    errors: tuple[str, ...] = _ERRORS
+    has_means: bool = True
+    answer: str = ""
+    fits: str = ""
+
+    def describe_sample(self, study: Study) -> str:
+        """Return what a sample of a study is, in words."""
+        return self.sample
+
+
+class SpinsInFigures(KindInFigures):
+    """What figures and reports need to know of chains of spins."""
+
+    def describe_sample(self, study: Study) -> str:
+        """Return what a sample of a study is, in words."""
+        found = _SWEEP_OF_ONE_CHAIN if study.chains else self.sample
+        if study.every > 1:
+            found += f" Of every {study.every} sweeps one is measured, a sample."
+        return found
+
+
+def find_in_figures(study: Study) -> KindInFigures:
+    """Return what figures and reports need to know of a study of this kind."""
+    return OF_KIND[study.kind.name]
+
+
+#: By the name of the kind.
+OF_KIND = {
+    "grid": KindInFigures(),
+    "threshold": KindInFigures(has_means=False),
+    "chains": SpinsInFigures(
+        "binder",
+        "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",
+        _SWEEP,
+        _ERRORS_OF_SPINS,
+        answer="figures.report:answer_of_spins",
+        fits="figures.report:fits_of_spins",
+    ),
+    "trees": KindInFigures(
+        "tree",
+        "these are trees, which have no probability at p (--method grid or threshold)",
+        _TREES,
+        has_means=False,
+        answer="figures.report:answer_of_trees",
+        fits="figures.report:fits_of_trees",
+    ),
+}
