@@ -37,10 +37,10 @@ class _BlockTimes(Watcher):
     def advanced(self, results: Any, item: Any, blocks: Any) -> None:
         """Take finished blocks."""
         self.times += [time.perf_counter()] * len(blocks)
-        self.first = self.first or _sum_of_ranks(results)
+        self.first = self.first or _sum_ranks(results)
 
 
-def _sum_of_ranks(results: Results) -> dict[str, float]:
+def _sum_ranks(results: Results) -> dict[str, float]:
     """Return rows, bytes and seconds of all ranks of a split run so far."""
     ranks = results.runs[-1]["split"]
     joining = sum(stage["join_seconds"] for stage in ranks["stages"])
@@ -189,7 +189,7 @@ def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
     watcher = _BlockTimes()
     parallel = {"executor": "processes", "split": "lattice", "block_size": 1}
     results = _run(lattice, watcher, **settings, **parallel)
-    last, first = _sum_of_ranks(results), watcher.first
+    last, first = _sum_ranks(results), watcher.first
     rows = max(last["rows"] - first["rows"], 1)
     mean = {name: 1e3 * (last[name] - first[name]) / rows for name in last}
     note = f"ranks {mean['local_seconds']:.4g} ms"

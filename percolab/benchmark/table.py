@@ -63,7 +63,7 @@ class Row:
 def make_row(record: Record, records: Sequence[Record]) -> Row:
     """Return the row of a record; records: with which a stage may be compared."""
     if isinstance(record, CallTime):
-        return _row_of_call(record)
+        return _make_call_row(record)
     where = (record.lattice, str(record.L), record.p)
     if isinstance(record, SweepTime):
         chain = record.seconds_per_sweep / record.chains
@@ -87,7 +87,7 @@ def make_row(record: Record, records: Sequence[Record]) -> Row:
     )
 
 
-def _row_of_call(record: CallTime) -> Row:
+def _make_call_row(record: CallTime) -> Row:
     is_cube = len(set(record.shape)) == 1
     return Row(
         record.lattice,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import WholeNumber, output_file
+from percolab.cli.options import Number, WholeNumber, output_file
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class Options:
 
 @click.command()
 @click.option(
-    "--lattice", "lattices", multiple=True, help="Repeat for several.  [default: honeycomb]"
+    "--lattice",
+    "lattices",
+    multiple=True,
+    help="Repeat for several.  [default: honeycomb; each further stage has its own]",
 )
 @click.option(
     "-L", "--size", "sizes", help=f"Linear sizes.  [default: {_SIZES['cpu']}; on CUDA also 4096]"
@@ -81,10 +84,15 @@ class Options:
 @click.option("--chains", type=WholeNumber(min=1), help="Of spins, swept together.  [default: 1]")
 @click.option("--boundary", type=click.Choice(("open", "periodic")), help="Of all axes.")
 @click.option("--points", help="Numbers of p of a grid.  [default: 1,9,21]")
-@click.option("--sites", type=click.FloatRange(1, 1e15), help="Of all samples of a call.")
-@click.option("--samples", type=WholeNumber(min=1), help="Of a call, or of a study.")
+@click.option("--sites", type=Number(1, 1e15), help="Of all samples of a call; of a slab.")
+@click.option("--samples", type=WholeNumber(min=1), help="Of a call, a study, or a split.")
 @click.option("--layers", help="Of a slab.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="auto, cpu, cuda or cuda:n; split, study: cuda:0,1.",
+)
 @click.option("--runs", type=WholeNumber(min=1), default=11, show_default=True)
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
 @click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
@@ -137,7 +145,7 @@ def command(**given: Any) -> None:
 
 @dataclass(frozen=True)
 class _Job:
-    """What the options ask for: spins, or a plan of the first stages and further stages by name."""
+    """Sweeps of spins, or a plan of the first stages and further stages by name."""
 
     setting: Setting
     plan: Benchmark | None = None
@@ -162,7 +170,7 @@ class _Job:
 
 
 def _make_job(options: Options) -> _Job:
-    """Return what the options ask for; InputError if it cannot be timed."""
+    """Return the job of the options; InputError if it cannot be timed."""
     from percolab.benchmark import check_stage
     from percolab.bonds.model import Model
     from percolab.errors import InputError
@@ -207,15 +215,15 @@ def _make_setting(options: Options, model: Model, *, several: bool) -> Setting:
         devices=devices,
         lattices=tuple(map(load_lattice, options.lattices)),
         sizes=None if options.sizes is None else parse_sizes(options.sizes),
-        ratios=None if options.ratios is None else _ratios(options.ratios),
+        ratios=None if options.ratios is None else _read_ratios(options.ratios),
         probabilities=None if text is None else parse_probabilities(text),
         model=model,
         labelers=options.labelers or (None,),
         boundary=options.boundary,
-        points=_whole_numbers("points", options.points),
+        points=_read_whole_numbers("points", options.points),
         sites=None if options.sites is None else int(options.sites),
         samples=options.samples,
-        layers=_whole_numbers("layers", options.layers),
+        layers=_read_whole_numbers("layers", options.layers),
         runs=options.runs,
     )
 
@@ -227,7 +235,7 @@ def _make_plan(options: Options, setting: Setting, stages: set[str]) -> Benchmar
 
     if "sweep" in stages:
         stages.add("measure")
-    ratios = setting.ratios or _ratios("1" if options.quick else "0.5,1,1.5")
+    ratios = setting.ratios or _read_ratios("1" if options.quick else "0.5,1,1.5")
     lattices = setting.choose_lattices("honeycomb")
     defaults = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
     plan = Benchmark(
@@ -303,7 +311,7 @@ def _check_target(option: str, file: str | None) -> None:
     output_file(path, "", TIMES if option == "--json" else None)
 
 
-def _ratios(text: str) -> tuple[float, ...]:
+def _read_ratios(text: str) -> tuple[float, ...]:
     from percolab.errors import InputError
 
     try:
@@ -315,7 +323,7 @@ def _ratios(text: str) -> tuple[float, ...]:
     return ratios
 
 
-def _whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
+def _read_whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
     """Return the positive integers of an option, or None."""
     from percolab.errors import InputError
 

@@ -27,7 +27,7 @@ def _small_and_fast(tmp_path, monkeypatch):
     monkeypatch.setitem(calls.WARM_UP_CALLS, "cpu", 0)
 
 
-def records_of(*arguments):
+def time_stage(*arguments):
     document = json.loads(answer(*TINY, "--json", "-", *arguments))
     for record in document["records"]:
         assert record["stage"] in arguments
@@ -36,7 +36,7 @@ def records_of(*arguments):
     return document["records"]
 
 
-def parts_of(records):
+def list_parts(records):
     return [(r["lattice"], r["shape"][0], r["part"]) for r in records]
 
 
@@ -65,8 +65,8 @@ def test_the_ratio_of_a_call_is_its_time_divided_by_the_other():
 
 def test_rows_of_a_grid_are_compared_with_those_at_one_p():
     shape = ("--lattice", "cubic", "--boundary", "periodic", "-L", "6,8", "--points", "1,3")
-    found = records_of("--stage", "grid", *shape, "--sites", 2000)
-    assert parts_of(found) == [("cubic", size, part) for size in (6, 8) for part in ("1", "3")]
+    found = time_stage("--stage", "grid", *shape, "--sites", 2000)
+    assert list_parts(found) == [("cubic", size, part) for size in (6, 8) for part in ("1", "3")]
     assert [r["samples"] for r in found] == [9, 9, 3, 3]
     ratio = found[1]["seconds_per_sample"] / found[0]["seconds_per_sample"]
     assert (found[1]["compared_with"], found[1]["ratio"]) == ("one p", pytest.approx(ratio))
@@ -82,12 +82,12 @@ def test_a_threshold_is_compared_with_a_row_and_the_table_shows_it():
 
 def test_site_percolation_is_timed_at_its_own_threshold():
     given = ("--model", "site", "--lattice", "square", "-L", 8, "--samples", 1, "--points", 1)
-    (found,) = records_of("--stage", "grid", *given)
+    (found,) = time_stage("--stage", "grid", *given)
     assert found["p"] == pytest.approx(0.5927, abs=1e-4)
 
 
 def test_a_list_of_neighbours_moves_more_bytes_than_the_lattice_that_computes_them():
-    found = records_of("--stage", "graph", "-L", 16)
+    found = time_stage("--stage", "graph", "-L", 16)
     assert [r["part"] for r in found] == [
         f"{part}:{form}" for form in ("lattice", "list") for part in ("labels", "row")
     ]
@@ -98,7 +98,7 @@ def test_a_list_of_neighbours_moves_more_bytes_than_the_lattice_that_computes_th
 
 @pytest.mark.slow
 def test_slabs_are_compared_with_one_piece():
-    found = records_of("--stage", "slabs", "--sites", 4096, "--boundary", "open")
+    found = time_stage("--stage", "slabs", "--sites", 4096, "--boundary", "open")
     assert [r["part"] for r in found] == ["piece", "row", "front", "join"] * 3
     assert (found[0]["shape"], found[1]["shape"]) == ([16, 256], [16, 1024])
     assert found[1]["compared_with"] == "one piece"
@@ -107,14 +107,14 @@ def test_slabs_are_compared_with_one_piece():
 
 def test_trees_of_tori_and_of_a_graph_are_timed():
     given = ("--lattice", "square", "-L", 8, "--sites", 128)
-    found = records_of("--stage", "trees", *given)
-    assert parts_of(found) == [("square", 8, "build"), ("graph", 128, "given")]
+    found = time_stage("--stage", "trees", *given)
+    assert list_parts(found) == [("square", 8, "build"), ("graph", 128, "given")]
 
 
 @pytest.mark.slow
 def test_studies_are_timed_in_one_process_and_in_two():
     given = ("--lattice", "square", "-L", 16, "--samples", 60)
-    found = records_of("--stage", "study", *given)
+    found = time_stage("--stage", "study", *given)
     assert [(r["part"], r["program"]) for r in found] == [
         (part, program)
         for part in ("grid", "threshold")
@@ -127,7 +127,7 @@ def test_studies_are_timed_in_one_process_and_in_two():
 @pytest.mark.slow
 def test_one_sample_is_timed_on_one_rank_and_on_two():
     given = ("--sites", 4096, "--samples", 3, "--lattice", "square", "--boundary", "open")
-    one, strong, weak = records_of("--stage", "split", *given)
+    one, strong, weak = time_stage("--stage", "split", *given)
     assert [r["part"] for r in (one, strong, weak)] == ["one", "strong", "weak"]
     assert [r["shape"][0] for r in (one, strong, weak)] == [64, 64, 91]
     assert one["runs"] == 2, "the first of three rows is not counted"
@@ -173,7 +173,7 @@ def simulated(*arguments):
     return json.loads(done.stdout)["records"]
 
 
-def kernels_in(records, part):
+def list_kernels(records, part):
     return {r["part"].partition(":")[2] for r in records if r["part"].startswith(f"{part}:")}
 
 
@@ -181,8 +181,8 @@ def kernels_in(records, part):
 def test_trees_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
     found = simulated("--stage", "trees", "--lattice", "square", "-L", "9", "--samples", "2")
     assert [r["part"] for r in found if ":" not in r["part"]] == ["build", "read", "given"]
-    assert {"call", "prefixes", "tile", "offer", "hook"} <= kernels_in(found, "build")
-    assert {"call", "weigh", "lattice_degrees"} <= kernels_in(found, "read")
+    assert {"call", "prefixes", "tile", "offer", "hook"} <= list_kernels(found, "build")
+    assert {"call", "weigh", "lattice_degrees"} <= list_kernels(found, "read")
 
 
 @pytest.mark.slow
@@ -190,13 +190,13 @@ def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
     given = ("--lattice", "square", "--boundary", "periodic", "--layers", "8", "--sites", "64")
     found = simulated("--stage", "slabs", *given)
     assert [r["part"] for r in found if ":" not in r["part"]] == ["piece", "row", "front", "join"]
-    assert {"plant", "join", "finish"} <= kernels_in(found, "join")
-    assert {"aligned_words", "tile", "read_face"} <= kernels_in(found, "front")
+    assert {"plant", "join", "finish"} <= list_kernels(found, "join")
+    assert {"aligned_words", "tile", "read_face"} <= list_kernels(found, "front")
 
 
 @pytest.mark.slow
 def test_kernels_of_rows_and_labels_are_timed():
     given = ("--lattice", "cubic", "--boundary", "periodic", "-L", "4", "--ratio", "1")
     found = simulated("--stage", "kernels", *given)
-    assert {"call", "tile", "merge_over_periods"} <= kernels_in(found, "row")
-    assert {"call", "tile"} <= kernels_in(found, "labels")
+    assert {"call", "tile", "merge_over_periods"} <= list_kernels(found, "row")
+    assert {"call", "tile"} <= list_kernels(found, "labels")

@@ -38,7 +38,7 @@ from percolab.lattices.topology import (
 )
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
-from percolab.parts.box_kernels import (
+from percolab.papers.fink1997.box_kernels import (
     compress_runs,
     fill_box,
     fill_crossing,

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, nearest
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.parts.box_kernels import find_finished
-from percolab.parts.boxes import (
+from percolab.papers.fink1997.box_kernels import find_finished
+from percolab.papers.fink1997.boxes import (
     BOND_BYTES,
     Blocks,
     Border,
@@ -187,7 +187,7 @@ class Message(NamedTuple):
     source: int | None
 
 
-#: Joins two boundaries along an axis, as :func:`percolab.parts.boxes.join_boundaries` does.
+#: Joins two boundaries along an axis, as :func:`.boxes.join_boundaries` does.
 Join = Callable[[Boundary, Boundary, int], Boundary]
 
 
@@ -623,8 +623,8 @@ class Boxes:
     transport: of as many ranks as there are boxes, of which this is one.  Without one all boxes are
                done here, one by one.
 
-    InputError: as for :class:`percolab.parts.boxes.Blocks` and :meth:`Merge.check`, or ranks that
-    are not as many as boxes.
+    InputError: as for :class:`.boxes.Blocks` and :meth:`Merge.check`, or ranks that are not as many
+    as boxes.
     """
 
     def __init__(

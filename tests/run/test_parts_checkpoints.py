@@ -1,4 +1,4 @@
-"""A sample that ranks measure together goes on after a kill from what each of them has kept."""
+"""A sample in parts continues after a kill from what its ranks, or the one rank, have saved."""
 
 import os
 import re
@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import nullcontext, suppress
+from dataclasses import fields, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,15 +24,19 @@ from process_support import Killed, Killer, impatient_rank
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
+from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.parts.ranks import Job, Leader
 from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
-from percolab.run.checkpointed import RankKeeper
-from percolab.run.split import SplitSampler, Team, split_whole
+from percolab.run.parts_sampler import PartsSampler, alone
+from percolab.run.rank_group import RankGroup, split_whole
+from percolab.run.saving import RankKeeper
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
+from percolab.store.reading import FileFormat
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -54,8 +58,18 @@ ASKED = {
     "block_size": 2,
     "device": "cpu",
 }
-# A block of 2 samples at 2 p, in 9 slabs, 3 of each rank.
-ROWS, SLABS, RANKS = 4, 9, 3
+# A block of 2 samples at 2 p, in 9 slabs, 3 of each of 3 ranks.
+ROWS, SLABS = 4, 9
+WAYS = {
+    "slabs": {"slabs": SLABS, "workers": 1},
+    "ranks": {"slabs": SLABS, "workers": 3, "split": "lattice", "executor": "threads"},
+}
+RANKS = {"slabs": 1, "ranks": 3}
+OPTIONS = {
+    "slabs": ("--slabs", SLABS, "--workers", 1),
+    "ranks": ("--slabs", SLABS, "--workers", 3, "--split", "lattice"),
+}
+both_ways = pytest.mark.parametrize("way", WAYS)
 
 
 class Counted(SlabRaster):
@@ -74,8 +88,8 @@ class Counted(SlabRaster):
 @pytest.fixture
 def at_once(monkeypatch):
     """Let checkpoints be saved after every slab and every row."""
-    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_EVERY", 0.0)
-    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_SHARE", 0.0)
+    monkeypatch.setattr("percolab.run.saving._CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr("percolab.run.saving._CHECKPOINT_SHARE", 0.0)
 
 
 @pytest.fixture
@@ -86,12 +100,11 @@ def made(monkeypatch):
     return Counted.made
 
 
-def run_killed(moment=10**9, **kinds):
-    """Run the study to its end or until rank 0 has done so many slabs; return what was told."""
+def run_killed(moment=10**9, way="ranks", **kinds):
+    """Run the study to its end or until rank 0 has done so many slabs; return what was noted."""
     killer = Killer(moment)
-    given = {"split": "lattice", "workers": RANKS, "slabs": SLABS, "executor": "threads"}
     with suppress(Killed):
-        sweep("square", **ASKED | given | kinds, out=PATH, watcher=killer)
+        sweep("square", **ASKED | WAYS[way] | kinds, out=PATH, watcher=killer)
     return killer
 
 
@@ -112,37 +125,44 @@ def checkpoints_of_ranks():
 
 
 @pytest.mark.parametrize(
-    ("moment", "boundary", "samples"),
+    ("way", "moment", "boundary", "samples"),
     [
-        (1, "open", 2),
-        (4, "periodic", 2),
+        ("ranks", 1, "open", 2),
+        ("ranks", 4, "periodic", 2),
+        ("slabs", 1, "open", 2),
+        ("slabs", 14, "periodic", 2),
+        ("slabs", 35, "periodic", 2),
         *(
-            pytest.param(moment, boundary, 4, marks=pytest.mark.slow)
-            for moment in (2, 3, 5, 11, 12, 13, 22)
+            pytest.param(way, moment, boundary, 4, marks=pytest.mark.slow)
+            for way, moments in (
+                ("ranks", (2, 3, 5, 11, 12, 13, 22)),
+                ("slabs", (9, 10, 17, 36, 71)),
+            )
+            for moment in moments
             for boundary in ("open", "periodic", ("periodic", "open"))
         ),
     ],
 )
-def test_a_study_killed_at_any_slab_goes_on_to_the_same_end(
-    moment, boundary, samples, at_once, made
+def test_a_study_killed_at_any_slab_continues_to_the_same_end(
+    way, moment, boundary, samples, at_once, made
 ):
-    run_killed(moment, boundary=boundary, samples=samples)
+    run_killed(moment, way, boundary=boundary, samples=samples)
     slabs = 2 * samples * SLABS
-    assert 0 < made.total() < slabs
-    told = run_killed(boundary=boundary, samples=samples)
+    assert 0 < made.total() <= slabs
+    noted = run_killed(way=way, boundary=boundary, samples=samples)
     assert len(made) == slabs
-    # Of every rank at most the one slab that it was at.
+    # Of every rank at most the one slab that it was at, and of a second block one that was begun.
     assert set(made.values()) <= {1, 2}
-    assert made.total() <= slabs + RANKS
-    assert len(told.lines) in (1, 2)
+    assert made.total() <= slabs + RANKS[way] + (samples > 2)
+    assert len(noted.lines) in ((0, 1, 2) if way == "slabs" else (1, 2))
     assert_whole(boundary, samples)
 
 
-@pytest.mark.slow
-def test_a_run_of_many_deaths_ends_like_one_of_none(at_once):
+@pytest.mark.parametrize("way", ["slabs", pytest.param("ranks", marks=pytest.mark.slow)])
+def test_repeated_kills_do_not_change_results(way, at_once):
     for moment in (3, 5, 2, 4, 3):
-        run_killed(moment, workers=2, slabs=12)
-    run_killed(workers=2, slabs=12)
+        run_killed(moment, way)
+    run_killed(way=way)
     assert_whole()
 
 
@@ -150,30 +170,43 @@ def task(**kinds):
     return Task(lattice("square"), 12, boundary=("open", "open"), p=(0.5,), **kinds)
 
 
-def test_a_stop_between_two_slabs_keeps_all_that_is_measured(made):
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        RankGroup("threads", (Device("cpu"),), SlabDivision({12: ((1,) * 4,) * 3})),
+        alone((3,) * 4, 12),
+    ],
+    ids=["ranks", "slabs"],
+)
+def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
     PATH.touch()
-    own = Team("threads", RANKS, (Device("cpu"),), {12: ((1,) * 4,) * RANKS})
     done = []
-    sampler = SplitSampler(task(block_size=2), own, done.append)
+    sampler = PartsSampler(task(block_size=2), ranks, done.append)
     sampler.checkpoints = Checkpoints(PATH)
-    with own.opened():
+    count = len(ranks.division.layers[12])
+    with ranks.opened() if count > 1 else nullcontext():
         with pytest.raises(Stopped):
             # After two of rank 0's four slabs of the second sample.
             sampler.sample([3], lambda: len(done) == 6)
         assert len(sampler.checkpoints.load(sampler.task.id, 3).rows) == 1
+        front = sampler.checkpoints.load(sampler.task.id, 3, 0).front
+        assert front.layers == 6 // count
         (found,) = sampler.sample([3])
     assert len(done) == 8
     (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([3])
     assert same_block(found, whole)
-    assert len(made) == 2 * 12
-    # Another rank may have been done with its layers, which are kept once a minute.
-    again = {(draw.sample, layer) for (draw, layer), count in made.items() if count > 1}
+    assert len(made) == 2 * 4 * count
+    # Another rank may have been done with its layers, which are saved once a minute.
+    again = {(draw.sample, layer) for (draw, layer), number in made.items() if number > 1}
     assert again <= {(7, layer) for layer in range(4, 12)}
+    assert not again or count > 1
+    sampler.checkpoints.remove(sampler.task.id, [3])
+    assert list(Path().iterdir()) == [PATH]
 
 
 @pytest.mark.slow
 def test_of_boxes_the_rows_that_are_done_are_kept(at_once):
-    boxes = {"slabs": None, "blocks": "1x3"}
+    boxes = {"way": "ranks", "slabs": None, "blocks": "1x3"}
     run_killed(2, **boxes)
     assert not checkpoints_of_ranks()
     (line,) = run_killed(**boxes).lines
@@ -213,19 +246,28 @@ def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
 
 
 @cache
-def files_of_the_killed():
+def files_of_the_killed(way):
     """Kill a study in the third row of its block, and return the files that it leaves."""
-    run_killed(8)
+    run_killed({"ranks": 8, "slabs": 22}[way], way)
     assert checkpoints_of_ranks()
     return {path.name: path.read_bytes() for path in Path().glob("split*")}
 
 
 @pytest.fixture
-def killed(at_once, made):
+def way(request):
+    """The way in which the killed study was measured."""
+    return getattr(request, "param", "ranks")
+
+
+@pytest.fixture
+def killed(way, at_once, made):
     """The files of the killed study; slabs are counted from now on."""
-    for name, content in files_of_the_killed().items():
+    for name, content in files_of_the_killed(way).items():
         Path(name).write_bytes(content)
     made.clear()
+
+
+killed_both_ways = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 
 def of_third_row():
@@ -234,13 +276,14 @@ def of_third_row():
     return {path: item for path, item in held.items() if item.rank_row.sample == 1}
 
 
-def test_where_a_block_goes_on_is_said(killed):
+@killed_both_ways
+def test_where_a_block_continues_is_noted(killed, way):
     layers = [item.front.layers for item in of_third_row().values()]
-    # Nothing is said of what is kept of rows that are done.
+    # Nothing is noted of what is saved of rows that are done.
     old = next(iter(of_third_row().values()))
-    row = RankRow(RANKS, 0, threshold_of(0.5))
+    row = RankRow(RANKS["ranks"], 0, threshold_of(0.5))
     Checkpoints(PATH).save(replace(old, rank_row=row))
-    (first, second) = run_killed().lines
+    (first, second) = run_killed(way=way).lines
     assert re.fullmatch(
         r"L = 12: block 0 goes on after 2 rows \(from split\.h5-\w{16}-0\.checkpoint\)", first
     )
@@ -251,28 +294,55 @@ def test_where_a_block_goes_on_is_said(killed):
     assert_whole()
 
 
-def test_ranks_with_other_layers_measure_them_anew(killed, made):
+@killed_both_ways
+def test_other_slabs_are_measured_anew(killed, made, way):
     left = sorted(of_third_row())
-    (first, second) = run_killed(workers=2, slabs=2).lines
+    kinds = {"slabs": {"slabs": 5}, "ranks": {"workers": 2, "slabs": 2}}[way]
+    (first, second) = run_killed(way=way, **kinds).lines
     assert "block 0 goes on after 2 rows" in first
     more = f" and {len(left) - 1} more: are" if len(left) > 1 else ": is"
     their = "their" if len(left) > 1 else "its"
     assert second == (
         f"{left[0].resolve()}{more} of other ranks, slabs or rows; {their} layers are measured anew"
     )
-    assert made.total() == 2 * 2
+    assert made.total() == 2 * kinds["slabs"]
     assert_whole()
 
 
 @pytest.mark.slow
-def test_slabs_go_on_with_the_rows_of_ranks_and_ranks_with_those_of_slabs(killed, made):
-    told = run_killed(5, split=None, workers=1, slabs=12)
-    assert "block 0 goes on after 2 rows" in told.lines[0]
-    assert "of other ranks, slabs or rows" in told.lines[1]
-    assert len(told.lines) == 2
+def test_slabs_continue_with_the_rows_of_ranks_and_ranks_with_those_of_slabs(killed, made):
+    noted = run_killed(5, "slabs", slabs=12)
+    assert "block 0 goes on after 2 rows" in noted.lines[0]
+    assert "of other ranks, slabs or rows" in noted.lines[1]
+    assert len(noted.lines) == 2
     assert set(made.values()) == {1}
-    told = run_killed()
-    assert any("is of other slabs; its sample in work is measured anew" in x for x in told.lines)
+    assert any("of other ranks, slabs or rows" in line for line in run_killed().lines)
+    assert_whole()
+
+
+def test_one_rank_of_a_group_continues_with_the_slabs_of_a_rank_that_is_alone(at_once, made):
+    run_killed(22, "slabs")
+    made.clear()
+    run_killed(workers=1)
+    assert made.total() == 2 * SLABS - 4
+    assert_whole()
+
+
+@killed_both_ways
+def test_checkpoints_of_an_earlier_version_are_measured_anew(killed, made, way, monkeypatch):
+    left = [*set(Path().glob("split.h5-*.checkpoint"))]
+    for path in left:
+        found = read_checkpoint(path)
+        with monkeypatch.context() as before:
+            form = FileFormat("percolab checkpoint 1", None, "")
+            before.setattr("percolab.store.checkpoints._FORMAT", form)
+            Checkpoints(PATH).save(found)
+    noted = run_killed(way=way)
+    assert sorted(noted.lines) == sorted(
+        f"{path.resolve()}: is of another version of percolab, and is measured anew"
+        for path in left
+    )
+    assert made.total() == ROWS * SLABS
     assert_whole()
 
 
@@ -301,7 +371,7 @@ def test_what_is_kept_of_another_task_is_left_alone(killed, made):
 
 def test_what_has_the_name_of_another_rank_is_left_alone(killed):
     (path, *_) = of_third_row()
-    other = path.rename(re.sub(r"-\d\.", f"-{RANKS}.", path.name))
+    other = path.rename(re.sub(r"-\d\.", f"-{RANKS['ranks']}.", path.name))
     assert f"{other.resolve()}: is a checkpoint of another task, and is left as it is" in (
         run_killed(1).lines
     )
@@ -356,23 +426,72 @@ def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
     assert not Path("elsewhere").exists()
 
 
-def test_a_damaged_checkpoint_of_a_rank_is_refused_in_one_line(killed, monkeypatch):
+@killed_both_ways
+def test_a_damaged_checkpoint_is_refused_in_one_line(killed, way, monkeypatch):
+    given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
+             "--measure", "sizes", "--samples", 2, "--device", "cpu", *OPTIONS[way])  # fmt: skip
     left = checkpoints_of_ranks()[-1]
     good = left.read_bytes()
-    given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
-             "--measure", "sizes", "--samples", 2, "--device", "cpu", "--slabs", SLABS,
-             "--split", "lattice", "--workers", RANKS)  # fmt: skip
-    for content in (good[: len(good) // 2], good[:-40] + bytes([good[-40] ^ 1]) + good[-39:]):
-        left.write_bytes(content)
-        refused = run("sweep", *given, "--out", PATH)
-        assert refused.exit_code == 2
-        line = refused.stderr.splitlines()[-1]
-        assert f"error: {left.resolve()}: is damaged or no checkpoint; remove it to" in line
+    for path in (left, *set(Path().glob("split.h5-*-0.checkpoint")) - set(checkpoints_of_ranks())):
+        content = path.read_bytes()
+        for damaged in (content[: len(content) // 2], flipped(content, -40)):
+            path.write_bytes(damaged)
+            refused = run("sweep", *given, "--out", PATH)
+            assert refused.exit_code == 2
+            line = refused.stderr.splitlines()[-1]
+            assert f"error: {path.resolve()}: is damaged or no checkpoint; remove it to" in line
+        path.write_bytes(content)
     # One that was not yet whole when it was killed is none.
+    left.write_bytes(good)
     left.rename(f".{left.name}.tmp")
-    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_EVERY", 60.0)
-    run_killed()
+    monkeypatch.setattr("percolab.run.saving._CHECKPOINT_EVERY", 60.0)
+    run_killed(way=way)
     assert_whole()
+
+
+def flipped(content, place):
+    """Return bytes of which one is another."""
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+def read_or_refusal(path):
+    """Return (checkpoint, "") or (None, the error)."""
+    try:
+        return read_checkpoint(path), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def test_a_changed_byte_of_a_checkpoint_is_refused_or_changes_nothing(killed):
+    left = checkpoints_of_ranks()[-1]
+    good, before, kept = left.read_bytes(), read_checkpoint(left), 0
+    places = np.random.default_rng(1).integers(0, len(good), 25)
+    for content in (b"", b"no checkpoint", *(flipped(good, place) for place in places)):
+        left.write_bytes(content)
+        held, refused = read_or_refusal(left)
+        if held is None:
+            assert refused.startswith(f"{left}: is damaged or no checkpoint; remove it")
+            assert "\n" not in refused
+        else:
+            # A byte that nothing depends on.
+            assert np.array_equal(held.front.sizes, before.front.sizes)
+            assert held.front.sums == before.front.sums
+            kept += 1
+    assert kept < 10
+
+
+def test_a_checkpoint_is_what_it_was_when_it_is_read(killed):
+    held = read_checkpoint(checkpoints_of_ranks()[0])
+    again = Checkpoints(Path("other.h5"))
+    wide = held.front.sums.__class__(*range(3, 7), 2**70 + 1, 2**190 + 3, 2**200, (1, 2), 5, -7)
+    for sums in (held.front.sums, wide):
+        again.save(replace(held, front=replace(held.front, sums=sums)))
+        read = again.load(*held.key).front.sums
+        for item in fields(sums):
+            one, other = getattr(sums, item.name), getattr(read, item.name)
+            assert (one, type(one)) == (other, type(other))
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -382,9 +501,9 @@ GIVEN = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.45,0.5", "--measu
 SPLIT = "--split", "lattice", "--slabs", 120, "--out", PATH
 _IMPATIENT = f"""
 sys.path.insert(0, {str(Path(impatient_rank.__code__.co_filename).parent)!r})
-import percolab.run.checkpointed as checkpointed, percolab.run.split, process_support
-checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
-percolab.run.split.be_rank = process_support.impatient_rank
+import percolab.run.saving as saving, percolab.run.rank_group, process_support
+saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
+percolab.run.rank_group.be_rank = process_support.impatient_rank
 """
 
 
@@ -418,12 +537,13 @@ def kill(process, seconds, victim):
     return errors
 
 
-def test_a_kill_of_the_process_loses_nothing():
+@both_ways
+def test_a_kill_of_the_process_loses_nothing(way):
     given = (*GIVEN, "-L", 240, "-p", 0.5, "--samples", 1)
     answer(*given, "--out", "whole.h5")
-    split = (*given, *SPLIT, "--slabs", 48, "--workers", 3, "--executor", "threads")
-    kill(start(*split, before=_IMPATIENT), 0.0, 0)
-    found = run(*split)
+    cut = (*given, *OPTIONS[way], "--slabs", 48, "--executor", "threads", "--out", PATH)
+    kill(start(*cut, before=_IMPATIENT), 0.0, 0)
+    found = run(*cut)
     assert found.exit_code == 0, found.output
     assert "block 0 goes on with" in found.stderr
     assert_equal_datasets(PATH, Path("whole.h5"))

@@ -2,7 +2,7 @@
 
 S. J. Fink, S. B. Baden, C. Huston and K. Jansen, Parallel cluster identification for
 multidimensional lattices, IEEE Transactions on Parallel and Distributed Systems (1997).  The record
-is that of scripts/fink_figures.py.  The folder gets the four figures, and two of Tables 1 and 2, as
+is that of figures.py.  The folder gets the four figures, and two of Tables 1 and 2, as
 PNG, PDF and SVG, table1.md and table2.md, and findings.txt with the paper's claims one by one: what
 agrees and what does not.  The text of the paper that we have lost the cells of its tables and the
 curves, so that shapes and claims are compared; and its bonds are those of Ising models, ours those
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from fink_figures import OURS, PAPER, RECORD
 
 from percolab.figures import new_figure
 from percolab.figures.style import DASHES, EXACT_LINE, look_of
+from percolab.papers.fink1997.figures import OURS, PAPER, RECORD
 from percolab.papers.measured_record import draw_over
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "results" / "fink"
+#: Where the figures go, from the folder of a checkout.
+FOLDER = Path("results/fink")
 NONE, BUBBLES, RUNS, BOTH = PAPER
 SHORTER, TREE, TREE_SHORTER = OURS
 NAMES = {
@@ -387,7 +387,7 @@ def claims_of(parts: Parts) -> list[str]:
 def draw_all(record: Path, folder: Path) -> list[str]:
     """Draw all figures; return the claims, or a line that says what is missing."""
     if not record.exists():
-        return [f"Fink's figures: {record} is missing (scripts/fink_figures.py makes it)"]
+        return [f"Fink's figures: {record} is missing (percolab.papers.fink1997.figures makes it)"]
     parts = read_record(record)
     missing = [name for name in ("coupling", "bytes", "scaled") if not parts.get(name)]
     if missing:
@@ -410,7 +410,7 @@ def draw_all(record: Path, folder: Path) -> list[str]:
 
 
 @click.command(help=__doc__)
-@click.option("--record", type=click.Path(path_type=Path), default=ROOT / RECORD)
+@click.option("--record", type=click.Path(path_type=Path), default=RECORD)
 @click.option("--out", type=click.Path(path_type=Path), default=FOLDER)
 def main(record: Path, out: Path) -> None:
     """Draw and print."""

@@ -1,6 +1,5 @@
 """``--split lattice --blocks --merge``: samples in boxes over ranks have the file of any."""
 
-import json
 import os
 import re
 import shutil
@@ -9,11 +8,9 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
@@ -23,13 +20,13 @@ from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
-from percolab.parts import quad
-from percolab.parts.boxes import BoxRaster
+from percolab.papers.fink1997 import quad
+from percolab.papers.fink1997.boxes import BoxRaster
 from percolab.parts.transport import Local
-from percolab.run import split, split_plan
+from percolab.run import rank_group
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankExecutor, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.split import RankExecutor, SplitSampler, team_of
-from percolab.run.split_plan import SplitPlan, _grown, _Rows
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -155,16 +152,16 @@ def task(size=12, **kinds):
 
 
 def team(devices=(CPU,), tasks=None, **kinds):
-    return team_of(tasks or [task()], devices, **kinds)
+    return make_rank_group(tasks or [task()], devices, **kinds)
 
 
 def test_ranks_are_as_many_as_boxes(monkeypatch):
     assert (team(blocks="2x3").size, team(blocks="2x3", workers=1).size) == (6, 1)
-    monkeypatch.setattr(split, "default_workers", lambda device: 7)
+    monkeypatch.setattr(rank_group, "default_workers", lambda device: 7)
     # What divides both lattices, and a power of two for quad.
     both = [task(12), task(18)]
-    assert str(team(merge="tree:runs", tasks=both).boxes) == "1x6"
-    assert str(team(merge="quad", tasks=both).boxes) == "1x2"
+    assert team(merge="tree:runs", tasks=both).division.counts == (1, 6)
+    assert team(merge="quad", tasks=both).division.counts == (1, 2)
     for number, message in ((3, "3 ranks, but blocks 2x2 are 4 boxes"), (4, "")):
         given = RankExecutor(Local.ranks(number)[0], "mpi")
         if message:
@@ -182,7 +179,7 @@ def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
         with pytest.raises(InputError, match=message):
             team((gpu,), **kinds)
     memory = type("", (), {"available": 10**4})
-    monkeypatch.setattr("percolab.run.split.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("percolab.parts.partitions.psutil.virtual_memory", lambda: memory)
     with pytest.raises(InputError, match=r"L = 12 in blocks 2x2 needs .* GB of memory for 4 of 4"):
         team(blocks="2x2")
 
@@ -201,7 +198,7 @@ def test_a_stop_is_between_two_rows():
     own = team(blocks="2x2", merge="quad")
     calls = iter([False, False, True])
     with own.opened():
-        sampler = SplitSampler(task(block_size=3), own)
+        sampler = PartsSampler(task(block_size=3), own)
         with pytest.raises(Stopped):
             sampler.sample([0], lambda: next(calls))
         assert len(sampler.sample([0])) == 1
@@ -220,7 +217,6 @@ def test_what_a_rank_raises_is_raised_and_no_other_waits(rank, merge, monkeypatc
     monkeypatch.setattr(BoxRaster, "boundary", broken)
     ranks_of, made = Local.ranks, []
     monkeypatch.setattr(Local, "ranks", lambda size: made.extend(ranks_of(size)) or made)
-    before = threading.active_count()
     with ThreadPoolExecutor(1) as pool:
         given = {"split": "lattice", "blocks": "2x2", "merge": merge, "device": "cpu"}
         done = pool.submit(sweep, "square", **ASKED, **given)
@@ -230,7 +226,8 @@ def test_what_a_rank_raises_is_raised_and_no_other_waits(rank, merge, monkeypatc
         finally:
             # Whoever waits still.
             made[0].abort("the test is over", 1)
-    assert threading.active_count() == before
+    # The progress bar may have a thread, too.
+    assert {item.name for item in threading.enumerate()} <= {"MainThread", "tqdm_monitor"}
 
 
 def test_all_ranks_of_quad_have_the_row(monkeypatch):
@@ -246,103 +243,6 @@ def test_all_ranks_of_quad_have_the_row(monkeypatch):
     record_of(blocks="2x2", merge="quad:bubbles", samples=1, block_size=1, p=[0.5])
     rows = {tuple(quad.row_of_whole(item).numbers.tolist()) for item in found}
     assert (len(found), len(rows)) == (4, 1)
-
-
-# --- plans ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
-def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
-    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**15)
-    asked = ("sweep", "--lattice", "square", "-L", "400", "-p", "0.4,0.5", "--samples", "90",
-             "--boundary", "periodic", "--device", "cpu", "--split", "lattice", "--blocks", "2x2",
-             "--merge", merge, "--out", "none.h5", "--plan")  # fmt: skip
-    plan = json.loads(answer(*asked, "--json"))
-    assert (plan["ranks"], plan["stages"], plan["blocks"], plan["merge"]) == (4, 2, "2x2", merge)
-    (size,) = plan["sizes"]
-    one = record_of(L=[400], p=[0.5], boundary="periodic", blocks="2x2", merge=merge)["split"]
-    assert size["sample_bytes"] == pytest.approx(one["bytes"] / 3, rel=0.3)
-    # Stage 1 of the tree has one message, the last.
-    if merge == "tree":
-        assert size["message_bytes"] == pytest.approx(one["stages"][1]["bytes"] / 3, rel=0.3)
-    assert 0 < size["message_bytes"] < size["bound_bytes"]
-    assert (size["slabs"], size["points"]) == (4, 2)
-    assert 0 <= size["seconds"] - 180 * size["row_seconds"] < 60
-    if merge == "tree":
-        return
-    lines = answer(*asked).splitlines()
-    assert lines[1] == (
-        "4 ranks on cpu, 2x2 boxes merged by quad:bubbles in 2 stages; memory is a rank's"
-    )
-    assert re.split("  +", lines[2].strip())[2] == "boxes"
-    alone = answer(*asked, "--workers", 1).splitlines()
-    assert alone[-1] == "note: all boxes are measured in one process, which sends nothing"
-
-
-@pytest.mark.parametrize(
-    ("given", "faces"),
-    [
-        (("--boundary", "periodic", "--blocks", "4x2", "--merge", "quad"), 4 * 512),
-        (("--workers", "8"), 512),
-        (("--workers", "8", "--slabs", "16"), 512),
-    ],
-)
-def test_the_time_of_a_plan_grows_as_sites_and_faces(given, faces, monkeypatch):
-    """Ranks take 3 s, 20 ns a site over cores, and 1 ms for every bond that may cross."""
-    monkeypatch.setattr(split_plan, "_PILOT_SITES", 2**16)
-    monkeypatch.setattr(split_plan, "_BOX_SITES", 2**10)
-    monkeypatch.setattr(split_plan, "usable_cores", lambda: 2)
-
-    def row_of(job, task, leader, ps):
-        sites = job.whole.num_points
-        seconds = [3 + 2e-8 * sites + 1e-3 * split_plan._faces(job) + p for p in ps]
-        return timed_rows(job, task, leader, ps, np.array(seconds))
-
-    def timed_rows(job, task, leader, ps, seconds):
-        row, _ = leader.row(job, split_plan._draw_of(task, ps[0]))
-        return _Rows(seconds, 0 * seconds, 0 * seconds, 0.5, row)
-
-    def parts(job, task, ps, threads):
-        return 0.25, np.full(len(ps), 2e-8 * job.whole.num_points)
-
-    of_slabs = split_plan.pilot_of_slabs
-
-    def pilot_of_slabs(task, engine):
-        # It joins slabs, as ranks that have one each do not.
-        own = 2e-8 if "--slabs" in given else 9e-8
-        rate = 1 / (own * task.num_points * len(task.p))
-        return replace(of_slabs(task, engine), rate=rate, setup=0.25)
-
-    monkeypatch.setattr(split_plan, "_timed_rows", row_of)
-    monkeypatch.setattr(split_plan, "_time_parts", parts)
-    monkeypatch.setattr(split_plan, "pilot_of_slabs", pilot_of_slabs)
-    for size, num_faces in ((512, faces), (128, faces / 4)):
-        asked = ("sweep", "--lattice", "square", "-L", size, "-p", "0.25,0.75", "--samples", 10,
-                 "--device", "cpu", "--split", "lattice", *given, "--out", "none.h5")  # fmt: skip
-        plan = json.loads(answer(*asked, "--plan", "--json"))
-        (row,) = plan["sizes"]
-        expected = 3 + 2e-8 * size**2 + 1e-3 * num_faces + 0.5
-        assert row["row_seconds"] == pytest.approx(expected, rel=1e-6)
-        if size == 128:
-            # It is measured as it is.
-            assert row["seconds"] == pytest.approx(20 * expected + 0.5)
-        else:
-            assert row["seconds"] > 20 * expected
-        assert any("which 8 ranks share" in note for note in plan["notes"])
-    assert plan.keys() == {*SplitPlan.__dataclass_fields__, "study", "results"}
-
-
-def test_what_ranks_send_grows_along_a_line():
-    small, large = (
-        _Rows(*(np.array([number]) for number in numbers), 0.0, None)
-        for numbers in ((1.0, 10, 30), (2.0, 30, 50))
-    )
-    found = _grown([small, large], [100, 200], 600)
-    assert (found.seconds, found.largest, found.sent) == (6.0, 110, 130)
-    assert _grown([large, large], [100, 100], 600).sent == 50
-    assert _grown([large, small], [100, 200], 600).sent == 0
-    # A larger lattice takes no less than the larger pilot, where ranks contend.
-    assert _grown([large, small], [100, 200], 600).seconds == 1.0
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -409,7 +309,7 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(merge):
 
 
 _BROKEN = """
-from percolab.parts import boxes
+from percolab.papers.fink1997 import boxes
 boundary = boxes.BoxRaster.boundary
 def broken(own, box, draw):
     if box == (0, 1, 1) and draw.sample == 2:

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 import pytest
 from helpers import lattice
-from test_slabs import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
+from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
-from percolab.parts import quad
-from percolab.parts.boxes import (
+from percolab.papers.fink1997 import quad
+from percolab.papers.fink1997.boxes import (
     Blocks,
     Border,
     BoxRaster,
@@ -21,9 +21,7 @@ from percolab.parts.boxes import (
     join_boundaries,
     row_of_whole,
 )
-from percolab.parts.front import Face, Sums
-from percolab.parts.parts import Whole
-from percolab.parts.quad import (
+from percolab.papers.fink1997.quad import (
     Boxes,
     Merge,
     pack,
@@ -32,6 +30,8 @@ from percolab.parts.quad import (
     stages_of,
     unpack,
 )
+from percolab.parts.front import Face, Sums
+from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
 from percolab.parts.transport import Local, run_local
 

@@ -36,10 +36,10 @@ import numpy as np
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.lattices.lattice import load_lattice
+from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_of_whole
+from percolab.papers.fink1997.quad import Merge, Merged, simulate
 from percolab.papers.measured_record import Record, made_by
-from percolab.parts.boxes import Blocks, Boundary, BoxRaster, row_of_whole
 from percolab.parts.parts import Whole
-from percolab.parts.quad import Merge, Merged, simulate
 from percolab.parts.raster import Draw
 
 LATTICES = {2: "square", 3: "cubic", 4: "hypercubic-4d"}
