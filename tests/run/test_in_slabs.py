@@ -75,20 +75,6 @@ def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, boundary, model,
     assert "slabs" not in whole.runs[0]
 
 
-def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
-    given = {"L": [8, 12], "p": [0.4, 0.5], "samples": 20, "measure": "sizes", "device": "cpu"}
-    paths = [tmp_path / name for name in ("slabs.h5", "auto.h5", "whole.h5")]
-    for path, slabs in zip(paths, ("4", "auto", None)):
-        sweep("square", **given, slabs=slabs, out=path)
-    assert_equal_datasets(paths[0], paths[2])
-    assert_equal_datasets(paths[1], paths[2])
-    # Here all samples fit, so that none is cut.
-    assert "slabs" not in read_results(paths[1]).runs[0]
-    # Begun as a whole, in slabs there is nothing left to do.
-    sweep("square", **given, slabs=3, out=paths[2])
-    assert len(read_results(paths[2]).runs) == 1
-
-
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     asked = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
     free = _memory(8) + slab_memory(_task(160), (8,) * 20)
@@ -133,10 +119,6 @@ REFUSED = [
     (("-L", "16", "--slabs", "17"), "L = 16 in 17 slabs: 17 slabs, but there are 16 layers"),
     (("--slabs", "0"), "slabs = '0', but it must be auto or an integer of at least 1"),
     (("--slabs", "few"), "slabs = 'few', but it must be auto or an integer of at least 1"),
-    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
-    (("--model", "ising"), "ising has spins"),
-    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("-L", "3000000"), "L = 3000000 in 2 slabs: a slab of 4500000000000 sites, but at most"),
     (("-L", "400000000"), "160000000000000000 sites, but sums are kept of fewer than"),
 ]
@@ -161,19 +143,6 @@ def test_slabs_need_p(given, message, tmp_path):
     usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
     assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
 
-
-def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
-    path = tmp_path / "far.toml"
-    bonds = ", ".join(
-        f"{{ offset = {offset}, at = [[0, 0]] }}" for offset in ([1, 0], [0, 1], [0, 3])
-    )
-    path.write_text(f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n')
-    given = ("--lattice", path, "-L", "8", "-p", "0.5", "--slabs", "4", "--device", "cpu")
-    found = refusal("sweep", *given, "--out", tmp_path / "none.h5")
-    assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
-
-
-# --- checkpoints ---------------------------------------------------------------------------------
 
 ASKED = {
     "L": [12],

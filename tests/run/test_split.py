@@ -51,30 +51,6 @@ GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--sampl
          "--measure", "sizes", "--device", "cpu", "--split", "lattice")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("square", {"workers": 3}),
-        ("kagome", {"workers": 4, "slabs": 7, "boundary": "periodic", "model": "site", "L": [8]}),
-        pytest.param(
-            "cubic",
-            {"workers": 2, "slabs": "auto", "boundary": ("open", "open", "periodic")},
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_the_file_of_a_split_study_is_that_of_whole_samples(name, kinds):
-    asked = ASKED | kinds
-    sweep(name, **asked, split="lattice", executor="threads", out="split.h5")
-    for key in ("workers", "slabs"):
-        asked.pop(key, None)
-    sweep(name, **asked, out="whole.h5")
-    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
-    one, other = (read_results(Path(path)) for path in ("split.h5", "whole.h5"))
-    assert one.tasks.keys() == other.tasks.keys()
-    assert "split" not in other.runs[0]
-
-
 def test_the_record_of_a_run_says_how_it_was_split():
     watched = Watcher()
     sites = []
@@ -96,31 +72,9 @@ def test_the_record_of_a_run_says_how_it_was_split():
     assert sum(sites) == 12 * (64 + 169)
 
 
-def test_a_study_may_be_begun_whole_and_go_on_split():
-    asked = ASKED | {"block_size": 3}
-    sweep("square", **asked | {"samples": 3}, out="results.h5")
-    found = sweep("square", **asked, split="lattice", workers=2, out="results.h5")
-    assert found.runs[1]["split"]["rows"] == 12
-    sweep("square", **asked, out="whole.h5")
-    assert_equal_datasets(Path("results.h5"), Path("whole.h5"))
-
-
-def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
-    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
-    (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
-    (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
-    for name in ("wide_squares", "powers", "size_counts"):
-        assert one.extra(name).tolist() == other.extra(name).tolist()
-
-
 REFUSED = [
     (("-L", "8", "--workers", "9"), "L = 8 over 9 ranks: 9 ranks, but there are 8 layers"),
     (("-L", "8", "--workers", "2", "--slabs", "9"), "9 slabs, but there are 8 layers"),
-    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
-    (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
-    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("--workers", "0"), "--workers"),
     (("-L", "2000", "--workers", "1025"), "lattice: 1025 ranks on one host, but at most 1024;"),
     (("-L", "64", "--blocks", "64x64", "--workers", "4096"), "lattice: 4096 ranks on one host"),
@@ -134,30 +88,6 @@ REFUSED = [
 def test_what_cannot_be_split_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu", "--workers", "2")
     assert message in refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((), "--split lattice: give p (-p)"),
-        (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
-        (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
-    ],
-)
-def test_a_split_study_needs_p(given, message):
-    usual = ("--lattice", "square", "-L", "8", "--split", "lattice", "--device", "cpu")
-    assert message in refusal("sweep", *usual, *given, "--out", "none.h5")
-
-
-def test_slabs_of_ranks_are_not_thinner_than_bonds_reach():
-    text = "[[0, 0]]"
-    bonds = ", ".join(f"{{ offset = {o}, at = {text} }}" for o in ([1, 0], [0, 1], [0, 3]))
-    Path("far.toml").write_text(
-        f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n'
-    )
-    given = ("--lattice", "far.toml", "-L", "8", "-p", "0.5", "--split", "lattice", "--device",
-             "cpu", "--workers", "3")  # fmt: skip
-    assert "bonds of far reach 3 layers far" in refusal("sweep", *given, "--out", "none.h5")
 
 
 def task(size=12, **kinds):
@@ -282,17 +212,6 @@ def start(*given, ranks=0, slow="pass"):
     return subprocess.Popen(
         [*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-@pytest.mark.slow
-def test_processes_make_the_file_of_whole_samples():
-    answer(*GIVEN, "--executor", "processes", "--workers", 3, "--slabs", 8, "--out", "split.h5")
-    sweep("square", **ASKED, out="whole.h5")
-    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
-    record = read_results(Path("split.h5")).runs[0]
-    assert (record["executor"], record["workers"], record["slabs"]) == (
-        "processes", 3, {"8": 8, "13": 9}
-    )  # fmt: skip
 
 
 @pytest.mark.slow

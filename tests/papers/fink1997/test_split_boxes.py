@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from cli_support import assert_equal_datasets, blocks_in, refusal, wait_for_blocks
 from helpers import lattice
 
 from percolab.api import sweep
@@ -39,36 +39,6 @@ by_mpi = pytest.mark.skipif(
 
 ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
 CPU = Device("cpu")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Return the file of undivided samples of the square lattice."""
-    path = tmp_path_factory.mktemp("whole") / "whole.h5"
-    sweep("square", **ASKED, device="cpu", out=path)
-    return path
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        {"blocks": "2x2", "merge": "quad:bubbles,runs"},
-        {"blocks": "2x2", "merge": "quad:bubbles,shorter", "executor": "threads"},
-        {"blocks": "4x2", "merge": "quad:runs", "workers": 1},
-        {"blocks": "1x3", "L": [12]},
-        {"merge": "quad:bubbles", "workers": 4},
-        {"merge": "tree:bubbles", "workers": 3, "L": [12]},
-    ],
-    ids=lambda kinds: " ".join(map(str, kinds.values())),
-)
-def test_the_file_of_samples_in_boxes_is_that_of_whole_samples(kinds, whole):
-    sweep("square", **ASKED | kinds, device="cpu", split="lattice", out="boxes.h5")
-    if "L" in kinds:
-        sweep("square", **ASKED | {"L": kinds["L"]}, device="cpu", out="whole.h5")
-        whole = Path("whole.h5")
-    assert_equal_datasets(Path("boxes.h5"), whole)
-    one, other = (read_results(path) for path in (Path("boxes.h5"), whole))
-    assert one.tasks.keys() == other.tasks.keys()
 
 
 def record_of(*, sites=None, **kinds):
@@ -124,8 +94,6 @@ REFUSED = [
     (("--blocks", "2x2", "--workers", "3"), "3 ranks, but blocks 2x2 are 4 boxes: each rank has"),
     (("--blocks", "2x2", "--slabs", "4"), "a box is measured as a whole; leave out --slabs"),
     (("--blocks", "4x4", "-L", "1000000"), "boxes of 62500000000 sites, but at most"),
-    (("--blocks", "2x2", "--model", "ising"), "ising has spins, of which a sweep needs all"),
-    (("--merge", "quad", "--labeler", "reference"), "labeled by raster, not by reference"),
 ]
 
 
@@ -251,24 +219,6 @@ CUBIC = {"L": [8], "p": [0.2488], "samples": 6, "boundary": "periodic", "measure
 GIVEN = ("sweep", "--lattice", "cubic", "-L", "8", "-p", "0.2488", "--samples", "6", "--boundary",
          "periodic", "--measure", "sizes", "--device", "cpu", "--split", "lattice", "--blocks",
          "2x2x2", "--merge")  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("merge", ["tree", "quad", "quad:bubbles,runs", "quad:bubbles,shorter"])
-def test_a_cubic_torus_in_boxes(merge):
-    sweep("cubic", **CUBIC, device="cpu", split="lattice", blocks="2x2x2", merge=merge, out="b.h5")
-    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
-    assert_equal_datasets(Path("b.h5"), Path("whole.h5"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("merge", ["tree", "quad:bubbles,runs"])
-def test_processes_make_the_file_of_whole_samples(merge):
-    answer(*GIVEN, merge, "--executor", "processes", "--out", "boxes.h5")
-    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
-    assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
-    record = read_results(Path("boxes.h5")).runs[0]
-    assert (record["executor"], record["workers"]) == ("processes", 8)
 
 
 @pytest.mark.slow
