@@ -84,10 +84,12 @@ def _visit_block(translator, node: nodes.math_block) -> None:
 
 
 def write_records(app: Sphinx) -> None:
-    """Make a page of the README of every folder of results."""
+    """Make a page of the README of every folder of results but the notebook."""
     folder = DOCS / "records"
     folder.mkdir(exist_ok=True)
     for readme in sorted(RESULTS.glob("*/README.md")):
+        if readme.parent.name == "notebook":
+            continue
         source = f"../../results/{readme.parent.name}/README.md"
         text = f"```{{include}} {source}\n:relative-images:\n```\n"
         page = folder / f"{readme.parent.name}.md"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -19,7 +18,7 @@ from percolab.cli.progress import LoggedProgress
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
-from percolab.lattices.shown import few, html_table
+from percolab.lattices.shown import Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
@@ -71,15 +70,14 @@ class Results(StoredResults):
             **({} if study.method == "threshold" else {"p": p}),
             "seed": study.seed,
         }
-        rows = "".join(
-            f"<tr><td>{item.task.size}</td><td>{item.task.num_sites}</td>"
-            f"<td>{len(item.task.p) or 'all'}</td><td>{item.num_samples}</td></tr>"
+        rows = [
+            (item.task.size, item.task.num_sites, len(item.task.p) or "all", item.num_samples)
             for item in self.tasks.values()
-        )
-        head = "<tr><th>L</th><th>sites</th><th>p values</th><th>samples</th></tr>"
-        return html_table(f"Results of {study.structure.name}", facts) + (
-            f"<table>{head}{rows}</table>" if rows else f"<p>{escape('no samples yet')}</p>"
-        )
+        ]
+        head = Table((), list(facts.items())).to_html(f"Results of {study.structure.name}")
+        if not rows:
+            return f"{head}<p>no samples yet</p>"
+        return head + Table(("L", "sites", "p values", "samples"), rows).to_html("Samples")
 
     def fit(self, observable: str | None = None, **options: Any) -> ThresholdFit | SpinFit:
         """Estimate the threshold, as :func:`percolab.fit` does."""

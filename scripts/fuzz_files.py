@@ -211,7 +211,7 @@ def _weights(folder: Path) -> list[Path]:
 def _sampler(path: Path) -> Any:
     """Return what measures a block in slabs, with checkpoints beside a results file."""
     from percolab.lattices.lattice import load_lattice
-    from percolab.run.in_slabs import SlabSampler
+    from percolab.run.parts_sampler import PartsSampler, alone
     from percolab.store.checkpoints import Checkpoints
     from percolab.tasks.study import Task
 
@@ -219,23 +219,24 @@ def _sampler(path: Path) -> Any:
         load_lattice("square"), 12, ("open", "periodic"), (0.4, 0.5), seed=7, block_size=2,
         measure=("sizes",),
     )  # fmt: skip
-    sampler = SlabSampler(task, (3, 3, 3, 3))
+    sampler = PartsSampler(task, alone((3, 3, 3, 3), task.size))
+    path.touch()
     sampler.checkpoints = Checkpoints(path)
     return sampler
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Write checkpoints of a block that was stopped in its first row, and in its third."""
-    from percolab.run.sampler import Stopped
+    """Write the checkpoints of a rank in the first row of a block, and of a block of two rows."""
+    from percolab.kinds.workplace import Stopped
 
     names = [folder / "one.checkpoint", folder / "three.checkpoint"]
-    for name, slabs in zip(names, (1, 9), strict=True):
+    for name, slabs, rank in zip(names, (1, 9), (0, None), strict=True):
         sampler = _sampler(folder / "study.h5")
         calls = iter([False] * slabs + [True])
         try:
             sampler.sample([4], calls.__next__)
         except Stopped:
-            sampler.checkpoints.path_of(sampler.task.id, 4).replace(name)
+            sampler.checkpoints.path_of(sampler.task.id, 4, rank).replace(name)
     return names
 
 
@@ -543,9 +544,14 @@ def _read_checkpoint(path: Path) -> bytes:
     """Go on from a checkpoint, and return the block that is measured so."""
     from percolab.store.checkpoints import read_checkpoint
 
-    read_checkpoint(path)
+    found = read_checkpoint(path)
     sampler = _sampler(path.with_name("study.h5"))
-    place = sampler.checkpoints.path_of(sampler.task.id, 4)
+    rank = None
+    if found is not None:
+        # As where a study begins.
+        sampler.check_fits(found)
+        rank = None if found.rank_row is None else 0
+    place = sampler.checkpoints.path_of(sampler.task.id, 4, rank)
     place.write_bytes(path.read_bytes())
     try:
         (block,) = sampler.sample([4])

@@ -170,7 +170,7 @@ PARTS = (
             ),
             Picture(
                 "show-bethe",
-                "A Bethe lattice; no two clusters beside each other have one colour.",
+                "A Bethe lattice; neighbouring clusters never have the same colour.",
                 "show --bethe 3 --shells 5 -p 0.75 --out {out}",
             ),
             Picture(
@@ -185,7 +185,7 @@ PARTS = (
             ),
             Picture(
                 "invasion",
-                "An invasion, by the time at which sites were taken, with what its weights tell.",
+                "An invasion, by the time at which sites were taken, with its weights.",
                 "invade --lattice square -L 64 --plot {out}",
             ),
             Picture(
@@ -204,8 +204,8 @@ def page() -> str:
         "# Gallery",
         "",
         "Every kind of figure, from studies that take a few seconds each on a laptop. The commands "
-        "are those that made the pictures (`python scripts/gallery.py`); what each kind shows in "
-        "full is told in [Figures](plots.md).",
+        "are those that made the pictures (`python scripts/gallery.py`); [Figures](plots.md) "
+        "describes each kind in full.",
     ]
     for part in PARTS:
         lines += ["", f"## {part.title}", "", part.text]

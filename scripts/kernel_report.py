@@ -78,9 +78,10 @@ def topologies() -> dict[str, tuple[Topology, Model]]:
         "vacant": (replace(bonds, occupied=bonds.occupied & ~np.uint32(1)), BOND),
         "periodic": (periodic, BOND),
         "graph": (graph, BOND),
-        "open, sites": (bonds, Model("site")),
-        "periodic, sites": (periodic, Model("site")),
-        "graph, sites": (graph, Model("site")),
+        "open, sites": (bonds, Model.parse("site")),
+        "periodic, sites": (periodic, Model.parse("site")),
+        "open, classes": (bonds, Model.parse("bond:y=0.3")),
+        "graph, sites": (graph, Model.parse("site")),
     }
 
 
@@ -228,7 +229,7 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
         if topology.open_axes:
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
-        if not model.draws_sites and coupling.labeler.is_recordable:
+        if model == BOND and coupling.labeler.is_recordable:
             _sweep_spins(coupling.labeler)
     return launches
 
@@ -286,9 +287,15 @@ def slab_launches() -> list[Launch]:
     from percolab.parts.tiled_cuda import SlabTiled
 
     launches: list[Launch] = []
-    for boundary, model in ((("open",) * 2, BOND), (("periodic",) * 2, Model("site"))):
+    open_, periodic = ("open",) * 2, ("periodic",) * 2
+    cases = (
+        ("slab", open_, BOND),
+        ("slab, sites", periodic, Model.parse("site")),
+        ("slab, classes", open_, Model.parse("bond:y=0.3")),
+    )
+    for kind, boundary, model in cases:
         whole = Whole(load_lattice("square"), (33, 40), boundary, model)
-        with on_host(launches, "slab, sites" if model.draws_sites else "slab"):
+        with on_host(launches, kind):
             slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)
             for first in (0, 20):
                 slabs.front_of(parts.part(first, 20), Draw(GENERATORS["xorwow"], 0, 0, 1))
@@ -309,7 +316,7 @@ def all_launches() -> list[Launch]:
             for launch in launches_of(entry.name, kind, *measured):
                 found.setdefault((launch.name, launch.signature), launch)
     for kind, (topology, model) in topologies().items():
-        if not model.draws_sites:
+        if model == BOND:
             for launch in tree_launches(kind, topology):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())

@@ -99,6 +99,7 @@ def needs_gpu(command: str) -> bool:
 
 
 _KAUFMAN = "python results/h200/kaufman.py --device {device} --out {folder}/lines.txt --error 1e-5"
+_STAGE = "percolab bench --stage"
 _BENCH = "percolab bench --device {device} --runs 5 --no-peers --model"
 _CUBIC = (
     "percolab sweep --lattice cubic --model ising --boundary periodic --device {device} --quiet"
@@ -113,18 +114,21 @@ RECORDS = (
     Record(
         "split.txt",
         "one sample over two GPUs beside one",
-        ("python scripts/bench_split.py --device {device} --study 0",),
+        (f"{_STAGE} split --device {{device}}",),
         120,
         gpus=2,
-        small="--sites 4096 --samples 2",
+        small="--sites 4096 --samples 2 --runs 1",
     ),
     Record(
         "study.txt",
         "one study of a minute over two GPUs beside one",
-        ("python scripts/bench_split.py --device {device} --samples 0",),
+        (
+            f"{_STAGE} study --device {{device}} --lattice square --boundary periodic -L 4096 "
+            "--points 5 --samples 230000",
+        ),
         120,
         gpus=2,
-        small="-L 16 --study 60",
+        small="-L 16 --samples 60 --runs 1",
     ),
     Record(
         "test-gpus.txt",
@@ -188,31 +192,29 @@ RECORDS = (
         "grid.txt",
         "rows at 1, 9 and 21 values of p; at 1 and 7 on cubic lattices and tori",
         (
-            "python scripts/bench_grid.py --device {device}",
-            "python scripts/bench_grid.py --device {device} --lattice square --boundary periodic "
-            "--points 1,9,21 -L 64,256,1024,4096 --repeats 3",
-            "python scripts/bench_grid.py --device {device} --lattice cubic --points 1,7 "
-            "-L 16,64,128,256 --repeats 3",
-            "python scripts/bench_grid.py --device {device} --lattice cubic --boundary periodic "
-            "--points 1,7 -L 16,64,128,256 --repeats 3",
+            f"{_STAGE} grid --device {{device}} --runs 5",
+            f"{_STAGE} grid --device {{device}} --runs 3 --lattice square --boundary periodic",
+            f"{_STAGE} grid --device {{device}} --runs 3 --lattice cubic --points 1,7 "
+            "-L 16,64,128,256",
+            f"{_STAGE} grid --device {{device}} --runs 3 --lattice cubic --boundary periodic "
+            "--points 1,7 -L 16,64,128,256",
         ),
         35,
-        small="-L 8 --sites 1000 --repeats 1",
+        small="-L 8 --sites 1000 --runs 1",
     ),
     Record(
         "slabs.txt",
         "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
-        ("python scripts/bench_slabs.py --device {device}",),
+        (f"{_STAGE} slabs --device {{device}} --runs 6",),
         130,
-        small="--sites 4096 --repeats 1",
+        small="--sites 4096 --runs 1",
     ),
     Record(
         "trees.txt",
-        "minimum spanning trees by `boruvka`, whole calls, readings and kernels; many at once by "
-        "`prim:persistent`",
-        ("python scripts/bench_trees.py",),
+        "minimum spanning trees by `boruvka`: whole calls, readings and kernels",
+        (f"{_STAGE} trees --device {{device}}",),
         35,
-        small="--case square:64:2 --graph 100 --prim 16:8 --repeats 1",
+        small="-L 16 --sites 512 --runs 1",
     ),
     Record(
         "guo.json",
@@ -226,35 +228,37 @@ RECORDS = (
         "tiled-kernels.txt",
         "every kernel of the tiled labeler, open lattices and a cubic torus",
         (
-            "python scripts/bench_kernels.py",
-            "python scripts/bench_kernels.py --lattice cubic --boundary periodic -L 128",
+            f"{_STAGE} kernels --device cuda -L 4096",
+            f"{_STAGE} kernels --device cuda --lattice cubic --boundary periodic -L 128",
         ),
         15,
-        small="-L 32 --sites 4096 --repeats 1",
+        small="-L 32 --sites 4096 --runs 1",
     ),
     Record(
         "sweeps.txt",
         "one sample of 2^30 sites; whole sweeps of 9 p and of thresholds: wall time, GPU time",
-        ("python scripts/bench_sweeps.py",),
-        35,
+        (
+            "percolab bench --device cuda --no-peers --stage labels --stage measure -L 32768 "
+            "--ratio 1 --runs 3",
+            f"{_STAGE} threshold --device cuda -L 32768 --samples 1 --runs 3",
+            f"{_STAGE} study --device cuda",
+        ),
+        60,
         small=None,
     ),
     Record(
         "four-step-kernels.txt",
         "every kernel of the four steps, L = 4096",
-        ("python scripts/bench_kernels.py --labeler four_step --repeats 5",),
+        (f"{_STAGE} kernels --device cuda -L 4096 --labeler four_step --runs 5",),
         20,
-        small="-L 32 --sites 4096 --repeats 1",
+        small="-L 32 --sites 4096 --runs 1",
     ),
     Record(
         "sites.txt",
         "site percolation: rows at 1, 9 and 21 values of p",
-        (
-            "python scripts/bench_grid.py --device {device} --model site -L 64,1024,4096 "
-            "--repeats 3",
-        ),
+        (f"{_STAGE} grid --device {{device}} --runs 3 --model site -L 64,1024,4096",),
         20,
-        small="-L 8 --sites 1000 --repeats 1",
+        small="-L 8 --sites 1000 --runs 1",
     ),
     Record(
         "peers.json",
@@ -269,14 +273,21 @@ RECORDS = (
     Record(
         "graph.txt",
         "the four steps on honeycomb, L = 4096, computed and as a stored neighbour list",
-        ("python scripts/bench_graph.py --device {device}",),
+        (f"{_STAGE} graph --device {{device}}",),
         15,
         small="-L 16 --runs 1",
     ),
     Record(
         "calls.txt",
         "whole calls by the host's clock, replayed",
-        ("python scripts/bench_calls.py",),
+        (
+            f"{_STAGE} grid --device cuda --lattice honeycomb -L 4096 --samples 1 --points 1",
+            f"{_STAGE} grid --device cuda --lattice honeycomb -L 64 --samples 1024 --points 1",
+            f"{_STAGE} grid --device cuda --lattice honeycomb -L 4096 --samples 16 --points 1,9",
+            f"{_STAGE} grid --device cuda --lattice honeycomb -L 256 --samples 256 --points 9",
+            f"{_STAGE} grid --device cuda --lattice honeycomb -L 64 --samples 4096 --points 21",
+            f"{_STAGE} grid --device cuda --lattice cubic -L 128 --samples 64 --points 1",
+        ),
         5,
         small=None,
     ),

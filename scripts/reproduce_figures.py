@@ -13,7 +13,7 @@ figures of Weigel, Guo and Fink.  The age of the numbers stays what summary.json
 A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, and
 Figs 5 and 6 of Guo et al. 2011, if a GPU has measured them (percolab/papers/weigel2011 and
 guo2011).  It draws Figs 4 to 7 and Tables 1 and 2 of Fink et al. 1997 too, which need no GPU
-(scripts/fink_figures.py, scripts/fink_drawing.py).
+(percolab/papers/fink1997).
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import fink_drawing
-import fink_figures
 
 from percolab.benchmark import StageTime, plot_time_per_site
 from percolab.benchmark.peers import PeerTime
 from percolab.figures import save_figure
 from percolab.kernels.device import Device
+from percolab.papers.fink1997 import drawing as fink
 from percolab.papers.guo2011 import drawing as guo
 from percolab.papers.komura2016.figures import (
     MAKERS,
@@ -118,9 +117,8 @@ def main(device: str, out: Path | None, figures: list[str], again: bool) -> None
 
 def draw_papers() -> None:
     """Draw the figures of Weigel, Guo and Fink from what was measured, and say what was found."""
-    for paper in (weigel, guo):
+    for paper in (weigel, guo, fink):
         click.echo("\n".join(paper.draw_all(ROOT / paper.RECORD, ROOT / paper.FOLDER)))
-    click.echo("\n".join(fink_drawing.draw_all(ROOT / fink_figures.RECORD, fink_drawing.FOLDER)))
 
 
 if __name__ == "__main__":

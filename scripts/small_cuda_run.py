@@ -22,7 +22,9 @@ SAMPLES = np.arange(4, dtype=np.uint64)
 for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classes]:
     for boundary in (("open", "open"), ("periodic", "periodic")):
         computed = load_lattice("honeycomb").topology((130, 100), boundary)
-        for topology, model in product((computed, computed.explicit()), (BOND, Model("site"))):
+        for topology, model in product(
+            (computed, computed.explicit()), (BOND, Model.parse("site"))
+        ):
             coupling = new_coupling(name, "cuda", topology, model, capacity=3, tally=True)
             # Directly, recorded, and replayed.
             for _ in range(3):
@@ -39,7 +41,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
     print(name)
 
 # Slabs: fronts are joined while the next slab is labeled, on another stream.
-SLABS = (("square", (300,), BOND), ("cubic", (20, 16), Model("site")))
+SLABS = (("square", (300,), BOND), ("cubic", (20, 16), Model.parse("site")))
 for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
     shape, kinds = (*layer, 60), (boundary,) * (len(layer) + 1)
     whole = Whole(load_lattice(name), shape, kinds, model)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from percolab.coupled.bond_order import fill_planes
+from percolab.bonds.digits import fill_planes
 from percolab.lattices.topology import Topology, unpack_bits
 
 

@@ -145,13 +145,13 @@ def assert_equal_datasets(one: Path, other: Path) -> None:
 _PROGRAM = """
 import os, sys, time
 import percolab.run.stored as stored
-from percolab.run.sampler import Sampler
+from percolab.kinds.grid import GridSampler
 stored._SAVE_EVERY = stored._SAVE_SHARE = 0.0
-sample = Sampler.sample
+sample = GridSampler.sample
 def paced(*arguments):
     time.sleep({pause})
     return sample(*arguments)
-Sampler.sample = paced
+GridSampler.sample = paced
 {before}
 from percolab.cli import main
 main()

@@ -25,10 +25,11 @@ from click.testing import CliRunner
 import percolab
 from percolab.cli import main as command_line
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import lattice_names
-from percolab.run.in_slabs import SlabSampler
-from percolab.run.sampler import Stopped
-from percolab.run.split import SplitSampler, Team
+from percolab.parts.slab_partition import SlabDivision
+from percolab.run.parts_sampler import PartsSampler, alone
+from percolab.run.rank_group import RankGroup
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.study import Task
 
@@ -173,7 +174,7 @@ def sampled(case, folder):
         if options.pop("wide", False):
             for target, value in (
                 ("percolab.tasks.study.Task.is_wide", property(lambda task: True)),
-                ("percolab.run.in_slabs.LOW_BITS", 5),
+                ("percolab.run.parts_sampler.LOW_BITS", 5),
             ):
                 stack.enter_context(mock.patch(target, value))
         if "graph" in options:
@@ -226,27 +227,29 @@ CHECKPOINTS = ("slabs", "ranks")
 
 
 def checkpointed(name):
-    """Return the contents of the checkpoints of such a block, by file."""
+    """Return the rows of the checkpoint of such a block and the front of its rank's, by block."""
     task = Task(
         percolab.load_lattice("square"), 12, ("open", "periodic"), p=(0.5,), seed=7,
         measure=("sizes",), block_size=2,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        for name in ("_CHECKPOINT_EVERY", "_CHECKPOINT_SHARE"):
-            stack.enter_context(mock.patch(f"percolab.run.checkpointed.{name}", 0.0))
+        for constant in ("_CHECKPOINT_EVERY", "_CHECKPOINT_SHARE"):
+            stack.enter_context(mock.patch(f"percolab.run.saving.{constant}", 0.0))
         path, done = Path(folder) / "golden.h5", []
         path.touch()
         if name == "ranks":
-            team = Team("threads", 1, (Device("cpu"),), {12: ((4, 4, 4),)})
-            stack.enter_context(team.opened())
-            sampler = SplitSampler(task, team, done.append)
+            ranks = RankGroup("threads", (Device("cpu"),), SlabDivision({12: ((4, 4, 4),)}))
+            stack.enter_context(ranks.opened())
         else:
-            sampler = SlabSampler(task, (4, 4, 4), done.append)
+            ranks = alone((4, 4, 4), 12)
+        sampler = PartsSampler(task, ranks, done.append)
         sampler.checkpoints = Checkpoints(path)
         with suppress(Stopped):
             sampler.sample([3], lambda: sum(done) >= 144 + 96)
-        kept = sampler.checkpoints.found()
-        return {"-".join(map(str, key)): _datasets(file) for file, key in kept}
+        (block, key), (rank, _) = sampler.checkpoints.found()
+        arrays = _datasets(block) | _datasets(rank)
+        del arrays["rank_row"]
+        return {"-".join(map(str, key)): arrays}
 
 
 def _datasets(path):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import psutil
 
-from percolab.run import checkpointed
+from percolab.run import saving
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
+from percolab.run.rank_group import be_rank
 from percolab.run.request import Watcher
-from percolab.run.split import be_rank
 
 
 class Killed(BaseException):
@@ -56,7 +56,7 @@ def start_and_wait(pool, start=Processes.start):
 
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
-    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
+    saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
 
 
@@ -80,5 +80,5 @@ def begin_after_note(number):
 
 def impatient_rank(number, folder, size):
     """Be a rank that saves a checkpoint after every slab."""
-    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
+    saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
     be_rank(number, folder, size)

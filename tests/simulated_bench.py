@@ -1,15 +1,16 @@
-"""Runs `percolab bench` on CUDA's simulator, whose events measure nothing; a test starts it.
+"""Runs `percolab bench` on CUDA's simulator, whose events measure nothing; tests start it.
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_bench.py
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_bench.py --stage trees ...
 """
 
+import sys
 import warnings
 
-import percolab.kernels.device
-from percolab.benchmark import stages, timer
-from percolab.cli import main
+from numba.cuda.simulator.kernel import FakeCUDAKernel
 
-ARGUMENTS = ("--device", "cuda", "--lattice", "square", "--labeler", "four_step", "--no-peers")
+import percolab.kernels.device
+from percolab.benchmark import calls, kernel_times, stages, timer, tree_times
+from percolab.cli import main
 
 if __name__ == "__main__":
     # NumPy warns where CUDA wraps around.
@@ -20,4 +21,7 @@ if __name__ == "__main__":
     stages.GRID_POINTS = 2
     timer.COPY_BYTES["cuda"] = 64
     timer.WARM_UP_SECONDS = 0.0
-    main(["bench", *ARGUMENTS, "-L", "4", "--quick", "--runs", "1", "--json", "-"])
+    calls.WARM_UP_CALLS["cuda"] = 1
+    tree_times._GRAPH_SITES["cuda"], tree_times._BONDS_PER_SITE = 8, 2
+    kernel_times.is_kernel = lambda item: isinstance(item, FakeCUDAKernel) and not item._device
+    main(["bench", "--device", "cuda", "--runs", "1", "--json", "-", *sys.argv[1:]])

@@ -84,10 +84,10 @@ def compare_bonds(name):
 
 #: What is drawn beside bonds, in turn.
 SITE_MODELS = (
-    Model("site"),
-    Model("site-bond"),
-    Model("site-bond", site_p=0.9),
-    Model("site-bond", bond_p=0.8),
+    Model.parse("site"),
+    Model.parse("site-bond"),
+    Model.parse("site-bond:site=0.9"),
+    Model.parse("site-bond:bond=0.8"),
 )
 
 
@@ -227,7 +227,7 @@ def compare_many_blocks(name):
     """Compare where many blocks of threads add to the same numbers."""
     topology = lattice(name).topology((130, 14), ("open", "periodic"))
     for labeler in CUDA_LABELERS:
-        for model, p in ((BOND, 0.5), (Model("site"), 0.6)):
+        for model, p in ((BOND, 0.5), (Model.parse("site"), 0.6)):
             assert_cuda_equals_cpu(
                 labeler,
                 topology,
@@ -249,7 +249,7 @@ def compare_gyration(name):
     mixed = ("periodic",) * (len(shape) - 1) + ("open",)
     torus, opened = ("periodic",) * len(shape), ("open",) * len(shape)
     assert_gyration_equal("tiled", name, shape, torus)
-    assert_gyration_equal("four_step", name, shape, mixed, Model("site"))
+    assert_gyration_equal("four_step", name, shape, mixed, Model.parse("site"))
     assert_gyration_equal("label_equivalence", name, shape, opened)
     print(name, "gyration")
 

@@ -56,7 +56,7 @@ def compare_lattice(name):
     for shape, kinds in SHAPES[name]:
         boundary = tuple(KINDS[kind] for kind in kinds)
         for number, p in enumerate(probabilities(name)):
-            model = Model("site") if number == 3 else BOND
+            model = Model.parse("site") if number == 3 else BOND
             whole = Whole(lattice(name), shape, boundary, model)
             draw = Draw(number % 2, 5, int(rng.integers(1000)), threshold_of(p))
             fronts = fronts_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)

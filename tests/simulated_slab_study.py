@@ -16,12 +16,13 @@ from simulated_worker import simulated_worker, two_gpus
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
-from percolab.run.in_slabs import SlabSampler, layers_of
+from percolab.run.parts_sampler import PartsSampler, alone, choose_slabs
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CUDA, CPU = Device("cuda"), Device("cpu")
@@ -90,12 +91,13 @@ def compare_checkpoints(folder):
     """Stop a block on one device in the middle of a sample, and go on with it on the other."""
     boundary = "open", "periodic"
     task = Task(load_lattice("square"), 8, boundary, p=(0.5,), block_size=2)
-    (expected,) = Sampler(task, device=CPU).sample([3])
+    (expected,) = make_sampler(task, device=CPU).sample([3])
     for one, other in ((CUDA, CPU), (CPU, CUDA), (CUDA, CUDA)):
         path = folder / f"{one}{other}.h5"
+        path.touch()
         calls, done = iter([False] * 4 + [True]), []
-        first = SlabSampler(task, (2, 3, 3), device=one)
-        second = SlabSampler(task, (2, 3, 3), done.append, device=other)
+        first = PartsSampler(task, alone((2, 3, 3), 8, one))
+        second = PartsSampler(task, alone((2, 3, 3), 8, other), done.append)
         first.checkpoints = second.checkpoints = Checkpoints(path)
         with pytest.raises(Stopped):
             first.sample([3], calls.__next__)
@@ -118,14 +120,16 @@ def compare_choices():
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}
     task = Task(load_lattice("square"), 2**22, **open_square)
-    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (504, 504)
+    assert choose_slabs(task, "auto", 2, device=CUDA)[:2] == (504, 504)
     with mock.patch("percolab.kernels.device.free_memory", return_value=8 * 10**9):
-        assert max(layers_of(task, "auto", 2, device=CUDA)) == 120
+        assert max(choose_slabs(task, "auto", 2, device=CUDA)) == 120
         with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB are its share of what is"):
-            layers_of(task, 2**14, 2, device=CUDA)
+            choose_slabs(task, 2**14, 2, device=CUDA)
     # A layer has so many sites that four of them are taken, though they are more than 2^30.
     cubic = {"boundary": ("open",) * 3, "p": (0.2488,)}
-    assert max(layers_of(Task(load_lattice("cubic"), 20480, **cubic), "auto", 1, device=CUDA)) == 4
+    assert (
+        max(choose_slabs(Task(load_lattice("cubic"), 20480, **cubic), "auto", 1, device=CUDA)) == 4
+    )
     print("choices")
 
 
@@ -137,7 +141,7 @@ def main(what):
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch("percolab.kernels.device.free_memory", return_value=10**12),
-        mock.patch("percolab.run.in_slabs.psutil.virtual_memory", return_value=plenty),
+        mock.patch("percolab.run.parts_sampler.psutil.virtual_memory", return_value=plenty),
     ):
         if what == "choices":
             compare_choices()

@@ -33,7 +33,12 @@ SHAPES = {
     2: (((33,), (3, 5, 2)), ((10,), (4, 4, 7, 1)), ((32,), (9, 2)), ((66,), (6, 3))),
     3: (((5, 4), (2, 3, 1)), ((8, 4), (3, 4)), ((35, 2), (2, 4))),
 }
-MODELS = (BOND, Model("site"), Model("site-bond", site_p=0.9), Model("site-bond", bond_p=0.8))
+MODELS = (
+    BOND,
+    Model.parse("site"),
+    Model.parse("site-bond:site=0.9"),
+    Model.parse("site-bond:bond=0.8"),
+)
 
 
 def structure(name):

@@ -14,16 +14,19 @@ import pytest
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
 from percolab.parts.raster import Draw
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import run_local
-from percolab.run.sampler import Sampler, Stopped
-from percolab.run.split import SplitSampler, Team
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankGroup
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CPU, CUDA = Device("cpu"), Device("cuda", 0)
@@ -75,7 +78,7 @@ def compare_study():
 def compare_checkpoints():
     """Stop a sample on one device between two slabs, and go on with it on the other."""
     task = Task(load_lattice("square"), 6, ("open", "periodic"), p=(0.5,), block_size=1)
-    (expected,) = Sampler(task, device=CPU).sample([3])
+    (expected,) = make_sampler(task, device=CPU).sample([3])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.h5"
         path.touch()
@@ -93,10 +96,10 @@ def compare_checkpoints():
 
 def sampled(task, device, done, checkpoints, stopped=None):
     """Return a block that one rank measures on a device, in three slabs."""
-    team = Team("threads", 1, (device,), {6: ((2, 2, 2),)})
-    sampler = SplitSampler(task, team, done.append)
+    group = RankGroup("threads", (device,), SlabDivision({6: ((2, 2, 2),)}, (str(device),)))
+    sampler = PartsSampler(task, group, done.append)
     sampler.checkpoints = checkpoints
-    with team.opened():
+    with group.opened():
         return sampler.sample([3], stopped)
 
 

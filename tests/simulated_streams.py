@@ -109,7 +109,7 @@ SHAPES = (
     ("kagome", (10,), (4, 6, 4, 3)),
     ("cubic", (5, 4), (2, 3, 2, 1)),
 )
-MODELS = (BOND, Model("site"), Model("site-bond", site_p=0.9))
+MODELS = (BOND, Model.parse("site"), Model.parse("site-bond:site=0.9"))
 
 
 def compare(part, parts):

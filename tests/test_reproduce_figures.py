@@ -1,7 +1,6 @@
-"""scripts/reproduce_figures.py and bench_graph.py: small runs of what a GPU does at full size."""
+"""scripts/reproduce_figures.py: small runs of what a GPU does at full size."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from percolab.figures.timing import Timing, plot_timing
 from percolab.papers.komura2016 import figures as komura
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import bench_graph
 import reproduce_figures
 
 sys.path.pop(0)
@@ -191,20 +189,3 @@ def test_other_figures_are_refused_before_anything_is_made(tmp_path, asked):
     assert done.exit_code == 2
     assert "is none of 5, 6, 7, 8, 9, 10" in done.output
     assert not (tmp_path / "new").exists()
-
-
-def test_graph_beside_lattice_is_printed_with_times_bytes_and_ratios():
-    arguments = ["--device", "cpu", "-L", "64", "--runs", "1"]
-    done = CliRunner().invoke(bench_graph.main, arguments)
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
-    assert "honeycomb, L = 64, N = 4096, p = 0.652704 (1 p_c), four_step" in lines[0]
-    rows = [line.split() for line in lines[2:]]
-    assert [row[:2] for row in rows] == [
-        [stage, kind] for stage in ("labels", "row") for kind in ("lattice", "graph", "graph")
-    ]
-    for one, other, ratio in (rows[:3], rows[3:]):
-        numbers = [float(number) for number in re.findall(r"[\d.]+", " ".join(ratio))]
-        assert numbers[0] == pytest.approx(float(other[3]) / float(one[3]), rel=0.05)
-        assert numbers[1] == pytest.approx(float(other[6]) / float(one[6]), rel=0.01)
-        assert float(other[6]) - float(one[6]) == pytest.approx(8)

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import run_simulated
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,17 +18,6 @@ def run(name, *arguments):
     folder = ROOT / ("results" if "/" in name else "scripts")
     command = [sys.executable, str(folder / name), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.slow
-def test_rows_are_timed_on_a_torus_of_three_dimensions():
-    shape = ("--lattice", "cubic", "--boundary", "periodic", "-L", "6,8", "--points", "1,3")
-    lines = run("bench_grid.py", "--device", "cpu", "--sites", 2000, "--repeats", 1, *shape)
-    rows = [line.split() for line in lines.splitlines()[1:]]
-    assert [row[:4] for row in rows] == [
-        ["cubic", size, count, "p"] for size in ("6", "8") for count in ("1", "3")
-    ]
-    assert all(float(row[4]) > 0 for row in rows)
 
 
 @pytest.mark.slow
@@ -213,69 +201,3 @@ def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorde
         assert all((ROOT / word.partition("::")[0]).exists() for word in named)
         modules = [word for word in words if word.startswith("percolab.")]
         assert all(importlib.util.find_spec(module) for module in modules)
-
-
-def simulated(*arguments):
-    done = run_simulated("simulated_timings.py", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
-def test_trees_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
-    small = ("--graph", "8", "--prim", "5:2", "--repeats", "1")
-    lines = simulated("bench_trees", "--case", "square:9:2", *small)
-    assert lines[1].startswith("square torus, L = 9, 2 samples: ")
-    assert lines[2].startswith("graph of 8 sites, 16 bonds, given weights: ")
-    assert lines[4].startswith("V = 5, 2 trees at once: ")
-    trees, readings = lines[-2:]
-    assert {"prefixes", "tile", "offer", "hook"} <= set(trees.split())
-    assert {"weigh", "lattice_degrees"} <= set(readings.split())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
-def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
-    small = ("--sites", "64", "--repeats", "1")
-    lines = simulated("bench_slabs", "--device", "cuda", "--case", "square:periodic:8", *small)
-    assert lines[1].startswith("square [8, 32] periodic: front ")
-    join, front = lines[-2:]
-    assert {"plant", "join", "finish"} <= set(join.split())
-    assert {"aligned_words", "tile", "read_face"} <= set(front.split())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
-def test_kernels_of_a_torus_are_timed():
-    small = ("-L", "4", "--sites", "64", "--repeats", "1")
-    lines = simulated("bench_kernels", "--lattice", "cubic", "--boundary", "periodic", *small)
-    assert len(lines) == 7
-    assert {"tile", "merge_over_periods"} <= set(lines[1].split())
-
-
-@pytest.mark.slow
-def test_slabs_are_timed_on_a_cpu():
-    lines = run("bench_slabs.py", "--device", "cpu", "--sites", 4096, "--repeats", 1).splitlines()
-    assert lines[1].startswith("square [16, 1024] open: front ")
-    assert lines[2].startswith("    join ")
-    assert len(lines) == 13
-
-
-@pytest.mark.slow
-def test_one_sample_and_one_study_are_timed_on_two():
-    small = ("--sites", 4096, "--samples", 2, "--lattice", "square", "-L", 16, "--study", 60)
-    lines = run("bench_split.py", "--device", "cpu", *small).splitlines()
-    assert lines[2].startswith("  one, 10 samples: ")
-    assert lines[6].startswith("  one is ")
-    one, strong, weak = (line.split() for line in lines[8:11])
-    assert [line[0] for line in (one, strong, weak)] == ["one", "strong", "weak"]
-    assert [line[3] for line in (one, strong, weak)] == ["64", "64", "91"]
-    assert "message" in strong
-    assert lines[11].startswith("  efficiency of two: strong ")

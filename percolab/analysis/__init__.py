@@ -32,12 +32,11 @@ Markov chains of spins
   transition_order    whether a transition is of first order
 
 What all of them use
-  fit_quality         chi^2, and when it rejects a fit
-  statistics          bootstrap, jackknife, intervals, correlated least squares
+  value               a number with its error; chi^2, and when it rejects a fit
+  statistics          bootstrap, jackknife, intervals, covariances
   json_values, text   results as JSON and as tables
   stored_data         what the analysis takes from a results file
   stored_fits         every fit of a results file
-  synthetic           curves from a known answer, to judge the estimator
 """
 
 from percolab.analysis.collapse import (
@@ -51,12 +50,10 @@ from percolab.analysis.crossings import Crossing, Drift, RatioCrossings, ratio_c
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
 from percolab.analysis.fisher_information import Information, information_of
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.maxima import Estimate, SizeEstimates, estimate_size
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.size_fit import SizeFit, fit_size
-from percolab.analysis.synthetic import synthetic_curve, synthetic_study
 from percolab.analysis.text import (
     collapse_table,
     estimate_table,
@@ -68,6 +65,7 @@ from percolab.analysis.text import (
 )
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import SizeAnalysis, ThresholdFit, fit_threshold
+from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
 __all__ = [
@@ -110,6 +108,4 @@ __all__ = [
     "ratio_crossings",
     "ratio_table",
     "sample_table",
-    "synthetic_curve",
-    "synthetic_study",
 ]

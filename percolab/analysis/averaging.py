@@ -12,57 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
-from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.json_values import Record
+from percolab.analysis.statistics import Floats
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import REJECTED, ChiSquare, Value, format_with_error
 from percolab.errors import AnalysisError
+from percolab.lattices.shown import Shown, few
 
 #: Sizes that every fit keeps, where there are so many.
 LEAST_SIZES = 3
-
-
-@dataclass(frozen=True)
-class Value:
-    """A number that was fitted: its error in two parts, and how well the best fit describes it.
-
-    error: the whole one, one sigma.  statistical_error: NaN where it is not told apart.  members:
-    how many fits were averaged.
-    """
-
-    value: float
-    error: float
-    statistical_error: float
-    chi_square: ChiSquare
-    members: int
-
-    @property
-    def systematic_error(self) -> float:
-        """What priors and averaging add to the statistical error."""
-        return float(np.sqrt(max(self.error**2 - self.statistical_error**2, 0.0)))
-
-    @property
-    def rejected(self) -> bool:
-        """Whether chi^2 rejects the best fit, so that the value has no error to quote."""
-        return is_rejected(self.chi_square)
-
-    def scaled(self, value: float, slope: float) -> Value:
-        """Return another value, a function of this one with this slope."""
-        errors = abs(slope) * self.error, abs(slope) * self.statistical_error
-        return Value(value, *errors, self.chi_square, self.members)
-
-    def __str__(self) -> str:
-        """Return the value with its error, or that chi^2 rejects the fit."""
-        if self.rejected:
-            return f"rejected by chi^2, p-value {self.chi_square.p_value:.1g}"
-        return format_with_error(self.value, self.error)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        record: dict[str, object] = {"rejected": self.rejected, **vars(self)}
-        return plain(record | {"systematic_error": self.systematic_error})
 
 
 def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
@@ -184,12 +147,112 @@ class ThresholdAverage:
         return tuple(sorted(found, key=lambda member: -member.weight))
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FittedThreshold(Record, Shown):
+    """A fitted p_c, and what can be said of it.
+
+    p_c: its errors are to be quoted where `problem`, why it is no answer in one line, is None.
+    exponent: 1/nu of fits in which it is free.
+    known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
+    prior_shift: how far p_c moves if all priors are twice as wide.
+    members: all fits that are averaged for p_c.
+    notes: what a reader of p_c must know, one line each.
+
+    Numbers that the data do not give are NaN (None in ``to_dict``).
+    """
+
+    renamed: ClassVar = {"p_c": ""}
+    added: ClassVar[tuple[str, ...]] = (
+        "threshold", "threshold_error", "statistical_error", "systematic_error", "y_t", "y_t_error",
+        "chi_square",
+    )  # fmt: skip
+
+    p_c: Value
+    exponent: Value
+    problem: str | None
+    known_y_t: Known | None
+    prior_shift: float
+    members: tuple[Member, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def threshold(self) -> float:
+        """p_c."""
+        return self.p_c.value
+
+    @property
+    def threshold_error(self) -> float:
+        """Its whole error, one sigma; NaN where it is no answer, as the two that follow."""
+        return nan if self.problem else self.p_c.error
+
+    @property
+    def statistical_error(self) -> float:
+        """The part that other samples would change."""
+        return nan if self.problem else self.p_c.statistical_error
+
+    @property
+    def systematic_error(self) -> float:
+        """The part of priors and averaging, which is added in squares."""
+        return nan if self.problem else self.p_c.systematic_error
+
+    @property
+    def y_t(self) -> float:
+        """1/nu."""
+        return self.exponent.value
+
+    @property
+    def y_t_error(self) -> float:
+        """Its whole error, one sigma; NaN where p_c is no answer."""
+        return nan if self.problem else self.exponent.error
+
+    @property
+    def chi_square(self) -> ChiSquare:
+        """That of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``."""
+        return self.p_c.quality
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Linear sizes that entered the fits, ascending."""
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        statistical = f"{self.statistical_error:.2g}, {self.systematic_error:.2g}"
+        quality, p_value = self.chi_square.cells
+        return {
+            **({"problem": self.problem} if self.problem else {}),
+            "p_c": format_with_error(self.threshold, self.threshold_error),
+            "statistical, systematic": statistical,
+            "1/nu": format_with_error(self.y_t, self.y_t_error),
+            "L": few(self.sizes),
+            "chi^2/dof": quality,
+            "p-value": p_value,
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
+        }
+
+
+def judge(
+    p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str]
+) -> dict[str, Any]:
+    """Return a fitted p_c with what is wrong with it, as arguments of :class:`FittedThreshold`.
+
+    wide: with priors twice as wide.  sampled: the range of the sampled p.
+    """
+    problem, shift = what_contradicts(p_c, *sampled), wide.value - p_c.value
+    if problem is None and abs(shift) > 0.5 * p_c.error:
+        moved = (
+            f"p_c moves by {shift:+.1e} if the priors are twice as wide, more than half its error: "
+            "more samples or larger sizes are needed to be sure of it"
+        )
+        notes = [*notes, moved]
+    return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": tuple(notes)}
+
+
 def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
     """Return in one line why a fitted p_c is no answer, or None.
 
     low, high: the range of the sampled p.
     """
-    quality = p_c.chi_square
+    quality = p_c.quality
     if p_c.rejected:
         return (
             f"no p_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
@@ -204,11 +267,3 @@ def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
     if not p_c.error <= high - low:
         return f"no p_c: its error, {p_c.error:.1g}, is wider than {sampled}; add samples or sizes"
     return None
-
-
-def prior_note(shift: float) -> str:
-    """Return the line that says that p_c depends on the priors."""
-    return (
-        f"p_c moves by {shift:+.1e} if the priors are twice as wide, more than half its error: "
-        "more samples or larger sizes are needed to be sure of it"
-    )

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.statistics import Floats, draw_blocks, half_width
 from percolab.errors import AnalysisError
 
@@ -110,7 +110,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Collapse:
+class Collapse(Record):
     """Collapsed points and the exponents that make them collapse; P points in all.
 
     L: int64 (P,). p, value, value_error: float64 (P,), before. x, y, dy: float64 (P,), after, with
@@ -135,10 +135,6 @@ class Collapse:
     threshold_error: float = nan
     y_t_error: float = nan
     exponent_error: float = nan
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return plain(self)
 
 
 def collapse_curves(

@@ -22,13 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import Value
 from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record, plain
 from percolab.analysis.power_law import PRIORS, average_over_sizes
 from percolab.analysis.quantities import Q_1
 from percolab.analysis.size_fit import SizeFit
@@ -39,6 +38,7 @@ from percolab.analysis.statistics import (
     half_width,
     with_data_first,
 )
+from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
 # Between so many p the crossing of two ratios is interpolated linearly.
@@ -46,12 +46,14 @@ _STEPS = 400
 
 
 @dataclass(frozen=True)
-class Crossing:
+class Crossing(Record):
     """Crossing of the curves of sizes L1 < L2: p*, R at p*, and one-sigma errors.
 
     All numbers are NaN when the fitted curves do not cross inside the p that both sizes cover;
     errors are NaN when no bootstrap was made.
     """
+
+    added: ClassVar = ("mean_size", "found")
 
     L1: int
     L2: int
@@ -69,10 +71,6 @@ class Crossing:
     def mean_size(self) -> float:
         """Geometric mean of the two sizes."""
         return float(np.sqrt(self.L1 * self.L2))
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values; an absent crossing has p = None."""
-        return {**plain(self), "mean_size": self.mean_size, "found": self.found}
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Drift:
     @property
     def chi_square(self) -> ChiSquare:
         """That of the best of the averaged fits."""
-        return self.result.chi_square
+        return self.result.quality
 
     @property
     def exponent(self) -> float:
@@ -108,12 +106,10 @@ class Drift:
         """Return the fitted p* of sizes L1 and L2, float64 of their shape."""
         return self.threshold + _drift_columns(L1, L2, self.omega, self.y_t) @ self.amplitudes
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values."""
-        record = self.result.to_dict()
-        head = {"threshold": record.pop("value"), "threshold_error": record.pop("error")}
-        beside = {"amplitudes": self.amplitudes, "exponent": self.exponent}
-        return plain({"rejected": record["rejected"]} | head | record | beside)
+        record = self.result.to_dict("threshold", "threshold_error")
+        return record | plain({"amplitudes": self.amplitudes, "exponent": self.exponent})
 
 
 def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
@@ -238,19 +234,18 @@ def _robust_covariance(samples: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class RatioCrossings:
-    """Crossings of Q_1, whose value is `Crossing.probability`; their drift, if there are two."""
+class RatioCrossing(Crossing):
+    """Crossing of Q_1 of two sizes, whose value there is `probability`."""
 
-    crossings: tuple[Crossing, ...]
+    renamed: ClassVar = {"probability": "ratio"}
+
+
+@dataclass(frozen=True)
+class RatioCrossings(Record):
+    """Crossings of Q_1, and their drift, if there are two."""
+
+    crossings: tuple[RatioCrossing, ...]
     drift: Drift | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        found = [crossing.to_dict() for crossing in self.crossings]
-        return {
-            "crossings": [item | {"ratio": item.pop("probability")} for item in found],
-            "drift": None if self.drift is None else self.drift.to_dict(),
-        }
 
 
 def ratio_crossings(
@@ -280,7 +275,7 @@ def ratio_crossings(
     found, rows = [], []
     for L1, L2 in pairwise(sizes):
         (here, value), *again = _cross_ratios(own[L1], own[L2], near)
-        found.append(Crossing(L1, L2, here, value))
+        found.append(RatioCrossing(L1, L2, here, value))
         rows.append(again)
     if not bootstrap:
         return RatioCrossings(tuple(found), None)

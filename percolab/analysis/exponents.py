@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import (
     ClusterCurve,
@@ -32,14 +32,15 @@ from percolab.analysis.curves import (
     nearest_nodes,
     node_weights,
 )
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record, plain
 from percolab.analysis.likelihood import ThresholdCells, resample_curve
-from percolab.analysis.power_law import PowerLaw, fit_power_law
+from percolab.analysis.power_law import fit_power_law
 from percolab.analysis.size_fit import fit_size, refit
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, with_data_first
 from percolab.analysis.tau import TauFit, TauReplicas, fit_tau
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import ThresholdFit
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
 #: Replicas that a covariance of several sizes needs at least.
@@ -73,11 +74,14 @@ QUANTITIES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Record):
     """One quantity at p_c, size by size.
 
     values: float64 (n,). replicas: float64 (replicas, n), of the same bootstrap for all quantities.
     """
+
+    renamed: ClassVar = {"quantity": "", "replicas": "", "name": "quantity"}
+    added: ClassVar = ("name", "meaning", "errors")
 
     quantity: CriticalQuantity
     sizes: tuple[int, ...]
@@ -89,30 +93,25 @@ class Values:
         """One-sigma errors, that of p_c included, float64 (n,)."""
         return np.asarray(self.replicas.std(axis=0, ddof=1), np.float64)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the values with their errors as plain JSON values."""
-        record: dict[str, object] = {
-            "quantity": self.quantity.name,
-            "meaning": self.quantity.meaning,
-            "sizes": self.sizes,
-            "values": self.values,
-            "errors": self.errors,
-        }
-        return plain(record)
+    @property
+    def name(self) -> str:
+        """What the quantity is called."""
+        return self.quantity.name
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in words."""
+        return self.quantity.meaning
 
 
 @dataclass(frozen=True)
 class Exponent:
-    """An exponent, where it is from, and its known value if there is one.
-
-    law: the power law it was read off, None for one that comes of another fit or exponent.
-    """
+    """An exponent, where it is from, and its known value if there is one."""
 
     name: str
     result: Value
     source: str
     known: Known | None = None
-    law: PowerLaw | None = None
 
     @property
     def value(self) -> float:
@@ -127,37 +126,27 @@ class Exponent:
     @property
     def difference(self) -> float:
         """Distance from the known value in combined errors; NaN where there is none."""
-        if self.known is None or self.result.rejected:
-            return nan
-        return (self.value - self.known.value) / float(np.hypot(self.error, self.known.error))
+        return self.result.deviation(self.known)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values."""
-        record: dict[str, object] = {"name": self.name, **self.result.to_dict()}
         beside = {"source": self.source, "known": self.known, "difference": self.difference}
-        return plain(record | beside)
+        return {"name": self.name, **self.result.to_dict(), **plain(beside)}
 
 
 @dataclass(frozen=True)
-class ExponentFit:
+class ExponentFit(Record):
     """All exponents of a study, what they were read off, and what a reader must know.
 
     tau_fit: the fit of tau to the cluster numbers, where sizes were counted.
     """
 
+    renamed: ClassVar = {"tau_fit": "cluster_numbers"}
+
     exponents: tuple[Exponent, ...]
     values: tuple[Values, ...]
     notes: tuple[str, ...]
     tau_fit: TauFit | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return {
-            "exponents": [exponent.to_dict() for exponent in self.exponents],
-            "values": [values.to_dict() for values in self.values],
-            "notes": list(self.notes),
-            "cluster_numbers": None if self.tau_fit is None else self.tau_fit.to_dict(),
-        }
 
 
 def fit_exponents(
@@ -238,16 +227,16 @@ def _read_off(
     )
     name, result = quantity.exponent, law.exponent
     result = result.scaled(quantity.sign * result.value, quantity.sign)
-    return Exponent(name, result, quantity.meaning, known.get(name), law), notes
+    return Exponent(name, result, quantity.meaning, known.get(name)), notes
 
 
 def _rejections(found: Sequence[Exponent]) -> list[str]:
     """Return a line for each exponent whose fit chi^2 rejects."""
+    what = "its best power law with corrections"
     return [
-        f"{item.name} from {item.source}: chi^2 rejects even its best power law with corrections "
-        f"(p-value {item.result.chi_square.p_value:.1e}), so it has no answer"
+        line
         for item in found
-        if item.result.rejected
+        for line in item.result.rejection(f"{item.name} from {item.source}", what)
     ]
 
 

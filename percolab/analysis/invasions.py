@@ -1,6 +1,7 @@
 """Means over invasions of several samples, and the fractal dimension of what is invaded.
 
-Sites invaded at breakthrough grow as L^D, and those within a distance r of a source as r^D.  Where
+Sites invaded at breakthrough grow as L^D, with corrections (:mod:`percolab.analysis.power_law`),
+and those within a distance r of a source as r^D.  Where
 nothing is trapped, and in three dimensions anyhow, D is the d_f of percolation (D. Wilkinson and
 J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
 
@@ -16,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.statistics import Floats, jackknife_error, least_squares
+from percolab.analysis.power_law import fit_power_law
+from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.value import Value
+from percolab.errors import AnalysisError
 
 #: What is averaged: name, and the symbol or words of a table.
 AVERAGED = ("invaded", "threshold", "front", "largest_burst")
@@ -52,35 +55,18 @@ class InvasionMeans:
         )
 
 
-@dataclass(frozen=True)
-class DimensionFit:
-    """A fractal dimension from a power law: D, its error, and how good the fit is.
-
-    quality is None where the points are not independent, so that nothing can be said of the fit.
-    """
-
-    dimension: float
-    error: float
-    quality: ChiSquare | None
-
-
-def dimension_of_sizes(means: Sequence[InvasionMeans]) -> DimensionFit | None:
-    """Return D of <invaded sites> = A L^D, by weighted least squares; None where it has no error.
-
-    Corrections to scaling are not fitted: small sizes pull D, which chi^2 may or may not show.
-    """
+def dimension_of_sizes(means: Sequence[InvasionMeans]) -> Value | None:
+    """Return D of <invaded sites> ~ L^D; None where the means of two sizes have no error."""
     used = [item for item in means if item.reached == item.samples and item.means["invaded"] > 0]
-    sizes = np.log([item.L for item in used])
     masses = np.array([item.means["invaded"] for item in used])
-    errors = np.array([item.errors["invaded"] for item in used]) / masses
-    if len({item.L for item in used}) < 2 or not np.all(errors > 0):
+    relative = np.array([item.errors["invaded"] for item in used]) / masses
+    try:
+        return fit_power_law([item.L for item in used], masses, relative**2).exponent
+    except AnalysisError:
         return None
-    design = np.column_stack([np.ones(len(used)), sizes])
-    theta, covariance, quality = least_squares(design, np.log(masses), np.diag(errors**2))
-    return DimensionFit(float(theta[1]), float(np.sqrt(covariance[1, 1])), quality)
 
 
-def dimension_of_masses(radii: Floats, masses: Floats) -> DimensionFit | None:
+def dimension_of_masses(radii: Floats, masses: Floats) -> Value | None:
     """Return D of <sites within r> = A r^D; None of fewer than two samples or radii.
 
     masses: float64 (samples, radii), all positive.
@@ -93,4 +79,4 @@ def dimension_of_masses(radii: Floats, masses: Floats) -> DimensionFit | None:
 
     without = (masses.sum(axis=0) - masses) / (len(masses) - 1)
     error = float(jackknife_error(np.asarray(slope(without), np.float64)))
-    return DimensionFit(float(slope(masses.mean(axis=0))), error, None)
+    return Value(float(slope(masses.mean(axis=0))), error)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, unit_diagonal
+from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
 ProbitModel = Callable[[Floats], tuple[Floats, Floats]]

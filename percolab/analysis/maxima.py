@@ -30,15 +30,15 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
     draw_blocks,
-    format_with_error,
     half_width,
     with_data_first,
 )
+from percolab.analysis.value import format_with_error
 from percolab.lattices.shown import Shown
 
 # Points this high are fitted, in units of the highest; from so many on with a cubic term.
@@ -62,7 +62,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, repr=False)
-class SizeEstimates(Shown):
+class SizeEstimates(Record, Shown):
     """The thresholds of one size alone, in several definitions.
 
     L, num_sites, samples: of this size.
@@ -82,10 +82,6 @@ class SizeEstimates(Shown):
         for item in self.estimates:
             found[f"p by {item.name}"] = format_with_error(item.p, item.error)
         return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return plain(self)
 
 
 #: What is maximised, in words.

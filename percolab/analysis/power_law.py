@@ -23,13 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from percolab.analysis.averaging import Value, fit_weights
-from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.averaging import fit_weights
 from percolab.analysis.statistics import Floats, geometric_mean, whitening
+from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
 #: Standard deviations about 0 of the amplitudes of the first, second and third power.
@@ -160,6 +161,10 @@ class PowerLaw:
     exponent: Value
     omega: float
     theta: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the exponent as plain JSON values."""
+        return self.exponent.to_dict()
 
     def __call__(self, sizes: ArrayLike) -> Floats:
         """Return the fitted y at sizes L, float64 of the same shape."""

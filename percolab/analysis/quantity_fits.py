@@ -10,19 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import (
-    Member,
-    ThresholdAverage,
-    Value,
-    prior_note,
-    what_contradicts,
-)
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.json_values import plain
+from percolab.analysis.averaging import FittedThreshold, ThresholdAverage, judge
+from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import (
     MIN_SIZES,
     BlockMoments,
@@ -39,28 +32,29 @@ from percolab.analysis.quantity_model import (
     near_threshold,
 )
 from percolab.analysis.scaling import OUTER
-from percolab.analysis.statistics import format_with_error
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import DEGREES
+from percolab.analysis.value import NO_VALUE, Value
 from percolab.errors import AnalysisError
-from percolab.lattices.shown import Shown, few
 
 
 @dataclass(frozen=True)
-class QuantityValue:
+class QuantityValue(Record):
     """What the joint fit says of one quantity.
 
-    critical, critical_error: Q at p_c for large L.  slope, correction, mixed: a_1, b and c of the
-    fit of the largest weight.  omega: of b.  alone: p_c of this quantity alone, None if it has no
-    fit.  known: the exact value at p_c.
+    at_p_c: Q at p_c for large L.  slope, correction, mixed: a_1, b and c of the fit of the largest
+    weight.  omega: of b.  alone: p_c of this quantity alone, None if it has no fit.  known: the
+    exact value at p_c.
     """
+
+    renamed: ClassVar = {"at_p_c": ""}
+    added: ClassVar = ("critical", "critical_error")
 
     name: str
     symbol: str
     meaning: str
     source: str
-    critical: float
-    critical_error: float
+    at_p_c: Value
     slope: float
     correction: float
     mixed: float
@@ -68,55 +62,31 @@ class QuantityValue:
     alone: Value | None
     known: Known | None = None
 
+    @property
+    def critical(self) -> float:
+        """Q at p_c for large L."""
+        return self.at_p_c.value
 
-@dataclass(frozen=True, repr=False)
-class QuantityAnalysis(Shown):
-    """p_c of several quantities: the whole error, and its statistical and systematic part.
+    @property
+    def critical_error(self) -> float:
+        """Its error, one sigma."""
+        return self.at_p_c.error
 
-    problem: why p_c is no answer, in one line, or None; then errors are NaN.
-    exponent: 1/nu of fits in which it is free.  known_y_t: the prior of p_c.
-    chi_square: of the fit of the largest weight.  prior_shift: how far p_c moves if all priors are
-    twice as wide.  samples: by size.  notes: one line each.
-    """
 
-    threshold: float
-    threshold_error: float
-    statistical_error: float
-    systematic_error: float
-    problem: str | None
-    exponent: Value
-    known_y_t: Known | None
-    prior_shift: float
-    chi_square: ChiSquare
+@dataclass(frozen=True, repr=False, kw_only=True)
+class QuantityAnalysis(FittedThreshold):
+    """p_c of several quantities, and what the fit says of each; samples: by size."""
+
     quantities: tuple[QuantityValue, ...]
-    members: tuple[Member, ...]
     samples: dict[int, int]
-    notes: tuple[str, ...]
-
-    def _facts(self) -> dict[str, object]:
-        return {
-            **({"problem": self.problem} if self.problem else {}),
-            "p_c": format_with_error(self.threshold, self.threshold_error),
-            "statistical, systematic": f"{self.statistical_error:.2g}, {self.systematic_error:.2g}",
-            "quantities": ", ".join(item.name for item in self.quantities),
-            "L": few(sorted(self.samples)),
-            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
-        }
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        record: dict[str, object] = plain(vars(self))
-        return record | plain({"y_t": self.y_t, "y_t_error": self.y_t_error})
 
     @property
-    def y_t(self) -> float:
-        """1/nu."""
-        return self.exponent.value
+    def sizes(self) -> list[int]:
+        """Linear sizes that entered the fits, ascending."""
+        return sorted(self.samples)
 
-    @property
-    def y_t_error(self) -> float:
-        """Its whole error, one sigma; NaN where there is no answer."""
-        return nan if self.problem else self.exponent.error
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"quantities": ", ".join(item.name for item in self.quantities)}
 
 
 def analyse_quantities(
@@ -147,23 +117,12 @@ def analyse_quantities(
         priors,
     )
     (found, best), (wide, _) = fitter.average(y_t), replace(fitter, priors=2 * priors).average(y_t)
-    p_c = found.threshold
     p = np.concatenate([item.p for item in moments])
-    problem = what_contradicts(p_c, float(p.min()), float(p.max()))
-    shift = wide.threshold.value - p_c.value
-    notes = _dropped(moments, near)
-    if problem is None and abs(shift) > 0.5 * p_c.error:
-        notes.append(prior_note(shift))
+    sampled, notes = (float(p.min()), float(p.max())), _dropped(moments, near)
     return QuantityAnalysis(
-        threshold=p_c.value,
-        threshold_error=nan if problem else p_c.error,
-        statistical_error=nan if problem else p_c.statistical_error,
-        systematic_error=nan if problem else p_c.systematic_error,
-        problem=problem,
+        **judge(found.threshold, wide.threshold, sampled, notes),
         exponent=found.y_t if y_t is None else fitter.free_exponent(),
         known_y_t=y_t,
-        prior_shift=shift,
-        chi_square=best.chi_square,
         quantities=tuple(
             _quantity_value(fitter, found, best, index, item, y_t)
             for index, item in enumerate(quantities)
@@ -173,7 +132,6 @@ def analyse_quantities(
             size: sum(item.samples for item in fitter.observations if size == item.L)
             for size in fitter.sizes
         },
-        notes=tuple(notes),
     )
 
 
@@ -207,7 +165,7 @@ class Fitter:
         try:
             return self.average(None)[0].y_t
         except AnalysisError:
-            return Value(nan, nan, nan, ChiSquare.of(0.0, 0), 0)
+            return NO_VALUE
 
     def average(self, known: Known | None) -> tuple[ThresholdAverage, JointMaximum]:
         """Return the average over degrees and smallest sizes, and the fit of the largest weight.
@@ -240,7 +198,6 @@ def _quantity_value(
 ) -> QuantityValue:
     """Return the numbers of one quantity, and its p_c alone."""
     function = best.functions[index]
-    critical = found.value([OUTER + index * (fit.degree + 5) for fit in found.fits])
     alone: Value | None = found.threshold
     if len(fitter.omegas) > 1:
         try:
@@ -252,8 +209,7 @@ def _quantity_value(
         symbol=quantity.symbol,
         meaning=quantity.meaning,
         source=quantity.source,
-        critical=critical.value,
-        critical_error=critical.error,
+        at_p_c=found.value([OUTER + index * (fit.degree + 5) for fit in found.fits]),
         slope=function.coefficients[1],
         correction=function.corrections[0],
         mixed=function.corrections[1],

@@ -24,7 +24,6 @@ import numpy as np
 from scipy import optimize
 
 from percolab.analysis.averaging import ThresholdMember
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.quantities import BlockMoments, Observations, Quantity
 from percolab.analysis.scaling import (
     FREE_EXPONENT,
@@ -38,6 +37,7 @@ from percolab.analysis.scaling import (
 )
 from percolab.analysis.statistics import Floats, geometric_mean, jackknife_error
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
 #: How far a quantity may be from its value at p_c, in the straight line through it.

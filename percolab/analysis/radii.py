@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
 #: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
@@ -124,8 +124,7 @@ class RadiusFit:
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
         beside = {key: value for key, value in vars(self).items() if key != "result"}
-        record = self.result.to_dict()
-        return plain({"rejected": record["rejected"], "d_f": record.pop("value")} | record | beside)
+        return {**self.result.to_dict("d_f"), **plain(beside)}
 
 
 def _small(s: Floats, omega: float) -> Floats:

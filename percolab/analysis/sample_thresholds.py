@@ -23,16 +23,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import Value
 from percolab.analysis.crossings import cross_sizes
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
 from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.statistics import Floats
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
 # The density of T at the median is that of this part of the samples about it.
@@ -43,11 +44,13 @@ _ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class SampleMoments:
+class SampleMoments(Record):
     """Mean, median and width of the T of one size.
 
     covariance: float64 (3, 3), of (mean, median, width).
     """
+
+    added: ClassVar = ("errors",)
 
     L: int
     samples: int
@@ -61,10 +64,6 @@ class SampleMoments:
         """One-sigma errors of mean, median and width, float64 (3,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)), np.float64)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return plain(self) | {"errors": plain(self.errors)}
-
 
 @dataclass(frozen=True)
 class Extrapolation:
@@ -74,7 +73,7 @@ class Extrapolation:
     name: str
     result: Value
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values."""
         return {"estimator": self.estimator, "name": self.name, **self.result.to_dict()}
 
@@ -92,22 +91,15 @@ class CellToCell:
 
 
 @dataclass(frozen=True)
-class SampleThresholds:
+class SampleThresholds(Record):
     """What single T give: every size, the extrapolations, cell to cell, and notes."""
+
+    renamed: ClassVar = {"cells": "cell_to_cell"}
 
     sizes: tuple[SampleMoments, ...]
     extrapolations: tuple[Extrapolation, ...]
     cells: tuple[CellToCell, ...]
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return {
-            "sizes": [size.to_dict() for size in self.sizes],
-            "extrapolations": [item.to_dict() for item in self.extrapolations],
-            "cell_to_cell": plain(self.cells),
-            "notes": list(self.notes),
-        }
 
 
 def moments_of(L: int, thresholds: Floats) -> SampleMoments:
@@ -164,10 +156,9 @@ def analyse_samples(
             Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
         ]
     rejections = [
-        f"{item.name} from the {item.estimator} of T: chi^2 rejects even its best fit (p-value "
-        f"{item.result.chi_square.p_value:.1e}), so it has no answer"
+        line
         for item in found
-        if item.result.rejected
+        for line in item.result.rejection(f"{item.name} from the {item.estimator} of T")
     ]
     cells = _cell_to_cell(curves)
     return SampleThresholds(tuple(sizes), tuple(found), cells, (*rejections, *notes))

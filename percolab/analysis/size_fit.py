@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -12,20 +13,22 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.likelihood import ThresholdCells, chi_square, maximise
 from percolab.analysis.statistics import Floats
+from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
 
 @dataclass(frozen=True)
-class SizeFit:
+class SizeFit(Record):
     """probit R_L(p) = sum c_k ((p - p_mid) / scale)^k for one size L.
 
     p_low, p_high: range of the fitted points. points: their number. samples: total over tasks.
     covariance: of the coefficients, row by row.
     """
+
+    renamed: ClassVar = {"covariance": ""}
 
     L: int
     p_mid: float
@@ -63,10 +66,6 @@ class SizeFit:
         """Derivative dR/dp at `p`."""
         density = np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi)
         return float(density * self.probit.deriv()(p))
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values, but for the covariance."""
-        return {key: value for key, value in plain(self).items() if key != "covariance"}
 
 
 @dataclass(frozen=True)

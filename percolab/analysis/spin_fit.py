@@ -25,16 +25,17 @@ from percolab.analysis.autocorrelation import (
     autocorrelation,
     compare_starts,
 )
-from percolab.analysis.averaging import Value
+from percolab.analysis.exponents import Exponent
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder
-from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
 from percolab.analysis.transition_order import judge_order
+from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -59,19 +60,6 @@ class StartDifference:
     z: float
 
 
-@dataclass(frozen=True)
-class SpinExponent:
-    """An exponent of sizes at p_c: its name, its value, and the published value or None."""
-
-    name: str
-    result: Value
-    known: Known | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        return {"name": self.name, **self.result.to_dict(), "known": plain(self.known)}
-
-
 @dataclass(frozen=True, repr=False)
 class SpinFit(Shown):
     """The transition: the joint fit, and what follows of it.
@@ -89,7 +77,7 @@ class SpinFit(Shown):
     model: Model
     joint: QuantityAnalysis
     differences: tuple[StartDifference, ...]
-    exponents: tuple[SpinExponent, ...]
+    exponents: tuple[Exponent, ...]
     known: Known | None
     first_order: tuple[int, float, FirstOrder] | None = None
     notes: tuple[str, ...] = field(default=())
@@ -274,22 +262,24 @@ def autocorrelations_of(item: TaskResult) -> dict[str, list[Autocorrelation | No
 
 def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
-) -> tuple[list[SpinExponent], list[str]]:
+) -> tuple[list[Exponent], list[str]]:
     """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
     boundary = items[0].task.boundary
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
     omega = spin_correction(len(boundary), model.states, periodic=periodic).value
-    found = [SpinExponent("y_t", joint.exponent, known.get("1/nu"))]
+    found = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
         line = _power_law(sizes, values, errors, omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
-        found.append(SpinExponent("y_h", y_h, known.get("d_f")))
+        found.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
     try:
-        found.append(SpinExponent("z", dynamics(items, p_c, omega).exponent))
+        found.append(
+            Exponent("z", dynamics(items, p_c, omega).exponent, "tau of the energy at p_c")
+        )
     except AnalysisError as reason:
         notes.append(f"z: {reason}")
     return found, notes

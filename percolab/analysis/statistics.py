@@ -1,4 +1,4 @@
-"""Statistics that several estimators share: resampled blocks, error bars, correlated least squares.
+"""Statistics that several estimators share: resampled blocks, error bars, covariances.
 
 Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (1982).
 """
@@ -6,13 +6,10 @@ Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 
@@ -21,29 +18,6 @@ MIN_BLOCKS = 10
 
 #: Central fraction that a one-sigma error bar covers.
 ONE_SIGMA = 0.682689492137086
-
-
-def format_with_error(value: float, error: float) -> str:
-    """Write a value with its one-sigma error in units of the last digits, two digits of error.
-
-    An error that is zero or not finite is left out; an absent value is "-".
-
-    >>> format_with_error(0.652706, 0.000131)
-    '0.65271(13)'
-    >>> format_with_error(12.34, 1.42)
-    '12.3(1.4)'
-    """
-    if not isfinite(value):
-        return "-"
-    if not isfinite(error) or error <= 0:
-        return f"{value:.6g}"
-    # Two digits after rounding: 0.0996 is 0.10, not 0.100.
-    exponent = int(f"{error:.1e}".split("e")[1])
-    decimals = 1 - exponent
-    if decimals < 0:
-        return f"{round(value, decimals):.0f}({round(error, decimals):.0f})"
-    shown = f"{error:.{decimals}f}" if exponent >= 0 else f"{error * 10**decimals:.0f}"
-    return f"{value:.{decimals}f}({shown})"
 
 
 def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:
@@ -130,26 +104,6 @@ def whitening(covariance: Floats) -> Floats:
     Raises numpy.linalg.LinAlgError where the covariance is not positive definite.
     """
     return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)), np.float64)
-
-
-def least_squares(
-    design: Floats, values: Floats, covariance: Floats
-) -> tuple[Floats, Floats, ChiSquare]:
-    """Return (parameters, their covariance, chi^2) of a linear fit with correlated errors.
-
-    design: float64 (n, k). values: float64 (n,). covariance: float64 (n, n). AnalysisError where
-    the covariance or the normal equations are singular.
-    """
-    try:
-        whiten = whitening(covariance)
-        left, right = whiten @ design, whiten @ values
-        errors = np.asarray(np.linalg.inv(left.T @ left), np.float64)
-    except np.linalg.LinAlgError:
-        raise AnalysisError("the errors of the sizes do not determine the fit") from None
-    theta = errors @ left.T @ right
-    dof = values.size - design.shape[1]
-    chi2 = float(np.sum((right - left @ theta) ** 2)) if dof else 0.0
-    return theta, errors, ChiSquare.of(chi2, dof)
 
 
 def geometric_mean(sizes: Sequence[float] | Floats) -> float:

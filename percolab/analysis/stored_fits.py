@@ -77,7 +77,7 @@ def fit_results(
     y_t, class_notes = class_exponent(results, nu)
     fit = fit_threshold(curves_of(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
-    known = critical_probability(study.structure, study.boundary, name)
+    known = critical_probability(study.structure, study.boundary, name, study.model)
     notes = (*notes_of(results), *class_notes, *fit.notes)
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
 
@@ -395,7 +395,8 @@ def _known(results: Results, quantity: Quantity) -> Known | None:
     study = results.study
     if quantity.kind != PROBABILITY or study.has_spins:
         return None
-    parts = [critical_probability(study.structure, study.boundary, name) for name in quantity.needs]
+    place = study.structure, study.boundary
+    parts = [critical_probability(*place, name, study.model) for name in quantity.needs]
     exact = [part for part in parts if part is not None]
     if len(exact) < len(parts):
         return None

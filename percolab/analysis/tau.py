@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, with_data_first
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
 #: Smallest sizes that are averaged over, and the largest ones as parts of <s_1>.
@@ -122,8 +122,7 @@ class TauFit:
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
         beside = {key: value for key, value in vars(self).items() if key != "result"}
-        record = self.result.to_dict()
-        return plain({"rejected": record["rejected"], "tau": record.pop("value")} | record | beside)
+        return {**self.result.to_dict("tau"), **plain(beside)}
 
 
 def fit_tau(

@@ -16,33 +16,30 @@ In order: the result, the fit, which points enter it, and each size alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import nan
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from percolab.analysis.averaging import (
+    FittedThreshold,
     Member,
     ThresholdAverage,
     ThresholdMember,
-    Value,
-    prior_note,
-    what_contradicts,
+    judge,
 )
 from percolab.analysis.crossings import Crossing, Drift, cross_sizes, extrapolate, transition_width
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
 from percolab.analysis.size_fit import SizeFit, fit_size
-from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import NO_VALUE, Value
 from percolab.errors import AnalysisError
-from percolab.lattices.shown import Shown, few
 
 #: The polynomial describes R_L(p) in this range; points outside merge into the end intervals of T.
 WINDOW = (0.1, 0.9)
@@ -63,65 +60,66 @@ class SizeAnalysis:
     drift: Drift | None
 
 
-@dataclass(frozen=True, repr=False)
-class ThresholdFit(Shown):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ThresholdFit(FittedThreshold):
     """The threshold with its one-sigma error, and everything the fit says about itself.
 
     threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
-        its parts, added in squares.
-    problem: why p_c is no answer, in one line, or None.  Then errors are NaN.
+        its parts, added in squares.  problem: why p_c is no answer, or None; then errors are NaN.
     y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they are free.
-    known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
-    critical_probability, critical_probability_error: R at p_c for large L.
-    prior_shift: how far p_c moves if all priors are twice as wide.
-    chi_square: of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``.
-    scaling: the scaling function of that fit.
-    members: all fits that are averaged for p_c; free_members: those for 1/nu.
+    critical: R at p_c for large L.
+    scaling: the scaling function of the fit of the largest weight.
+    free_members: all fits that are averaged for 1/nu.
     by_size: the second analysis, by crossings, which does not use the scaling function.
     curves, used: what was given, and what of it is inside the window.
     influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
-    notes: what a reader of p_c must know, one line each.
     known_probability: what theory says of R at p_c; None where it says nothing.
     omega_source: why omega is what it is, in a few words.
-
-    Numbers that the data do not give are NaN (None in ``to_dict``).
     """
 
-    threshold: float
-    threshold_error: float
-    statistical_error: float
-    systematic_error: float
-    problem: str | None
-    y_t: float
-    y_t_error: float
-    known_y_t: Known | None
-    critical_probability: float
-    critical_probability_error: float
-    prior_shift: float
-    chi_square: ChiSquare
+    renamed: ClassVar = dict.fromkeys(
+        ("p_c", "exponent", "critical", "by_size", "used", "influence"), ""
+    )
+    added: ClassVar[tuple[str, ...]] = (
+        *FittedThreshold.added, "critical_probability", "critical_probability_error",
+        "critical_probability_z", "nu", "nu_error", "omega", "sizes", "size_fits", "crossings",
+        "drift",
+    )  # fmt: skip
+
+    critical: Value
     scaling: ScalingFunction
-    members: tuple[Member, ...]
     free_members: tuple[Member, ...]
     by_size: SizeAnalysis
     curves: tuple[SpanningCurve, ...]
     used: tuple[SpanningCurve, ...]
     influence: tuple[Floats, ...]
-    notes: tuple[str, ...]
     known_probability: Known | None = None
     omega_source: str = "given"
 
-    def _facts(self) -> dict[str, Any]:
-        notes = {f"note {n}": note for n, note in enumerate(self.notes, 1)}
-        return {
-            **({"problem": self.problem} if self.problem else {}),
-            "p_c": format_with_error(self.threshold, self.threshold_error),
-            "statistical, systematic": f"{self.statistical_error:.2g}, {self.systematic_error:.2g}",
-            "1/nu": format_with_error(self.y_t, self.y_t_error),
-            "L": few(self.sizes),
-            "chi^2/dof": f"{self.chi_square.value:.1f}/{self.chi_square.dof}",
-            "p-value": f"{self.chi_square.p_value:.2g}",
-            **notes,
-        }
+    @property
+    def critical_probability(self) -> float:
+        """R at p_c for large L."""
+        return self.critical.value
+
+    @property
+    def critical_probability_error(self) -> float:
+        """Its error, one sigma; NaN where p_c is no answer."""
+        return nan if self.problem else self.critical.error
+
+    @property
+    def size_fits(self) -> tuple[SizeFit, ...]:
+        """The fit of each size alone."""
+        return self.by_size.fits
+
+    @property
+    def crossings(self) -> tuple[Crossing, ...]:
+        """Where neighbouring sizes cross."""
+        return self.by_size.crossings
+
+    @property
+    def drift(self) -> Drift | None:
+        """The extrapolation of the crossings, None with fewer than two."""
+        return self.by_size.drift
 
     @property
     def nu(self) -> float:
@@ -155,29 +153,6 @@ class ThresholdFit(Shown):
         """Fitted spanning probability at `p` for size `L` (broadcast), float64."""
         return self.scaling.probability(p, L)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        nested = {"by_size", "curves", "used", "influence"}
-        record = {
-            field.name: plain(getattr(self, field.name))
-            for field in fields(self)
-            if field.name not in nested
-        }
-        record |= plain(
-            {
-                "nu": self.nu,
-                "nu_error": self.nu_error,
-                "omega": self.omega,
-                "critical_probability_z": self.critical_probability_z,
-                "sizes": self.sizes,
-            }
-        )
-        record["size_fits"] = [fit.to_dict() for fit in self.by_size.fits]
-        record["crossings"] = [crossing.to_dict() for crossing in self.by_size.crossings]
-        record["drift"] = self.by_size.drift and self.by_size.drift.to_dict()
-        record["curves"] = [curve.to_dict() for curve in self.curves]
-        return record
-
 
 def fit_threshold(
     curves: Sequence[SpanningCurve],
@@ -206,27 +181,16 @@ def fit_threshold(
     degrees = DEGREES if degree is None else (degree,)
     found = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=priors)
     wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
-    p_c, critical = found.threshold, found.critical_probability
     exponent, free_members = found.average.y_t, found.average.members()
     if y_t is not None:
         exponent, free_members = _free_exponent(used, omega, degrees, priors)
-    problem = what_contradicts(p_c, *_sampled(curves, linear_sizes(used)))
-    shift = wide.threshold.value - p_c.value
-    if problem is None and abs(shift) > 0.5 * p_c.error:
-        notes.append(prior_note(shift))
+    sampled = _sampled(curves, linear_sizes(used))
+    p_c = found.threshold
     return ThresholdFit(
-        threshold=p_c.value,
-        threshold_error=nan if problem else p_c.error,
-        statistical_error=nan if problem else p_c.statistical_error,
-        systematic_error=nan if problem else p_c.systematic_error,
-        problem=problem,
-        y_t=exponent.value,
-        y_t_error=nan if problem else exponent.error,
+        **judge(p_c, wide.threshold, sampled, notes),
+        exponent=exponent,
         known_y_t=y_t,
-        critical_probability=critical.value,
-        critical_probability_error=nan if problem else critical.error,
-        prior_shift=shift,
-        chi_square=found.best.chi_square,
+        critical=found.critical_probability,
         scaling=found.best.model.scaling_function(found.best.maximum.theta),
         members=found.average.members(),
         free_members=free_members,
@@ -234,7 +198,6 @@ def fit_threshold(
         curves=tuple(curves),
         used=used,
         influence=found.influence,
-        notes=tuple(notes),
     )
 
 
@@ -245,7 +208,7 @@ def _free_exponent(
     try:
         found = MemberFits.of(used, omega=omega, degrees=degrees, wider=wider).average
     except AnalysisError:
-        return Value(nan, nan, nan, ChiSquare.of(0.0, 0), 0), ()
+        return NO_VALUE, ()
     return found.y_t, found.members()
 
 

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from percolab.analysis.reweighting import FirstOrder, find_first_order
-from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import potts_exponents
+from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.measure.spins import SERIES
 from percolab.store.task_result import TaskResult

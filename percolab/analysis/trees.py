@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import Value
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
 from percolab.analysis.statistics import Floats
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import num_bonds_of
 from percolab.measure.columns import axis_names
@@ -36,16 +37,8 @@ from percolab.tasks.blocks import pair_places
 THRESHOLD, PATH = "tree_threshold", "tree_path"
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A mean over samples and its standard error; NaN of one sample."""
-
-    value: float
-    error: float
-
-
 @dataclass(frozen=True, eq=False)
-class TreeMeans:
+class TreeMeans(Record):
     """The trees of one size.
 
     sites, bonds: of the lattice.  weight: sum of u over the tree, a site.  parts: trees of the
@@ -59,38 +52,25 @@ class TreeMeans:
     sites: int
     bonds: int
     samples: int
-    weight: Mean
+    weight: Value
     parts: float
-    thresholds: dict[str, Mean]
-    paths: dict[str, Mean]
+    thresholds: dict[str, Value]
+    paths: dict[str, Value]
     degrees: Floats
     accepted: Floats
     accepted_errors: Floats
 
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True, eq=False)
-class TreeFit:
+class TreeFit(Record):
     """The means of all sizes, ascending, and what they tend to; None where there are too few."""
+
+    renamed: ClassVar = {"means": "sizes", "exponents": "path_exponents"}
 
     means: tuple[TreeMeans, ...]
     limit: Value | None
     exponents: dict[str, PowerLaw]
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return {
-            "sizes": [item.to_dict() for item in self.means],
-            "limit": None if self.limit is None else self.limit.to_dict(),
-            "path_exponents": {
-                name: item.exponent.to_dict() for name, item in self.exponents.items()
-            },
-            "notes": list(self.notes),
-        }
 
 
 def fit_trees(results: Results) -> TreeFit:
@@ -129,10 +109,9 @@ def _rejections(limit: Value | None, exponents: dict[str, PowerLaw]) -> list[str
     found = {"weight of the infinite lattice": limit}
     found |= {f"exponent of the path along {x}": law.exponent for x, law in exponents.items()}
     return [
-        f"{name}: chi^2 rejects even the best fit (p-value {item.chi_square.p_value:.1e}), so it "
-        "has no answer"
+        line
         for name, item in found.items()
-        if item is not None and item.rejected
+        for line in (item.rejection(name, "the best fit") if item is not None else [])
     ]
 
 
@@ -141,7 +120,6 @@ def means_of(item: TaskResult) -> TreeMeans:
     task = item.task
     scale = 2.0**-WEIGHT_BITS
     bonds = num_bonds_of(task.structure, task.shape, task.boundary)
-    weight = _mean(item, "tree_weight")
     letters = axis_names(task.boundary)
     samples = item.num_samples
     histogram = item.extra("tree_weights")[:, 0].astype(float)
@@ -156,9 +134,9 @@ def means_of(item: TaskResult) -> TreeMeans:
         sites=task.num_sites,
         bonds=bonds,
         samples=samples,
-        weight=_scaled(weight, scale / task.num_sites),
+        weight=_mean(item, "tree_weight", scale / task.num_sites),
         parts=task.num_sites - _mean(item, "tree_bonds").value,
-        thresholds={x: _scaled(_mean(item, f"{THRESHOLD}_{x}"), scale) for x in letters},
+        thresholds={x: _mean(item, f"{THRESHOLD}_{x}", scale) for x in letters},
         paths={x: _mean(item, f"{PATH}_{x}") for x in letters},
         degrees=degrees,
         accepted=accepted,
@@ -166,12 +144,11 @@ def means_of(item: TaskResult) -> TreeMeans:
     )
 
 
-def _scaled(mean: Mean, scale: float) -> Mean:
-    return Mean(mean.value * scale, mean.error * scale)
+def _mean(item: TaskResult, name: str, scale: float = 1.0) -> Value:
+    """Return the mean of an observable over samples, times a scale, and its standard error.
 
-
-def _mean(item: TaskResult, name: str) -> Mean:
-    """Return the mean of an observable over samples and its error, from sums of squares."""
+    The error is from sums of squares, NaN of one sample.
+    """
     # As Python integers: what a study adds up may pass 64 bits.
     total = sum(int(value) for value in item.column(name)[:, 0])
     names = [column.name for column in item.observables]
@@ -179,9 +156,9 @@ def _mean(item: TaskResult, name: str) -> Mean:
     squares = item.products()[:, 0, pair_places(len(names))[place, place]].sum()
     value = total / samples
     if samples < 2:
-        return Mean(value, math.nan)
+        return Value(scale * value, math.nan)
     variance = max(squares / samples - value**2, 0.0) * samples / (samples - 1)
-    return Mean(value, math.sqrt(variance / samples))
+    return Value(scale * value, scale * math.sqrt(variance / samples))
 
 
 def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:

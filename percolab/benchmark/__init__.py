@@ -1,15 +1,23 @@
-"""Timing of a sample's stages on one device, beside the machine's own copy bandwidth and peers.
+"""Timing of everything that percolab computes, compared with a plain copy and with other programs.
 
-timer.py    device events or the CPU's clock, and the bandwidth of a copy
-stages.py   what is timed, and the bytes that each stage has to move
-peers.py    the same work by scipy and cupyx
-records.py  one lattice and size, or one graph, timed at several p with several labelers
-benchmark.py  a whole benchmark and its document
-spin_times.py  whole sweeps of spins
-figure.py   time per site against N
+timer.py          device events or the CPU's clock, and the bandwidth of a copy
+stages.py         the stages of a sample, and the bytes that each has to move
+peers.py          the same work by scipy and cupyx
+records.py        one lattice and size, or one graph, timed at several p with several labelers
+spin_times.py     whole sweeps of spins
+calls.py          what the further stages have in common: a setting, and times of whole calls
+coupled_times.py  grids of p, thresholds, kernels one by one, a lattice as a stored graph
+slab_times.py     slabs of one large lattice and their joins
+study_times.py    whole studies, and one sample over several processors
+tree_times.py     minimum spanning trees
+kernel_times.py   every CUDA kernel of a call by itself
+benchmark.py      a whole benchmark and its document
+table.py          the printed table
+figure.py         time per site against N
 """
 
-from percolab.benchmark.benchmark import Benchmark, document_of
+from percolab.benchmark.benchmark import FURTHER_STAGES, Benchmark, check_stage, document_of
+from percolab.benchmark.calls import CallTime, Setting
 from percolab.benchmark.figure import plot_time_per_site
 from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import (
@@ -22,17 +30,25 @@ from percolab.benchmark.records import (
     time_topology,
 )
 from percolab.benchmark.stages import STAGES
+from percolab.benchmark.table import HEADER, Record, make_row
 from percolab.benchmark.timer import copy_bandwidth, timer_of
 
 __all__ = [
+    "FURTHER_STAGES",
+    "HEADER",
     "STAGES",
     "Benchmark",
+    "CallTime",
     "PeerTime",
     "Place",
+    "Record",
+    "Setting",
     "StageTime",
+    "check_stage",
     "compared",
     "copy_bandwidth",
     "document_of",
+    "make_row",
     "places_of",
     "plot_time_per_site",
     "probability_of",

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from percolab.benchmark.calls import CallTime, Setting
+from percolab.benchmark.coupled_times import (
+    time_graphs,
+    time_grids,
+    time_row_kernels,
+    time_thresholds,
+)
 from percolab.benchmark.peers import PeerTime, site_image_time
 from percolab.benchmark.records import Place, StageTime, compared, time_lattice
+from percolab.benchmark.slab_times import time_slabs
 from percolab.benchmark.stages import STAGES
+from percolab.benchmark.study_times import time_splits, time_studies
+from percolab.benchmark.table import Record
 from percolab.benchmark.timer import CpuTimer, CudaTimer
+from percolab.benchmark.tree_times import time_trees
+from percolab.errors import InputError
 from percolab.labelers import labeler_class
 from percolab.lattices.lattice import Lattice
 from percolab.store.provenance import package_versions
 
-Record = StageTime | PeerTime
+#: What is timed in addition to STAGES, by the name of its stage.
+FURTHER_STAGES: dict[str, Callable[[Setting], Iterator[CallTime]]] = {
+    "grid": time_grids,
+    "threshold": time_thresholds,
+    "graph": time_graphs,
+    "kernels": time_row_kernels,
+    "slabs": time_slabs,
+    "split": time_splits,
+    "study": time_studies,
+    "trees": time_trees,
+}
+
+
+def check_stage(stage: str, setting: Setting) -> None:
+    """Raise InputError if one of FURTHER_STAGES cannot be timed with this setting."""
+    if stage == "kernels" and setting.kind != "cuda":
+        raise InputError("--stage kernels: needs a GPU (--device cuda)")
+    if stage == "threshold" and setting.boundary == "periodic":
+        raise InputError("--boundary: a threshold T needs open axes")
+    if stage == "split" and setting.kind == "cuda" and len(setting.devices) == 1:
+        raise InputError("--stage split: compares one GPU with several (--device cuda:0,1)")
+    for lattice in setting.lattices:
+        for size in setting.sizes or ():
+            lattice.check_size(size, (setting.boundary or "open",) * lattice.dimension)
 
 
 @dataclass(frozen=True)
@@ -40,7 +75,7 @@ class Benchmark:
             for size in self.sizes:
                 lattice.check_size(size, ("open",) * lattice.dimension)
 
-    def records(self, timer: CpuTimer | CudaTimer) -> Iterator[Record]:
+    def records(self, timer: CpuTimer | CudaTimer) -> Iterator[StageTime | PeerTime]:
         """Yield every record as soon as it is there."""
         for lattice, places in self.lattices:
             for size in self.sizes:
@@ -68,12 +103,17 @@ def document_of(
     copy_bandwidth: float,
 ) -> dict[str, Any]:
     """Return records and what made them as plain JSON values; times in seconds unless named."""
-    own = [record for record in records if isinstance(record, StageTime)]
+    staged = [record for record in records if isinstance(record, StageTime | PeerTime)]
+
+    def described(record: Record) -> dict[str, Any]:
+        more = compared(record, staged, copy_bandwidth) if isinstance(record, StageTime) else {}
+        return record.to_dict() | more
+
     return {
         "command": list(command),
         "machine": machine,
         "versions": package_versions(),
         "copy_bandwidth_bytes_per_second": copy_bandwidth,
-        "records": [r.to_dict() | compared(r, records, copy_bandwidth) for r in own],
+        "records": [described(r) for r in records if not isinstance(r, PeerTime)],
         "peers": [r.to_dict() for r in records if isinstance(r, PeerTime)],
     }

@@ -11,6 +11,7 @@ import numpy as np
 from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
 from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
+from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import DEFAULT_LABELER
@@ -91,21 +92,24 @@ def compared(
     }
 
 
-def probability_of(lattice: Structure, ratio: float) -> float:
-    """Return ratio * p_c of the published bond threshold; InputError if none is known."""
-    known = lattice.threshold("bond")
+def probability_of(lattice: Structure, ratio: float, model: Model = BOND) -> float:
+    """Return ratio * p_c of the published threshold; InputError if none is known."""
+    known = lattice.threshold(model.name)
     if known is None:
         raise InputError(f"{lattice.name} has no published threshold: give p (-p)")
     return min(ratio * known.value, 1.0)
 
 
 def places_of(
-    lattice: Structure, ratios: Sequence[float], probabilities: Sequence[float] | None
+    lattice: Structure,
+    ratios: Sequence[float],
+    probabilities: Sequence[float] | None,
+    model: Model = BOND,
 ) -> tuple[Place, ...]:
     """Return the places at the given p or, without any, at multiples of the published p_c."""
     if probabilities is not None:
         return tuple(Place(p) for p in probabilities)
-    return tuple(Place(probability_of(lattice, ratio), ratio) for ratio in ratios)
+    return tuple(Place(probability_of(lattice, ratio, model), ratio) for ratio in ratios)
 
 
 def time_lattice(

@@ -6,7 +6,7 @@ Lattices are periodic; chains start at random and forget that before anything is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,17 @@ class SweepTime:
         return asdict(self) | {"nanoseconds_per_spin": self.nanoseconds_per_spin}
 
 
+@dataclass(frozen=True)
+class SpinSetting:
+    """What to sweep: chains, together, by an update and by labelers; None is the fastest."""
+
+    model: Model
+    update: Update = field(default_factory=Update)
+    chains: int = 1
+    labelers: tuple[str | None, ...] = (None,)
+    runs: int = 11
+
+
 def spin_places(
     lattice: Lattice, model: Model, ratios: Sequence[float], p: Sequence[float] | None
 ) -> tuple[Place, ...]:
@@ -85,12 +96,7 @@ def time_sweeps(
     lattice: Lattice,
     size: int,
     places: Sequence[Place],
-    *,
-    model: Model,
-    update: Update,
-    chains: int = 1,
-    labelers: Sequence[str | None] = (None,),
-    runs: int = 11,
+    setting: SpinSetting,
 ) -> Iterator[SweepTime]:
     """Time sweeps on a periodic lattice of size L; records are yielded as soon as they are there.
 
@@ -99,11 +105,11 @@ def time_sweeps(
     boundary = ("periodic",) * lattice.dimension
     lattice.check_size(size, boundary)
     topology, kind = lattice.topology(lattice.shape(size), boundary), timer.device.kind
-    for labeler in labelers:
+    for labeler in setting.labelers:
         labeler_class(labeler, kind)
-        rule = update.rule(model.states)
-        swept = new_chains(labeler, kind, topology, rule, capacity=chains)
-        count = min(chains, swept.capacity)
+        rule = setting.update.rule(setting.model.states)
+        swept = new_chains(labeler, kind, topology, rule, capacity=setting.chains)
+        count = min(setting.chains, swept.capacity)
         for place in places:
             threshold = np.uint64(threshold_of(place.p))
             seeds = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -114,20 +120,20 @@ def time_sweeps(
             sweeps = min(max(sweeps, _LEAST_SWEEPS), _MOST_SWEEPS)
             # Whole recorded calls.
             sweeps -= sweeps % _LEAST_SWEEPS
-            times = times_of(timer, partial(swept.advance, sweeps), runs) / sweeps
+            times = times_of(timer, partial(swept.advance, sweeps), setting.runs) / sweeps
             yield SweepTime(
                 lattice=lattice.name,
                 L=size,
                 num_sites=topology.num_sites,
-                model=str(model),
-                update=str(update),
+                model=str(setting.model),
+                update=str(setting.update),
                 p=place.p,
                 ratio=place.ratio,
                 labeler=serving_labeler(labeler, kind, topology),
                 device=str(timer.device),
                 chains=count,
                 sweeps=sweeps,
-                runs=runs,
+                runs=setting.runs,
                 seconds_per_sweep=float(np.median(times)),
                 seconds_per_sweep_min=float(times.min()),
                 seconds_per_sweep_max=float(times.max()),

@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
-from percolab.bonds.model import BOND
+from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.kernels.memory import Memory, Needs, items_that_fit
@@ -92,29 +93,48 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     }[stage]
 
 
-def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:
-    """Return the stages of a labeler on a topology; InputError if it does not run there."""
+def fitting_coupling(
+    timer: CpuTimer | CudaTimer,
+    topology: Topology,
+    labeler: str | None,
+    samples: int,
+    model: Model = BOND,
+) -> Coupling:
+    """Return a labeler with room for as many samples as fit in memory, at most ``samples``.
+
+    On a CPU it has room for one.  InputError: the labeler does not run on this topology.
+    """
     kind = timer.device.kind
     labeler_class(labeler, kind)
     name = serving_labeler(labeler, kind, topology)
-    extent, needs = Extent.of_topology(topology), Needs(steps=GRID_POINTS, labels=True)
+    memory = partial(_memory, name, kind, topology, model)
+    fitting = 1
+    if timer.device.is_shared:
+        fitting = items_that_fit(memory, int(_SHARE * timer.free_memory()))
+    capacity = max(min(samples, fitting), 1)
+    return new_coupling(name, kind, topology, model, capacity=capacity)
 
-    def memory(items: int) -> Memory:
-        return memory_of(name, kind, extent, BOND, needs, items)
 
-    before = timer.free_memory()
-    wanted = max(SITES_PER_RUN[kind] // topology.num_points, 1)
-    fitting = items_that_fit(memory, int(_SHARE * before)) if timer.device.is_shared else 1
-    coupling = new_coupling(name, kind, topology, capacity=max(min(wanted, fitting), 1))
+def _memory(name: str, kind: str, topology: Topology, model: Model, items: int) -> Memory:
+    needs = Needs(steps=GRID_POINTS, labels=True)
+    return memory_of(name, kind, Extent.of_topology(topology), model, needs, items)
+
+
+def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:
+    """Return the stages of a labeler on a topology; InputError if it does not run there."""
+    kind, before = timer.device.kind, timer.free_memory()
+    most = max(SITES_PER_RUN[kind] // topology.num_points, 1)
+    coupling = fitting_coupling(timer, topology, labeler, most)
     samples = coupling.labeler.batch.capacity
     if not timer.device.is_shared:
-        samples = _samples_of_run(coupling, wanted)
+        samples = _samples_of_run(coupling, most)
     stages = _works(coupling, samples)
     stages(0.5)["measure"]()  # some arrays are made when they are needed
-    own = memory(1).host
     if timer.device.is_shared:
-        own = (before - timer.free_memory()) // samples
-    return Stages(samples, needs_labels(coupling.labeler), stages, own)
+        memory = (before - timer.free_memory()) // samples
+    else:
+        memory = _memory(coupling.labeler.name, kind, topology, BOND, 1).host
+    return Stages(samples, needs_labels(coupling.labeler), stages, memory)
 
 
 def needs_labels(labeler: Labeler) -> bool:

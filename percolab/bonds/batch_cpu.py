@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.hooks import ClassLimits, fill_sample
 from percolab.bonds.model import Model
-from percolab.bonds.sites import Sites, fill_sample, limits_at
+from percolab.bonds.sites import Sites, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
@@ -36,7 +37,7 @@ class CpuBatch:
 
     opened:    uint32 (num_classes * num_words,), class by class
     adjacency: where the bonds lead
-    sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
+    record:    what the model's hooks have to know (:mod:`percolab.bonds.hooks`)
     """
 
     def __init__(self, topology: Topology, model: Model, capacity: int = 1) -> None:
@@ -45,13 +46,16 @@ class CpuBatch:
         self.opened = np.zeros(self.exists.size, np.uint32)
         self.adjacency = adjacency_of(topology)
         self.occupied = topology.occupied
-        self.sites: Any = ()
+        self.record: Any = ()
+        limits = model.class_limits(topology.class_names)
+        if len(limits):
+            self.record = ClassLimits(limits, np.uint32(topology.num_words))
         if model.draws_sites:
             topology.check_end_layers()
             self.occupied = topology.occupied.copy()
             first = np.uint32(self.exists.size)
             there = topology.occupied
-            self.sites = Sites(model.rule, first, self.adjacency, there, self.occupied)
+            self.record = Sites(model.rule, first, self.adjacency, there, self.occupied)
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
@@ -69,7 +73,7 @@ class CpuBatch:
         """Draw the open bonds of an item, its sample and threshold in arrays of one."""
         (sample,), (threshold,) = samples, thresholds
         key = np.uint64(seed), np.uint64(sample), np.uint64(threshold)
-        fill_sample(generator, self.sites, *key, self.exists, self.opened)
+        fill_sample(generator, self.record, *key, self.exists, self.opened)
         return 1
 
     def load(self, opened: NDArray[np.uint32]) -> int:
@@ -107,7 +111,7 @@ class CpuBatch:
             sample = samples[place[0]]
             limit, _ = limits_at(self.model.rule, np.uint64(threshold))
             key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
-            first, there = np.uint64(self.sites.first_word), self.sites.exists
+            first, there = np.uint64(self.record.first_word), self.record.exists
             fill_open_bonds(generator, *key, first, there, self.occupied)
             left[place] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return self.topology.num_sites - left

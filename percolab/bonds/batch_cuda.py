@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.hooks import ClassLimits
 from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import (
@@ -195,6 +196,7 @@ class CudaBatch:
     exists:    uint32 (num_classes * num_words,), the bonds that there are
     opened:    uint32, the bond words of all items, one item after the other
     adjacency: where the bonds lead
+    limits:    :class:`percolab.bonds.hooks.ClassLimits` of the bonds, or ()
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
     vacant:    how many sites are vacant, where sites are drawn
     keys:      what the items are drawn from
@@ -225,6 +227,10 @@ class CudaBatch:
         self.existing_sites = cuda.to_device(topology.occupied)
         #: The occupied sites, and how many words of them each item has, 0 where all share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
+        self.limits: Any = ()
+        limits = model.class_limits(topology.class_names)
+        if len(limits):
+            self.limits = ClassLimits(cuda.to_device(limits), self.adjacency.num_words)
         self.sites: Any = ()
         if model.draws_sites:
             topology.check_end_layers()
@@ -294,9 +300,9 @@ class CudaBatch:
         if self.sites:
             first, there = self.sites.first_word, self.sites.exists
             sites = generator, key.samples, key.sites, first, there, self.sites.occupied
-            launch.each(open_words_kernel, there.size, items, *sites)
+            launch.each(open_words_kernel, there.size, items, *sites, ())
         bonds = generator, key.samples, key.bonds, np.uint32(0), self.exists, opened
-        launch.each(open_words_kernel, self.exists.size, items, *bonds)
+        launch.each(open_words_kernel, self.exists.size, items, *bonds, self.limits)
         self.close_bonds(items, opened)
 
     def close_bonds(self, items: int, opened: Any) -> None:

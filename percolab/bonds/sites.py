@@ -6,14 +6,15 @@ max(u_i, u_j) < p in site percolation, or if that and u_b are in site-bond perco
 is the bond's *number*, and everything that is coupled in p takes the bonds by their numbers,
 whatever the model.
 
-``sites`` is the empty tuple in bond percolation, else a :class:`Sites`.
+A :class:`Sites` is the record of these models (:mod:`percolab.bonds.hooks`).
 """
 
 from typing import Any, NamedTuple
 
-from numba import njit, types, uint32, uint64
-from numba.extending import overload
+from numba import njit, uint32, uint64
 
+from percolab.bonds.digits import word_digits
+from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
 from percolab.bonds.words import uniform_of
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.neighbours import (
@@ -26,7 +27,7 @@ from percolab.kernels.neighbours import (
 
 
 class Sites(NamedTuple):
-    """What kernels have to know where sites are drawn.
+    """The record of a model that draws sites: what kernels have to know.
 
     rule:       the model's :class:`percolab.bonds.model.Rule`
     first_word: number of the sample's first word of sites: how many words its bonds have, uint32
@@ -79,39 +80,28 @@ def _site_number(generator, sites, seed, sample, i):
 
 
 @njit
-def _bond_number(generator, seed, sample, bond):
-    word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
-    return uniform_of(generator, seed, sample, word, bit)
-
-
-@njit
 def _number_with_sites(generator, sites, seed, sample, bond):
     number = uint64(0)
     if sites.rule.bond_varies != uint32(0):
-        number = _bond_number(generator, seed, sample, bond)
+        number = number_of_bond(generator, seed, sample, bond)
     if sites.rule.site_varies != uint32(0):
         for site in end_of_bond(bond, sites.adjacency):
             number = max(number, _site_number(generator, sites, seed, sample, site))
     return number
 
 
-def bond_number(generator, sites, seed, sample, bond):
-    """Return the number of bond 32 * word + bit as uint64: it is open at a threshold above it.
-
-    Only for bonds that open at some p: where one probability is fixed, what it closes stays so.
-    """
-    if len(sites):
-        return _number_with_sites(generator, sites, seed, sample, bond)
-    return _bond_number(generator, seed, sample, bond)
-
-
-@overload(bond_number, target="generic")
-def _bond_number_overload(generator, sites, seed, sample, bond):
-    if isinstance(sites, types.BaseTuple) and len(sites):
-        return lambda generator, sites, seed, sample, bond: _number_with_sites(
-            generator, sites, seed, sample, bond
-        )
-    return lambda generator, sites, seed, sample, bond: _bond_number(generator, seed, sample, bond)
+@njit
+def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
+    largest = uint64(0)
+    if sites.rule.bond_varies != uint32(0):
+        largest, last = digits_of_bond(generator, seed, sample, bond, planes, last)
+    if sites.rule.site_varies != uint32(0):
+        for site in end_of_bond(bond, sites.adjacency):
+            word = uint32(uint32(sites.first_word) + uint32(uint32(site) >> uint32(5)))
+            bit = uint32(uint32(site) & uint32(31))
+            digits, last = word_digits(generator, seed, sample, word, bit, planes, last)
+            largest = max(largest, digits)
+    return largest, last
 
 
 @njit
@@ -142,22 +132,4 @@ def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
     close_bonds(opened, occupied, sites.adjacency)
 
 
-def fill_sample(
-    generator: Any, sites: Any, seed: Any, sample: Any, threshold: Any, exists: Any, opened: Any
-) -> None:
-    """Write a sample's open bonds at a threshold of p on the CPU: uint32 words like ``exists``."""
-    if len(sites):
-        _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened)
-    else:
-        fill_open_bonds(generator, seed, sample, threshold, uint64(0), exists, opened)
-
-
-@overload(fill_sample)
-def _fill_sample(generator, sites, seed, sample, threshold, exists, opened):
-    if isinstance(sites, types.BaseTuple) and len(sites):
-        return lambda generator, sites, seed, sample, threshold, exists, opened: _fill_with_sites(
-            generator, sites, seed, sample, threshold, exists, opened
-        )
-    return lambda generator, sites, seed, sample, threshold, exists, opened: fill_open_bonds(
-        generator, seed, sample, threshold, uint64(0), exists, opened
-    )
+add_hooks(Sites, Hooks(_fill_with_sites, _number_with_sites, _digits_with_sites))

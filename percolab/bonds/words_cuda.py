@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from numba import uint32, uint64
 
+from percolab.bonds.hooks import word_limit
 from percolab.bonds.words import open_word
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
@@ -25,10 +26,10 @@ class Keys(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def open_words_kernel(generator, samples, thresholds, first, exists, opened):
+def open_words_kernel(generator, samples, thresholds, first, exists, opened, record):
     """Write what is open, of the words from ``first`` on, of every item: bonds, or sites.
 
-    samples: the seed, then the items' samples.
+    samples: the seed, then the items' samples.  record: ClassLimits of the bonds, or ().
     """
     item = uint32(cuda.blockIdx.y)
     base = uint32(item * uint32(exists.size))
@@ -41,6 +42,6 @@ def open_words_kernel(generator, samples, thresholds, first, exists, opened):
                 seed,
                 sample,
                 uint64(uint64(first) + uint64(word)),
-                threshold,
+                word_limit(record, word, threshold),
                 exists[word],
             )

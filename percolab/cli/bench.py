@@ -1,36 +1,68 @@
-"""percolab bench: time the stages of a sample on this machine."""
+"""percolab bench: time what percolab computes on this machine."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import WholeNumber, output_file
+from percolab.cli.options import Number, WholeNumber, output_file
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from percolab.kernels.device import Device
+    from percolab.benchmark import Benchmark, Record, Setting
+    from percolab.benchmark.timer import CpuTimer, CudaTimer
+    from percolab.bonds.model import Model
 
-_HEADER = (
-    f"{'lattice':<11}{'L':>6} {'p':>8} {'program':<11}{'stage':<8}{'samples':>8}{'ns/site':>11}"
-    f"{'ps/site':>11}{'B/site':>9}{'of copy':>9}{'to scipy':>9}{'to one p':>9}"
-)
-_SPIN_HEADER = (
-    f"{'lattice':<11}{'L':>6} {'p':>8} {'model':<12}{'update':<8}{'labeler':<22}{'chains':>7}"
-    f"{'us/sweep':>12}{'ps/spin':>11}"
-)
+#: Stages that are timed without --stage, and all others.
+STAGES = ("bonds", "labels", "measure", "sweep")
+FURTHER_STAGES = ("grid", "threshold", "graph", "kernels", "slabs", "split", "study", "trees")
+#: Options of the further stages alone.
+_FURTHER_OPTIONS = ("boundary", "points", "sites", "samples", "layers")
+#: Stages of a model of open bonds other than "bond".
+_STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
 #: Sizes without -L.
 _SIZES = {"cpu": "64,256,1024", "cuda": "64,256,1024,4096"}
 _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options as they are given."""
+
+    lattices: tuple[str, ...]
+    sizes: str | None
+    ratios: str | None
+    probabilities: str | None
+    labelers: tuple[str, ...]
+    stages: tuple[str, ...]
+    model: str | None
+    update: str | None
+    chains: int | None
+    boundary: str | None
+    points: str | None
+    sites: float | None
+    samples: int | None
+    layers: str | None
+    device: str
+    runs: int
+    peers: bool
+    quick: bool
+    json_file: str | None
+    plot_file: str | None
+
+
 @click.command()
 @click.option(
-    "--lattice", "lattices", multiple=True, help="Repeat for several.  [default: honeycomb]"
+    "--lattice",
+    "lattices",
+    multiple=True,
+    help="Repeat for several.  [default: honeycomb; each further stage has its own]",
 )
 @click.option(
     "-L", "--size", "sizes", help=f"Linear sizes.  [default: {_SIZES['cpu']}; on CUDA also 4096]"
@@ -44,137 +76,212 @@ _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
     "--stage",
     "stages",
     multiple=True,
-    type=click.Choice(("bonds", "labels", "measure", "sweep")),
-    help="Repeat for several; sweep times measure too.  [default: all]",
+    type=click.Choice((*STAGES, *FURTHER_STAGES)),
+    help=f"Repeat for several; sweep times measure too.  [default: {', '.join(STAGES)}]",
 )
-@click.option("--model", help="Of spins, whose whole sweeps are timed: ising, potts:q=3.")
+@click.option("--model", help="Of spins, whose whole sweeps are timed: ising, potts:q=3; or site.")
 @click.option("--update", help="Of spins: sw, wolff or few:8,flip=0.5.  [default: sw]")
 @click.option("--chains", type=WholeNumber(min=1), help="Of spins, swept together.  [default: 1]")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--boundary", type=click.Choice(("open", "periodic")), help="Of all axes.")
+@click.option("--points", help="Numbers of p of a grid.  [default: 1,9,21]")
+@click.option("--sites", type=Number(1, 1e15), help="Of all samples of a call; of a slab.")
+@click.option("--samples", type=WholeNumber(min=1), help="Of a call, a study, or a split.")
+@click.option("--layers", help="Of a slab.")
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="auto, cpu, cuda or cuda:n; split, study: cuda:0,1.",
+)
 @click.option("--runs", type=WholeNumber(min=1), default=11, show_default=True)
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
 @click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
 @click.option("--json", "json_file", type=click.Path(), help="Write all records here; - is stdout.")
 @click.option("--plot", "plot_file", type=click.Path(), help="Figure: .png, .pdf or .svg.")
-def command(device: str, json_file: str | None, plot_file: str | None, **given: Any) -> None:
+def command(**given: Any) -> None:
     """Time the stages of a sample: bonds, labels, measure (a row), sweep (rows at 21 p).
 
     Every stage starts from nothing.  CUDA: batches, device events; CPU: one thread.  Medians over
-    runs.  B/site is what the stage has to move at least, "of copy" how its speed compares with a
-    plain copy on this machine, "to scipy" how many times longer connected_components takes.
+    runs.  "ms" is per sample.  B/site is what the stage has to move at least, "of copy" how its
+    speed compares with a plain copy on this machine, "ratio" its time divided by that of what
+    "to" names: scipy's connected_components, or the same rows at one p.
+
+    Further stages, by the host's clock, are timed by name: grid (rows at several p), threshold (T
+    of samples), graph (a lattice as a stored graph), kernels (every CUDA kernel of a row and of
+    labels), slabs (of a large lattice, and their joins), split (one sample over several
+    processors, --device cuda:0,1 or cpu), study (whole studies), trees (minimum spanning trees).
 
     With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
     the host at the end; --ratio is then that of the coupling to the critical one.
     """
-    from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
-    from percolab.errors import InputError
+    from percolab.benchmark import HEADER, copy_bandwidth, document_of, make_row
+    from percolab.benchmark.timer import timer_of
     from percolab.figures import save_figure
-    from percolab.kernels.device import Device
 
-    for name, path in (("--json", json_file), ("--plot", plot_file)):
+    options = Options(**given)
+    for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
         _check_target(name, path)
-    target = Device.parse(device).resolve()
-    spins = {key: given.pop(key) for key in ("model", "update", "chains")}
-    if spins["model"] is not None:
-        _time_spins(target, json_file, plot_file, **spins, **given)
-        return
-    for key, value in spins.items():
-        if value is not None:
-            raise InputError(f"--{key}: of spins alone (--model ising)")
-    plan = _plan(target.kind, **given)
-    timer = timer_of(target)
-    machine, bandwidth = timer.machine(), copy_bandwidth(timer, plan.runs)
-    records: list[Any] = []
-    quiet = json_file == "-"
+    job = _make_job(options)
+    timer = timer_of(job.setting.device)
+    machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
+    records: list[Record] = []
+    quiet = options.json_file == "-"
     if not quiet:
-        echo(_preamble(machine, bandwidth))
-    for record in plan.records(timer):
+        echo(f"{_preamble(machine, bandwidth)}\n{HEADER}")
+    for record in job.records(timer):
         records.append(record)
         if not quiet:
-            echo(_line(record, records, bandwidth))
+            echo(make_row(record, records).text(bandwidth))
     document = document_of(
         records,
         command=["percolab", *sys.argv[1:]],
         machine=machine,
         copy_bandwidth=bandwidth,
     )
-    _write_document(json_file, document)
-    if plot_file is not None:
-        save_figure(plot_time_per_site(records, title=machine["device_name"]), plot_file)
+    _write_document(options.json_file, document)
+    if options.plot_file is not None:
+        save_figure(_draw(records, machine["device_name"]), options.plot_file)
 
 
-def _time_spins(
-    device: Device,
-    json_file: str | None,
-    plot_file: str | None,
-    *,
-    model: str,
-    update: str | None,
-    chains: int | None,
-    lattices: tuple[str, ...],
-    sizes: str | None,
-    ratios: str | None,
-    probabilities: str | None,
-    labelers: tuple[str, ...],
-    stages: tuple[str, ...],
-    runs: int,
-    quick: bool,
-    **_: Any,
-) -> None:
-    """Time sweeps of spins and write what was found."""
-    from percolab.benchmark import timer_of
-    from percolab.benchmark.spin_times import spin_places, time_sweeps
+@dataclass(frozen=True)
+class _Job:
+    """Sweeps of spins, or a plan of the first stages and further stages by name."""
+
+    setting: Setting
+    plan: Benchmark | None = None
+    further: tuple[str, ...] = ()
+    spins: Any = None
+
+    def records(self, timer: CpuTimer | CudaTimer) -> Iterator[Record]:
+        """Yield every record as soon as it is there."""
+        from percolab.benchmark import FURTHER_STAGES as TIMED
+        from percolab.benchmark.spin_times import spin_places, time_sweeps
+
+        if self.spins is not None:
+            for lattice in self.setting.lattices:
+                ratios, values = self.setting.ratios or (), self.setting.probabilities
+                places = spin_places(lattice, self.spins.model, ratios, values)
+                for size in self.setting.sizes or ():
+                    yield from time_sweeps(timer, lattice, size, places, self.spins)
+        if self.plan is not None:
+            yield from self.plan.records(timer)
+        for stage in self.further:
+            yield from TIMED[stage](self.setting)
+
+
+def _make_job(options: Options) -> _Job:
+    """Return the job of the options; InputError if it cannot be timed."""
+    from percolab.benchmark import check_stage
     from percolab.bonds.model import Model
     from percolab.errors import InputError
+
+    model = Model.parse(options.model or "bond")
+    if model.has_spins:
+        return _make_spin_job(options, model)
+    for key in ("update", "chains"):
+        if getattr(options, key) is not None:
+            raise InputError(f"--{key}: of spins alone (--model ising)")
+    further = tuple(stage for stage in FURTHER_STAGES if stage in options.stages)
+    if str(model) != "bond" and not (further and set(options.stages) <= _STAGES_OF_MODELS):
+        raise InputError(
+            f"--model {options.model}: bench times bonds, or spins (ising, potts:q=3), and another "
+            f"model with --stage {' or '.join(sorted(_STAGES_OF_MODELS))}"
+        )
+    for key in _FURTHER_OPTIONS if not further else ():
+        if getattr(options, key) is not None:
+            raise InputError(f"--{key}: of --stage {', '.join(FURTHER_STAGES)} alone")
+    setting = _make_setting(options, model, several={"split", "study"} & set(further) != set())
+    for stage in further:
+        check_stage(stage, setting)
+    first = set(options.stages or STAGES) & set(STAGES)
+    if options.plot_file is not None and not first:
+        raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
+    return _Job(setting, _make_plan(options, setting, first) if first else None, further)
+
+
+def _make_setting(options: Options, model: Model, *, several: bool) -> Setting:
+    """Return what the further stages read; several: whether a stage uses several devices."""
+    from percolab.benchmark import Setting
+    from percolab.kernels.device import Device
     from percolab.lattices.lattice import load_lattice
-    from percolab.spins.update import Update
-    from percolab.store.provenance import package_versions
     from percolab.tasks.values import parse_probabilities, parse_sizes
 
-    drawn, rule = Model.parse(model), Update.parse(update or "sw")
-    if not drawn.has_spins:
-        raise InputError(f"--model {model}: bench times bonds, or spins (ising, potts:q=3)")
-    for name, value in (("--stage", stages), ("--plot", plot_file)):
-        if value:
-            raise InputError(f"{name}: not of spins, whose whole sweeps are timed; leave it out")
-    values = None if probabilities is None else parse_probabilities(probabilities)
-    timer = timer_of(device)
-    machine = timer.machine()
-    quiet = json_file == "-"
-    if not quiet:
-        driver = f", driver {machine['driver']}" if machine.get("driver") else ""
-        echo(f"{machine['device_name']}{driver}\n{_SPIN_HEADER}")
-    records = []
-    for name in lattices or ("square",):
-        lattice = load_lattice(name)
-        places = spin_places(lattice, drawn, _ratios(ratios or "1"), values)
-        for size in parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[device.kind]):
-            for record in time_sweeps(
-                timer,
-                lattice,
-                size,
-                places,
-                model=drawn,
-                update=rule,
-                chains=chains or 1,
-                labelers=labelers or (None,),
-                runs=runs,
-            ):
-                records.append(record.to_dict())
-                if not quiet:
-                    echo(
-                        f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} {record.model:<12}"
-                        f"{record.update:<8}{record.labeler:<22}{record.chains:>7}"
-                        f"{1e6 * record.seconds_per_sweep:>12.1f}"
-                        f"{1e3 * record.nanoseconds_per_spin:>11.2f}"
-                    )
-    document = {
-        "command": ["percolab", *sys.argv[1:]],
-        "machine": machine,
-        "versions": package_versions(),
-        "records": records,
-    }
-    _write_document(json_file, document)
+    if several:
+        devices = Device.parse_all(options.device).resolve_all()
+    else:
+        devices = (Device.parse(options.device).resolve(),)
+    text = options.probabilities
+    return Setting(
+        devices=devices,
+        lattices=tuple(map(load_lattice, options.lattices)),
+        sizes=None if options.sizes is None else parse_sizes(options.sizes),
+        ratios=None if options.ratios is None else _read_ratios(options.ratios),
+        probabilities=None if text is None else parse_probabilities(text),
+        model=model,
+        labelers=options.labelers or (None,),
+        boundary=options.boundary,
+        points=_read_whole_numbers("points", options.points),
+        sites=None if options.sites is None else int(options.sites),
+        samples=options.samples,
+        layers=_read_whole_numbers("layers", options.layers),
+        runs=options.runs,
+    )
+
+
+def _make_plan(options: Options, setting: Setting, stages: set[str]) -> Benchmark:
+    """Return the plan of the first stages; InputError if it cannot be followed."""
+    from percolab.benchmark import Benchmark, places_of
+    from percolab.tasks.values import parse_sizes
+
+    if "sweep" in stages:
+        stages.add("measure")
+    ratios = setting.ratios or _read_ratios("1" if options.quick else "0.5,1,1.5")
+    lattices = setting.choose_lattices("honeycomb")
+    defaults = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
+    plan = Benchmark(
+        lattices=tuple((each, places_of(each, ratios, setting.probabilities)) for each in lattices),
+        sizes=setting.sizes or defaults,
+        labelers=setting.labelers,
+        stages=tuple(stage for stage in STAGES if stage in stages),
+        runs=setting.runs,
+        peers=options.peers,
+    )
+    plan.check(setting.kind)
+    return plan
+
+
+def _make_spin_job(options: Options, model: Model) -> _Job:
+    """Return a job that times sweeps of spins."""
+    from dataclasses import replace
+
+    from percolab.benchmark.spin_times import SpinSetting
+    from percolab.errors import InputError
+    from percolab.spins.update import Update
+    from percolab.tasks.values import parse_sizes
+
+    given = {"stage": options.stages, "plot": options.plot_file}
+    given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
+    for name, value in given.items():
+        if value not in (None, ()):
+            raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
+    setting = _make_setting(options, model, several=False)
+    sizes = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
+    setting = replace(
+        setting,
+        lattices=setting.choose_lattices("square"),
+        sizes=setting.sizes or sizes,
+        ratios=setting.ratios or (1.0,),
+    )
+    update = Update.parse(options.update or "sw")
+    chains = options.chains or 1
+    return _Job(setting, spins=SpinSetting(model, update, chains, setting.labelers, options.runs))
+
+
+def _draw(records: list[Record], title: str) -> Any:
+    from percolab.benchmark import PeerTime, StageTime, plot_time_per_site
+
+    drawn = [record for record in records if isinstance(record, StageTime | PeerTime)]
+    return plot_time_per_site(drawn, title=title)
 
 
 def _write_document(file: str | None, document: dict[str, Any]) -> None:
@@ -204,47 +311,11 @@ def _check_target(option: str, file: str | None) -> None:
     output_file(path, "", TIMES if option == "--json" else None)
 
 
-def _plan(
-    kind: str,
-    *,
-    lattices: tuple[str, ...],
-    sizes: str | None,
-    ratios: str | None,
-    probabilities: str | None,
-    labelers: tuple[str, ...],
-    stages: tuple[str, ...],
-    runs: int,
-    peers: bool,
-    quick: bool,
-) -> Any:
-    """Return the plan that the options ask for; InputError if it cannot be followed."""
-    from percolab.benchmark import STAGES, Benchmark, places_of
-    from percolab.lattices.lattice import load_lattice
-    from percolab.tasks.values import parse_probabilities, parse_sizes
-
-    asked = set(stages or STAGES)
-    if "sweep" in asked:
-        asked.add("measure")
-    multiples = _ratios(ratios or ("1" if quick else "0.5,1,1.5"))
-    values = None if probabilities is None else parse_probabilities(probabilities)
-    chosen = [load_lattice(name) for name in lattices or ("honeycomb",)]
-    plan = Benchmark(
-        lattices=tuple((lattice, places_of(lattice, multiples, values)) for lattice in chosen),
-        sizes=parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[kind]),
-        labelers=labelers or (None,),
-        stages=tuple(stage for stage in STAGES if stage in asked),
-        runs=runs,
-        peers=peers,
-    )
-    plan.check(kind)
-    return plan
-
-
-def _ratios(text: str) -> list[float]:
+def _read_ratios(text: str) -> tuple[float, ...]:
     from percolab.errors import InputError
 
     try:
-        ratios = [float(part) for part in text.split(",")]
+        ratios = tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise InputError(f"--ratio {text}: must be numbers, as in 0.5,1,1.5") from error
     if not all(0 <= ratio < float("inf") for ratio in ratios):
@@ -252,32 +323,21 @@ def _ratios(text: str) -> list[float]:
     return ratios
 
 
+def _read_whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
+    """Return the positive integers of an option, or None."""
+    from percolab.errors import InputError
+
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and part.strip("0") and len(part) < 10 for part in parts):
+        raise InputError(f"--{name} {text}: must be positive integers, as in 1,9,21")
+    return tuple(map(int, parts))
+
+
 def _preamble(machine: dict[str, Any], bandwidth: float) -> str:
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     return (
         f"{machine['device_name']}{driver}; a copy moves {bandwidth / 1e9:.4g} GB/s\n"
-        "time per site of a sample (sweep: all its p together), median; B/site: least bytes moved\n"
-        f"{_HEADER}"
+        "times are of a sample, or of a chain's sweep, all its p together; medians"
     )
-
-
-def _line(record: Any, records: list[Any], bandwidth: float) -> str:
-    from percolab.benchmark import StageTime, compared
-
-    time = record.nanoseconds_per_site
-    start = f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} "
-    picoseconds = 1e3 * time
-    times = f"{time:>11.4g}{picoseconds:>11.{0 if picoseconds >= 1e3 else 3}f}"
-    if not isinstance(record, StageTime):
-        return f"{start}{record.peer:<11}{record.part:<8}{1:>8}{times}"
-    beside = compared(record, records, bandwidth)
-    share, scipy, one_p = beside.values()
-    return (
-        f"{start}{record.labeler:<11}{record.stage:<8}{record.samples_per_run:>8}{times}"
-        f"{record.bytes_moved_per_sample / record.num_sites:>9.3g}"
-        f"{_number(share, '.2%'):>9}{_number(scipy, '.3g'):>9}{_number(one_p, '.2f'):>9}"
-    ).rstrip()
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)

@@ -24,7 +24,8 @@ from percolab.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from percolab.analysis.invasions import DimensionFit, InvasionMeans
+    from percolab.analysis.invasions import InvasionMeans
+    from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
     from percolab.lattices.structure import Structure
     from percolab.trees.invasion import Invasion
@@ -314,7 +315,7 @@ def _masses(field: Field, found: Invasion, radii: np.ndarray) -> np.ndarray:
     return np.where(radii <= _INNER * apart.max(), found.mass_within(apart, radii), 0)
 
 
-def _fit_of_masses(radii: np.ndarray, masses: list[np.ndarray]) -> DimensionFit | None:
+def _fit_of_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     """Return the dimension by the mass within r, as far as every sample's invasion reaches."""
     import numpy as np
 
@@ -325,7 +326,7 @@ def _fit_of_masses(radii: np.ndarray, masses: list[np.ndarray]) -> DimensionFit 
     return dimension_of_masses(radii[reached], table[:, reached])
 
 
-def _fit_of_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> DimensionFit | None:
+def _fit_of_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
     """Return the dimension by the sites at breakthrough, where that is where invasions end."""
     from percolab.analysis.invasions import dimension_of_sizes
 
@@ -392,7 +393,7 @@ def _json(
     record: dict[str, Any],
     means: list[InvasionMeans],
     first: Invasion,
-    fit: DimensionFit | None,
+    fit: Value | None,
 ) -> dict[str, Any]:
     sizes = [
         {
@@ -409,9 +410,9 @@ def _json(
     found: dict[str, Any] = {**record, "sites": first.num_sites, "sizes": sizes}
     found["breakthrough"] = first.breakthrough
     if fit is not None:
-        found["dimension"] = {"value": fit.dimension, "error": fit.error}
-        if fit.quality is not None:
-            found["dimension"] |= {"chi2": fit.quality.value, "dof": fit.quality.dof}
+        found["dimension"] = {"value": fit.value, "error": fit.error}
+        if fit.chi_square is not None:
+            found["dimension"] |= {"chi2": fit.chi_square.value, "dof": fit.chi_square.dof}
     return found
 
 
@@ -419,10 +420,11 @@ def _echo(
     invaders: list[Invader],
     means: list[InvasionMeans],
     first: Invasion,
-    fit: DimensionFit | None,
+    fit: Value | None,
     given: dict[str, Any],
 ) -> None:
-    from percolab.analysis.text import aligned, format_with_error
+    from percolab.analysis.text import format_with_error
+    from percolab.lattices.shown import Table
 
     invader, item = invaders[0], means[0]
     echo(_title(invader, _record(invader, given)).replace("$", ""))
@@ -439,21 +441,20 @@ def _echo(
             echo("the target was not reached")
         echo(f"largest burst {item.means['largest_burst']:.0f}")
     else:
-        rows: list[tuple[str, ...]] = [
-            ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
-        ]
+        head = ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
+        rows: list[tuple[Any, ...]] = []
         for item in means:
             texts = [
                 format_with_error(item.means[name], item.errors[name])
                 if item.errors[name] > 0 else f"{item.means[name]:.6g}"
                 for name in ("invaded", "threshold", "front", "largest_burst")
             ]  # fmt: skip
-            rows.append((str(item.L), str(item.samples), str(item.reached), *texts))
-        echo(aligned(rows))
+            rows.append((item.L, item.samples, item.reached, *texts))
+        echo(Table(head, rows).to_text())
     if fit is not None:
-        told = f"D = {format_with_error(fit.dimension, fit.error)}"
-        if fit.quality is not None:
-            told += f"  (chi2/dof {fit.quality.value:.3g}/{fit.quality.dof})"
+        told = f"D = {fit}"
+        if fit.chi_square is not None:
+            told += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
         known = _known_dimension(invader)
         if known is not None:
             told += f"; percolation has {known[0]:.6g}  ({known[2]})"

@@ -77,10 +77,11 @@ def _describe(lattice: Lattice) -> None:
     echo(f"cell                 {list(lattice.cell)} grid points, {sites} sites")
     if lattice.vacant:
         echo(f"vacant points        {_points(lattice.vacant)}")
-    echo("bonds                offset from owner to neighbour, and the owners in the cell")
+    echo("bonds                offset from owner to neighbour, name, and the owners in the cell")
     for bond in lattice.bonds:
         owners = "all" if len(bond.at) == sites else _points(bond.at)
-        echo(f"{'':21}{list(bond.offset)!s:<{4 * lattice.dimension + 2}} {owners}")
+        offset = f"{list(bond.offset)!s:<{4 * lattice.dimension + 2}}"
+        echo(f"{'':21}{offset} {bond.name or '-':<3} {owners}")
 
 
 def _points(points: frozenset[tuple[int, ...]]) -> str:
@@ -107,7 +108,11 @@ def _record(lattice: Lattice) -> dict[str, Any]:
         "cell": list(lattice.cell),
         "vacant": [list(point) for point in sorted(lattice.vacant)],
         "bonds": [
-            {"offset": list(bond.offset), "at": [list(point) for point in sorted(bond.at)]}
+            {
+                "offset": list(bond.offset),
+                "name": bond.name,
+                "at": [list(point) for point in sorted(bond.at)],
+            }
             for bond in lattice.bonds
         ],
         "thresholds": [vars(item) for item in lattice.thresholds],

@@ -9,6 +9,7 @@ import click
 from percolab.cli.options import as_json, echo_json
 from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
+from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
     from percolab.measure.columns import Column
@@ -59,32 +60,31 @@ def command(boundary: str | None, as_json: bool) -> None:
     if as_json:
         echo_json(everything)
         return
-    keys = ("name", "symbol", "unit")
-    widths = {key: max(len(record[key]) for record in everything) for key in keys}
-    echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
-    for record in records:
-        echo(_line(record, widths))
-    echo("\nof spins (--model ising, potts:q=3), beside these:")
-    for record in spins:
-        echo(_line(record, widths))
-    for word in dict.fromkeys(record["measure"] for record in extras):
-        echo(f"\nwith sweep --measure {word}, beside these:")
-        for record in extras:
-            if record["measure"] == word:
-                echo(_line(record, widths))
-    echo("\nof minimum spanning trees (percolab tree), in place of these:")
-    for record in trees:
-        echo(_line(record, widths))
-    if of_packages:
-        echo("\nof packages that are installed, with sweep --observable NAME:")
-    for record in of_packages:
-        echo(_line(record | {"source": ""}, widths))
+    by_word = {
+        word: [record for record in extras if record["measure"] == word]
+        for word in dict.fromkeys(record["measure"] for record in extras)
+    }
+    groups = {
+        "": records,
+        "of spins (--model ising, potts:q=3), beside these:": spins,
+        **{f"with sweep --measure {word}, beside these:": own for word, own in by_word.items()},
+        "of minimum spanning trees (percolab tree), in place of these:": trees,
+        "of packages that are installed, with sweep --observable NAME:": of_packages,
+    }
+    head = ("name", "symbol", "unit", "definition")
+    rows = [_cells(record) for own in groups.values() for record in own]
+    lines = iter(Table(head, rows).lines())
+    echo(next(lines))
+    for words, own in groups.items():
+        if words and own:
+            echo(f"\n{words}")
+        for _ in own:
+            echo(next(lines))
 
 
-def _line(record: dict[str, str], widths: dict[str, int]) -> str:
-    columns = [f"{record[key]:<{width}}" for key, width in widths.items()]
-    source = f"  [{record['source']}]" if record["source"] else ""
-    return "  ".join([*columns, record["definition"]]) + source
+def _cells(record: dict[str, str]) -> tuple[str, ...]:
+    source = f"  [{record['source']}]" if record["source"] and "package" not in record else ""
+    return record["name"], record["symbol"], record["unit"], record["definition"] + source
 
 
 def _boundary(text: str) -> tuple[str, ...]:

@@ -22,14 +22,25 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 
 
-@click.command()
+class PlotCommand(click.Command):
+    """Lists the kinds of figures in its help, with the line that each of them holds."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help and the kinds, which are imported for this alone."""
+        from percolab.figures.kinds import KINDS
+
+        super().format_help_text(ctx, formatter)
+        rows = [(name, kind.help) for name, kind in KINDS.items()]
+        with formatter.section("Kinds"):
+            formatter.write_dl([*rows, ("invasion", "what percolab invade --out wrote as .h5")])
+
+
+@click.command(cls=PlotCommand)
 @results_file
 @click.option(
     "--kind",
-    help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds; of "
-    "spins binder, correlation_length, energy, specific_heat, order, susceptibility, "
-    "autocorrelation, tau or histogram; tree, or of what percolab invade --out wrote as .h5 "
-    "invasion.  [default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder]",
+    help="One of the kinds above.  "
+    "[default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder]",
 )
 @click.option(
     "--out",
@@ -44,18 +55,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     Of a graph or a Bethe lattice it is s_1/N, s_2/N and chi against p, with their maxima; of spins
     Binder's ratio; of trees their weights, degrees and paths.
 
-    Or one figure alone, by its --kind:
-
-    \b
-    curves: R_L(p), and the crossings close up
-    drift: the crossings against L
-    collapse: the curves before and after they are scaled by the fit
-    clusters: P_inf, mean cluster size, second largest cluster, clusters per site
-    sizes: numbers n_s of clusters of every size, with tau
-    gyration: radii of clusters, with d_f, and the correlation length
-    wrapping: the ways to wrap around periodic axes
-    maxima: where clusters of a graph or Bethe lattice are most critical
-    thresholds: the p at which single samples begin to span
+    Or one figure alone, by its --kind, of those below.
 
     docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
     drawn goes to stdout.

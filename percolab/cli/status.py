@@ -9,6 +9,7 @@ import click
 
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
+from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
     from percolab.store.task_result import TaskResult
@@ -64,16 +65,14 @@ def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
-    width = max([4, *(len(str(task["seed"])) for task in tasks)])
-    yield f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task"
+    rows = []
     for task in tasks:
         grid = {"threshold": "thresholds", "tree": "trees"}.get(task["method"], "")
         if not grid:
             grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
-        yield (
-            f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
-            f"{grid:<24} {task['task']}"
-        )
+        numbers = (task[key] for key in ("L", "seed", "samples", "blocks"))
+        rows.append((*numbers, grid, task["task"]))
+    yield from Table(("L", "seed", "samples", "blocks", "p", "task"), rows).lines()
 
 
 def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import click
 from percolab.cli.options import as_json, complete_study, echo_json
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.lattices.shown import Table
 from percolab.lattices.toml_table import read_text
 from percolab.tasks.study_library import find_study, study_names, study_summary
 
@@ -20,13 +21,12 @@ def command(name: str | None, as_json: bool) -> None:
     With a NAME, write its file: percolab studies quick > own.toml is a study to change.
     """
     if name is None:
-        found = {each: study_summary(each) for each in study_names()}
+        rows = [(each, study_summary(each)) for each in study_names()]
+        found = Table(("name", "summary"), rows)
         if as_json:
-            echo_json([{"name": each, "summary": words} for each, words in found.items()])
-            return
-        width = max(map(len, found), default=0)
-        for each, words in found.items():
-            echo(f"{each:<{width}}  {words}")
+            echo_json(found.to_json())
+        else:
+            echo(found.to_text())
         return
     if as_json:
         raise InputError("--json is of the list of studies: leave out the name")

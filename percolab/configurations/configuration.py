@@ -18,6 +18,7 @@ from percolab.configurations.array_files import otsu_threshold, read_array, spli
 from percolab.configurations.labels import labels_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.memory import check_memory
 from percolab.labelers import fitting_labeler, serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
@@ -28,7 +29,6 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
-from percolab.run.sampler import check_memory
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.tasks.settings import SETTINGS

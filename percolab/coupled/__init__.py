@@ -76,13 +76,19 @@ _COUPLINGS = {
 }
 
 
-def _class_for(name: str, kind: str) -> Any:
-    return load(_COUPLINGS.get((kind, name), "coupled.points:PointByPoint"))
+#: What measures point by point.
+_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:RecordedPoints"}
+
+
+def _class_for(name: str, kind: str, model: Model) -> Any:
+    """Return the class that couples a labeler's samples of a model on a kind of device."""
+    place = _COUPLINGS.get((kind, name)) if model.has_order else None
+    return load(place or _POINTS[kind])
 
 
 def coupling_of(labeler: Labeler, kind: str) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
-    coupling: Coupling = _class_for(labeler.name, kind)(labeler)
+    coupling: Coupling = _class_for(labeler.name, kind, labeler.batch.model)(labeler)
     return coupling
 
 
@@ -95,7 +101,7 @@ def memory_of(
     """
     batch = batch_class(kind).memory(extent, model, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)
-    coupling = _class_for(name, kind).memory(extent, model, needs, items)
+    coupling = _class_for(name, kind, model).memory(extent, model, needs, items)
     found: Memory = batch.plus(labels).plus(coupling)
     return found
 

@@ -15,7 +15,7 @@ ones are finished, and there is no threshold where the upper one is NEVER.
 
 from numba import uint32, uint64
 
-from percolab.bonds.sites import bond_number
+from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find, union

@@ -8,7 +8,7 @@ whole grid.  Rows then follow from p to p by joining nodes.
 
 from numba import int32, uint32, uint64
 
-from percolab.bonds.sites import bond_number
+from percolab.bonds.hooks import bond_number
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union

@@ -97,7 +97,7 @@ class RasterCoupling(PointByPoint):
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        rows_of_items(*items, batch.sites, self._sample, self._lists, rows)
+        rows_of_items(*items, batch.record, self._sample, self._lists, rows)
         if batch.model.draws_sites:
             without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
         return rows
@@ -123,7 +123,7 @@ class RasterCoupling(PointByPoint):
         found = np.empty((len(samples), len(open_axes)), np.uint64)
         axes = np.array(open_axes, np.int64)
         items = generator, np.uint64(seed), (samples, low, high)
-        called = batch.sites, self._sample, axes, self._order, found
+        called = batch.record, self._sample, axes, self._order, found
         if thresholds_of_samples(*items, *called):
             return found
         return super().scan_windows(generator, seed, samples, low, high)

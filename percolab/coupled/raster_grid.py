@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numba import int64, njit
 
-from percolab.bonds.sites import fill_sample
+from percolab.bonds.hooks import fill_sample
 from percolab.coupled.bond_order import list_opening_bonds, steps_of_bonds
 from percolab.kernels.neighbours import code_of_bond, end_of_bond
 from percolab.kernels.union_find import find_halving
@@ -54,7 +54,7 @@ class GridLists(NamedTuple):
 class Sample(NamedTuple):
     """What a call needs of a labeler and its batch, by the names they have there.
 
-    The batch's ``sites`` are not among it, whose type is another for every kind of model: what
+    The batch's ``record`` is not among it, whose type is another for every kind of model: what
     labels and measures is compiled once for all.
     """
 
@@ -190,7 +190,7 @@ def _grid_length(samples, thresholds, n):
 
 
 @njit(nogil=True, cache=True)
-def rows_of_items(generator, seed, samples, thresholds, sites, sample, lists, rows):
+def rows_of_items(generator, seed, samples, thresholds, record, sample, lists, rows):
     """Write the rows of all items; neighbouring items of one sample share its labeling."""
     exists, opened = sample.exists, sample.opened
     n = 0
@@ -202,14 +202,14 @@ def rows_of_items(generator, seed, samples, thresholds, sites, sample, lists, ro
             grid = thresholds[n : n + length]
             ends = grid[0], grid[-1]
             words = exists, opened, lists.later
-            count = list_opening_bonds(generator, sites, *key, *ends, *words, lists.bonds)
+            count = list_opening_bonds(generator, record, *key, *ends, *words, lists.bonds)
         if count >= 0:
             found = lists.bonds, count, lists.planes, lists.steps
-            steps_of_bonds(generator, sites, *key, grid, *found)
+            steps_of_bonds(generator, record, *key, grid, *found)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
             n += length
         else:
-            fill_sample(generator, sites, *key, thresholds[n], exists, opened)
+            fill_sample(generator, record, *key, thresholds[n], exists, opened)
             _measure(sample, rows[n])
             n += 1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from numba import int64, njit, uint64
 
-from percolab.bonds.sites import bond_number
+from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number
 from percolab.kernels.neighbours import end_of_bond
@@ -38,10 +38,10 @@ class BondOrder(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def thresholds_of_samples(generator, seed, items, sites, sample, axes, lists, found):
+def thresholds_of_samples(generator, seed, items, record, sample, axes, lists, found):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
-    items: (samples, low, high), a window each, uint64.  sites: of the batch.  sample: a
+    items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
     :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
     open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
     it.
@@ -55,7 +55,7 @@ def thresholds_of_samples(generator, seed, items, sites, sample, axes, lists, fo
     for n in range(samples.size):
         key, low, high = (seed, samples[n]), lows[n], highs[n]
         words = sample.exists, sample.opened, lists.later
-        count = list_opening_bonds(generator, sites, *key, low, high, *words, bonds)
+        count = list_opening_bonds(generator, record, *key, low, high, *words, bonds)
         if count < 0:
             return False
         num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
@@ -64,14 +64,14 @@ def thresholds_of_samples(generator, seed, items, sites, sample, axes, lists, fo
         _note(low, spanned, axes, found[n])
         if spanned != complete:
             scratch = lists.planes, lists.numbers, order, lists.heads
-            order_by_number(generator, sites, *key, low, high, bonds, count, *scratch)
+            order_by_number(generator, record, *key, low, high, bonds, count, *scratch)
         for k in range(count):
             if spanned == complete:
                 break
             bond = bonds[order[k]]
             gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
             if gained:
-                opens_at = bond_number(generator, sites, *key, bond) + uint64(1)
+                opens_at = bond_number(generator, record, *key, bond) + uint64(1)
                 _note(opens_at, gained, axes, found[n])
                 spanned |= gained
     return True

@@ -10,7 +10,7 @@ bethe, configuration, colours, legend: one sample, coloured by cluster
 tree        a minimum spanning tree and its trunk
 timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it
-given_axes  a user's axes in place of a new figure
+sheet       what is drawn on: a new figure, or one panel of a user
 notebook    a figure that a notebook shows
 axes        names of sizes, the published threshold, ticks and legends
 inset       the crossings close up

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from percolab.analysis.fit_quality import ChiSquare
+    from percolab.analysis.value import ChiSquare
 
 #: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
@@ -29,12 +29,9 @@ _DIGIT, _BESIDE = 0.64, 1.6
 def set_title(figure: Figure, text: str) -> None:
     """Write a title over all panels, in as many lines as the width of the figure asks for."""
     from matplotlib import rcParams
-    from matplotlib.figure import Figure
 
     size = rcParams["axes.titlesize"]
-    # A user's axes have a title of their own.
-    lines = _lines_of(figure, text, size) if isinstance(figure, Figure) else text
-    figure.suptitle(lines, fontsize=size)
+    figure.suptitle(_lines_of(figure, text, size), fontsize=size)
 
 
 def _lines_of(figure: Figure, text: str, size: Any) -> str:
@@ -175,7 +172,7 @@ def exact_label(exact: Exact) -> str:
 
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
-    from percolab.analysis.fit_quality import is_rejected
+    from percolab.analysis.value import is_rejected
 
     if quality is None or not is_rejected(quality):
         return None
@@ -316,6 +313,11 @@ def legend_entries(axes: Axes) -> list[tuple[Any, str]]:
     return list(zip(*axes.get_legend_handles_labels(), strict=True))
 
 
+def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
+    """Return the entries of a legend, those of sizes before all others."""
+    return sorted(entries, key=lambda entry: not is_size(entry[1]))
+
+
 def add_legend(
     target: Axes | Figure, entries: Iterable[tuple[Any, str]], *, ncols: int = 1, **options: Any
 ) -> None:
@@ -323,7 +325,7 @@ def add_legend(
 
     ncols: columns, fewer where so many are wider than the figure.
     """
-    found = sorted(entries, key=lambda entry: not is_size(entry[1]))
+    found = sizes_first(entries)
     if not found:
         return
     handles, labels = map(list, zip(*found, strict=True))

@@ -28,7 +28,6 @@ from percolab.analysis.trees import fit_trees
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
-from percolab.figures.alt_text import alt_text
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS
 from percolab.figures.math_text import math_text, symbol_text
@@ -324,7 +323,7 @@ def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[Block], dict
             continue
         figure, numbers[kind] = figures.draw(kind)
         name = kind.capitalize().replace("_", " ")
-        seen = f"{name}: {alt_text(kind, numbers[kind]) or item.meaning}"
+        seen = f"{name}: {item.alt_text(numbers[kind])}"
         drawn = Markup(svg_text(figure, kind))
         pictures.append(PageFigure(kind, name, item.meaning, item.errors, seen, drawn))
     missing = [table(("not drawn", "because"), absent)] if absent else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
+from percolab.figures.sheet import Target
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
@@ -279,16 +280,23 @@ class StudyView:
 class FigureKind:
     """A kind of figure: what it shows, whence its error bars, and how it is drawn.
 
-    place: where a report has it, ascending.  problem: why results do not give it, in one line, or
-    None if they do.  A kind asks for nothing but the stored results, so that a figure can be made
-    from a file alone.
+    place: where a report has it, ascending.  help: its line in ``percolab plot --help``.  problem:
+    why results do not give it, in one line, or None if they do.  alt: what is seen, in sentences,
+    from every number drawn.  A kind asks for nothing but the stored results, so that a figure can
+    be made from a file alone.
     """
 
     place: int
+    help: str
     meaning: str
     errors: str
     problem: Callable[[StudyView], str | None]
-    draw: Callable[[StudyView], Drawn]
+    draw: Callable[[StudyView, Target], Drawn]
+    alt: Callable[[Mapping[str, Any]], list[str]]
+
+    def alt_text(self, numbers: Mapping[str, Any]) -> str:
+        """Return what is seen, or else what the figure means, for readers who do not see it."""
+        return " ".join(filter(None, self.alt(numbers))) or self.meaning
 
 
 def _structure_title(results: Results) -> str:

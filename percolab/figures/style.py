@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from percolab.figures.given_axes import given_axes
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -64,19 +62,11 @@ EXACT_LINE: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linew
 
 @contextmanager
 def new_figure(width: float, height: float, *, style: Any = STYLE) -> Iterator[Figure]:
-    """Give an empty figure, inches wide and high, and the style while panels are drawn into it.
-
-    Inside :func:`percolab.figures.given_axes.drawing_into` it is what stands for a user's axes,
-    which keep their own size and style.
-    """
+    """Give an empty figure, inches wide and high, and the style while panels are drawn into it."""
     import matplotlib
 
     from percolab.figures.notebook import NotebookFigure
 
-    given: Any = given_axes()
-    if given is not None:
-        yield given
-        return
     with matplotlib.rc_context(style):
         yield NotebookFigure(figsize=(width, height), layout="constrained")
 

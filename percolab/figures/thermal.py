@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_spins import thermodynamics_of
 from percolab.analysis.theory.ising_curves import (
@@ -16,10 +17,10 @@ from percolab.analysis.theory.ising_curves import (
     is_square_ising,
 )
 from percolab.analysis.thermodynamics import THERMAL, Thermodynamics
+from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     bars_if_known,
     draw_residuals,
     exact_record,
@@ -30,10 +31,10 @@ from percolab.figures.axes import (
     only_p,
     place_sizes,
     plain_ticks,
-    set_title,
     size_label,
 )
 from percolab.figures.math_text import typeset
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, StudyView
 from percolab.figures.style import (
     BAND,
@@ -43,7 +44,6 @@ from percolab.figures.style import (
     PAGE_WIDTH,
     STYLE,
     looks_of,
-    new_figure,
 )
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ def plot_thermal(
     critical: Exact | None = None,
     levels: Sequence[tuple[float, str]] = (),
     fitted: tuple[float, float] | None = None,
+    into: Target = NEW_FIGURE,
 ) -> Drawn:
     """Draw thermal means against temperature, a panel each side by side, one curve a task.
 
@@ -208,8 +209,8 @@ def plot_thermal(
     size, style = ((PAGE_WIDTH, 4.0), STYLE) if wide else ((COLUMN_WIDTH, 3.6), COLUMN_STYLE)
     if deviations:
         size = size[0], size[1] + 0.7
-    with new_figure(*size, style=style) as figure:
-        grid: Any = figure.subplots(
+    with into.sheet(*size, style=style) as sheet:
+        grid: Any = sheet.subplots(
             2 if deviations else 1, len(panels), squeeze=False, sharex="col",
             height_ratios=[3, 1] if deviations else None,
         )  # fmt: skip
@@ -237,15 +238,16 @@ def plot_thermal(
         shown = (
             f", $k_B T / J = {panels[0].curves[0].temperature[0]:.6g}$" if at is not None else ""
         )
-        set_title(figure, title + shown)
+        sheet.set_title(title + shown)
         letter_panels(grid.flat)
-        add_legend(
-            figure, legend_entries(grid[0, 0]), loc="outside lower center", ncols=4 if wide else 3,
+        sheet.add_legend(
+            legend_entries(grid[0, 0]),
+            ncols=4 if wide else 3,
             title=jackknife_title(
                 (curve.errors for panel in panels for curve in panel.curves), over="chains"
             ),
-        )  # fmt: skip
-    return figure, {
+        )
+    return sheet.figure, {
         "title": title,
         "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
         "critical_temperature": exact_record(critical),
@@ -327,8 +329,6 @@ def _draw_critical(axes: Axes, critical: Exact | None) -> None:
 
 def _draw_fitted(axes: Axes, fitted: tuple[float, float] | None) -> None:
     """Draw a fit's critical temperature as a band one error wide on either side."""
-    from percolab.analysis import format_with_error
-
     if fitted is not None:
         value, error = fitted
         label = f"$k_B T_c / J = {format_with_error(value, error)}$, fit of all sizes"
@@ -336,8 +336,6 @@ def _draw_fitted(axes: Axes, fitted: tuple[float, float] | None) -> None:
 
 
 def _numbers_of(panel: ThermalPanel) -> dict[str, Any]:
-    from percolab.analysis.json_values import plain
-
     return {
         "quantity": panel.name,
         "meaning": panel.meaning or THERMAL[panel.name].meaning,
@@ -349,6 +347,7 @@ def _numbers_of(panel: ThermalPanel) -> dict[str, Any]:
 
 def draw_thermal(
     figures: StudyView,
+    into: Target,
     panels: Sequence[ThermalPanel],
     levels: Sequence[tuple[float, str]] = (),
     *,
@@ -362,4 +361,5 @@ def draw_thermal(
         critical=figures.critical_temperature,
         levels=levels,
         fitted=fitted,
+        into=into,
     )

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
+from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
+from percolab.kinds.workplace import (
+    SITES_PER_CALL,
+    SITES_PER_LAUNCH,
+    Workplace,
+    choose_blocks_per_call,
+    has_tally,
+    row_width,
+    steps,
+)
+from percolab.labelers import serving_labeler
+from percolab.lattices.extent import Extent
 from percolab.measure.columns import Column, columns_of
-from percolab.tasks.kind import Kind
+from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
+from percolab.spins import chains as spin_chains
+from percolab.spins.chains import Chains
+from percolab.spins.update import Update
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of_chains
+from percolab.tasks.kind import BlockSampler, Kind, PilotConditions, SamplerSpec
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import AUTO
+
+#: Spins of the chains that are swept together; more than fill a GPU.
+_SPINS_PER_LAUNCH = 2**27
+#: Chains of a task, about, and at least; and the fewest sweeps that one measures.
+_CHAINS, _LEAST_CHAINS, _LEAST_SWEEPS = 64, 44, 20
+
+IsStopped = Callable[[], bool] | None
 
 
 class ChainsOfSpins(Kind):
@@ -23,7 +53,6 @@ class ChainsOfSpins(Kind):
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",
-        "plan": "chains of spins cannot be planned; a short sweep tells their rate",
         "functions": "functions of labels are measured in percolation by method grid, not of "
         "{model}",
         "target_error": "a target error needs samples that are the same at all p, and those of "
@@ -54,6 +83,280 @@ class ChainsOfSpins(Kind):
     ) -> tuple[Column, ...]:
         """Return the columns of clusters, of spins, and of what connects the sweeps of a chain."""
         return columns_of(boundary, measure, spins=True, wide=wide)
+
+    def unplaced(self, study: Study) -> str:
+        """Return the burn-in where it is to be found."""
+        return "the burn-in" if study.burn_in == AUTO else ""
+
+    def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+        """Return p over the transition of every size."""
+        grids: dict[int, tuple[float, ...]] = load("kinds.pilots.spins:place_p")(study, pilot)
+        return grids
+
+    def place_task(
+        self, study: Study, task: Task, samples: int | None, pilot: PilotConditions
+    ) -> Task:
+        """Return a task with the burn-in that a pilot finds, and chains that go with it."""
+        if task.burn_in != AUTO:
+            return task
+        found = load("kinds.pilots.spins:find_burn_in")(task, pilot.labeler, pilot.device)
+        pilot.on_note(f"pilot: L = {task.size}: a burn-in of {found.updates} sweeps")
+        if found.warning:
+            pilot.on_note(f"pilot: L = {task.size}: {found.warning}")
+        return self.choose_blocks(study, study.with_burn_in(task, found.updates), samples)
+
+    def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
+        """Return a task in chains of the length that is asked for, or in _CHAINS of them.
+
+        They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
+        where there are many samples, longer than ten times the burn-in: a chain is what an
+        interrupted run loses at most.  Blocks of one long chain are never shorter than the burn-in,
+        that is 20 autocorrelation times if a pilot found it, so that hardly anything connects their
+        means.
+        """
+        if study.sweeps or study.block_size or samples is None or task.burn_in == AUTO:
+            return task
+        burn_in = -(-task.burn_in // task.every)
+        if task.chains:
+            length = min(-(-samples // _CHAINS), 10 * burn_in)
+            return replace(task, block_size=max(length, burn_in, _LEAST_SWEEPS))
+        longest = min(max(10 * burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
+        length = max(-(-samples // _CHAINS), burn_in)
+        return replace(task, block_size=max(min(length, longest), _LEAST_SWEEPS))
+
+    def hints(
+        self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
+    ) -> dict[str, dict[str, Any]]:
+        """Return the ``end`` of the tasks of one long chain."""
+        return {key: {"end": item.end} for key, item in stored.items() if item.task.chains}
+
+    def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
+        """Return the memory of chains, their batch and their labeler."""
+        needs = Needs("sizes" in task.measure, len(task.p))
+        return spin_chains.memory_of(name, device, extent, task.draw.states, needs, items)
+
+    def sampler(
+        self,
+        task: Task,
+        *,
+        device: Device,
+        labeler: str | None = None,
+        share: float = 0.9,
+        **hints: Any,
+    ) -> BlockSampler:
+        """Return a task made ready for a device; hints: ``end`` of the blocks of a long chain."""
+        make = LongChainSampler if task.chains else ChainSampler
+        return make(task, device=device, labeler=labeler, share=share, **hints)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What is measured of chains, side by side: their rows, their spins, structure factors.
+
+    planes: the spins after the last sweep, uint32 (chains, planes, num_words); empty unless asked
+    for
+    """
+
+    rows: np.ndarray
+    spins: np.ndarray
+    factors: np.ndarray
+    planes: list[np.ndarray] = field(default_factory=list)
+
+
+class ChainSampler:
+    """Measures blocks that are a chain each (:class:`percolab.tasks.kind.BlockSampler`).
+
+    Chains of even number start ordered, the others at random.
+    """
+
+    is_serial = False
+
+    def __init__(
+        self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
+    ) -> None:
+        self.task, self.device, self._labeler = task, device, labeler
+        self._place = Workplace(task, device, share)
+
+    @property
+    def chains(self) -> Chains:
+        """This thread's chains of spins; or those of all threads, for the one that drives."""
+        return self._place.own(self._new_chains)
+
+    def _new_chains(self) -> Chains:
+        place, kind = self._place, self.device.kind
+        name = serving_labeler(self._labeler, kind, place.topology)
+        rule = Update.parse(self.task.update).rule(self.task.draw.states)
+        capacity, tally = place.capacity(name, _SPINS_PER_LAUNCH), has_tally(self.task)
+        return spin_chains.new_chains(
+            name, kind, place.topology, rule, capacity=capacity, tally=tally
+        )
+
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given: all their chains are swept together."""
+        if not self.device.is_shared:
+            return 1
+        spins = self.task.num_points * len(self.task.p)
+        return choose_blocks_per_call(self.task, _SPINS_PER_LAUNCH // spins)
+
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        items = [(number, p) for number in numbers for p in self.task.p]
+        return list(self.make_blocks(numbers, self.measure(items, stopped)))
+
+    def measure(
+        self,
+        items: Sequence[tuple[int, float]],
+        stopped: IsStopped = None,
+        *,
+        end: ChainEnd | None = None,
+        with_planes: bool = False,
+    ) -> Measured:
+        """Return what is measured of chains (number, p), a block of sweeps of each.
+
+        end: where they are continued; from their start unless given.  with_planes: whether the
+        spins are wanted after the last sweep.
+        """
+        task, shape = self.task, (len(items), self.task.block_size)
+        found = Measured(
+            np.empty((*shape, row_width(task)), np.int64),
+            np.empty((*shape, SPIN_ROW_WIDTH), np.int64),
+            np.zeros((len(items), MOST_AXES)),
+        )
+        with self.device.driven():
+            for first in range(0, len(items), self.chains.capacity):
+                part = slice(first, min(first + self.chains.capacity, len(items)))
+                self._begin(items[part], end, part, stopped)
+                self._sweep(found, part, stopped)
+                if with_planes:
+                    found.planes.append(self.chains.planes_of())
+        return found
+
+    def make_blocks(self, numbers: Sequence[int], measured: Measured) -> list[Block]:
+        """Return the blocks of what was measured of their chains, p by p."""
+        task, shape = self.task, (len(numbers), len(self.task.p))
+
+        def by_block(found: np.ndarray) -> np.ndarray:
+            return np.moveaxis(found.reshape(*shape, task.block_size, -1), 1, 2)
+
+        extras = {}
+        if "correlation" in task.measure:
+            extras["structure_factor"] = measured.factors.reshape(*shape, MOST_AXES)
+        rows, spins = by_block(measured.rows), by_block(measured.spins)
+        return blocks_of_chains(numbers, rows, spins, task.observables, task.measure, extras)
+
+    def _begin(
+        self,
+        items: Sequence[tuple[int, float]],
+        end: ChainEnd | None,
+        part: slice,
+        stopped: IsStopped,
+    ) -> None:
+        """Begin chains, with their burn-in, or continue them; part: which of all they are."""
+        keys = [self.task.chain(number, p) for number, p in items]
+        random = [number % 2 == 1 for number, _ in items]
+        self.chains.begin(GENERATORS[self.task.rng], keys, random)
+        if end is not None:
+            self.chains.resume(end.planes[part], end.sweeps)
+            return
+        for step in self._steps(self.task.burn_in, len(items), stopped):
+            self.chains.skip(step.stop - step.start)
+
+    def _sweep(self, found: Measured, part: slice, stopped: IsStopped) -> None:
+        """Do the sweeps of a block, those that are measured and those between.
+
+        For structure factors that is one sweep at a time, with the spins on the host.
+        """
+        task, chains = self.task, self.chains
+        has_factors = "correlation" in task.measure
+        periodic = [kind == "periodic" for kind in task.boundary]
+        most = 1 if has_factors or task.every > 1 else None
+        for step in self._steps(task.block_size, part.stop - part.start, stopped, most):
+            if has_factors:
+                planes = chains.planes_of()
+                found.factors[part] += structure_factors(
+                    planes, task.draw.states, task.shape, periodic
+                )
+            found.rows[part, step], found.spins[part, step] = chains.advance(step.stop - step.start)
+            if task.every > 1:
+                chains.skip(task.every - 1)
+
+    def _steps(
+        self, sweeps: int, chains: int, stopped: IsStopped, most: int | None = None
+    ) -> Iterator[slice]:
+        """Cut sweeps of so many chains into steps between which sampling can be stopped."""
+        sites = SITES_PER_LAUNCH if self.device.is_shared else SITES_PER_CALL
+        return steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: every block is a chain of its own."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
+        self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
+        self.chains.skip(1)
+        self.chains.resume(self.chains.planes_of(), 1)
+        self.sample([0])
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+        given = {"labeler": self._labeler, "share": self._place.share}
+        return SamplerSpec("kinds.chains:ChainSampler", self.task, given)
+
+
+class LongChainSampler:
+    """Measures blocks that are the parts of one long chain at each p, one after the other.
+
+    It begins as chain 0 of many does.  end: where it was before; None at its start.
+    """
+
+    is_serial = True
+    blocks_per_call = 1
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        device: Device,
+        labeler: str | None = None,
+        share: float = 0.9,
+        end: ChainEnd | None = None,
+    ) -> None:
+        self.task, self.device, self.end = task, device, end
+        self._given = {"labeler": labeler, "share": share}
+        self._sampler = ChainSampler(task, device=device, labeler=labeler, share=share)
+
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers, which must be those that come next."""
+        return [self._next_block(number, stopped) for number in numbers]
+
+    def _next_block(self, number: int, stopped: IsStopped) -> Block:
+        task, end = self.task, self.end
+        if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
+            raise ValueError(f"block {number} of one chain is not the one that comes next")
+        items = [(0, p) for p in task.p]
+        measured = self._sampler.measure(items, stopped, end=end, with_planes=True)
+        (block,) = self._sampler.make_blocks([number], measured)
+        self.end = ChainEnd(task.sweeps_after(number + 1), np.concatenate(measured.planes))
+        return replace(block, end=self.end)
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Continue from the end of another block; None begins the chain."""
+        self.end = end
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        self._sampler.warm_up(with_pilot=with_pilot)
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+        given = self._given | {"end": self.end}
+        return SamplerSpec("kinds.chains:LongChainSampler", self.task, given)
 
 
 KIND = ChainsOfSpins()

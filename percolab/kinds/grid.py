@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
+import numpy as np
+
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
-from percolab.lattices.geometry import geometry_of
-from percolab.measure.columns import Column, columns_of
-from percolab.tasks.kind import Kind
+from percolab.kinds.user_functions import UserFunctions
+from percolab.kinds.workplace import (
+    SITES_PER_LAUNCH,
+    Workplace,
+    choose_blocks_per_call,
+    has_tally,
+    number_samples,
+)
+from percolab.labelers import serving_labeler
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry, geometry_of
+from percolab.lattices.topology import Topology
+from percolab.measure.columns import RADII, Column, columns_of, is_gathered_from
+from percolab.measure.radii import sums_of_radii
+from percolab.tasks.blocks import AnyBlock, ChainEnd, blocks_of
+from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
 from percolab.tasks.study import Study, Task
 
 _NO_CHAINS = "only chains of spins have one (--model ising)"
@@ -34,6 +54,132 @@ class Grid(Kind):
     ) -> tuple[Column, ...]:
         """Return the columns of clusters."""
         return columns_of(boundary, measure, wide=wide)
+
+    def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+        """Return p over the transition of every size, or over the maxima of what has no scale."""
+        grids: dict[int, tuple[float, ...]] = load("kinds.pilots.percolation:place_p")(study, pilot)
+        return grids
+
+    def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
+        """Return the memory of a batch, its labeler and its coupling."""
+        axes = 0
+        if "gyration" in task.measure:
+            one = geometry_of(task.structure, (1,) * max(task.structure.dimension, 1))
+            axes = one.places.shape[0]
+        needs = Needs("sizes" in task.measure, max(len(task.p), 1), radii_axes=axes)
+        return memory_of(name, device, extent, task.draw, needs, items)
+
+    def sampler(
+        self,
+        task: Task,
+        *,
+        device: Device,
+        labeler: str | None = None,
+        share: float = 0.9,
+        **hints: Any,
+    ) -> GridSampler:
+        """Return a task made ready for a device."""
+        return GridSampler(task, device=device, labeler=labeler, share=share, **hints)
+
+
+class GridSampler:
+    """Measures blocks of samples at all p (:class:`percolab.tasks.kind.BlockSampler`)."""
+
+    is_serial = False
+
+    def __init__(
+        self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
+    ) -> None:
+        self.task, self.device, self._labeler = task, device, labeler
+        self._place = Workplace(task, device, share)
+        self._key = GENERATORS[task.rng], task.stream_seed
+        self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
+        self._functions = UserFunctions(self._place, self._thresholds)
+        self._geometry: Geometry | None = None
+        if is_gathered_from(RADII, task.columns):
+            self._geometry = geometry_of(task.structure, task.shape)
+
+    @property
+    def topology(self) -> Topology:
+        """The sites and bonds of the task."""
+        return self._place.topology
+
+    @property
+    def coupling(self) -> Coupling:
+        """This thread's labeler and coupling; or that of all threads, for the one that drives."""
+        return self._place.own(lambda: make_coupling(self._place, self._labeler))
+
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+        if not self.device.is_shared:
+            return 1
+        sites = self.task.num_points * self.task.block_size
+        return choose_blocks_per_call(self.task, SITES_PER_LAUNCH // sites)
+
+    def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
+        return self.coupling.rows(*self._key, samples, thresholds)
+
+    def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
+        found = self.coupling.grid_rows(*self._key, samples, thresholds)
+        return found.reshape(len(samples), len(thresholds), -1)
+
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        task, numbers = self.task, list(numbers)
+        samples = number_samples(numbers, task.block_size)
+        rows, radii = [], []
+        with self.device.driven():
+            for part in self._place.pieces(samples, stopped):
+                rows.append(self.coupling.grid_rows(*self._key, part, self._thresholds))
+                if self._geometry is not None:
+                    places = self._thresholds, self._geometry
+                    radii.append(self.coupling.radii_rows(*self._key, part, *places))
+        extras = {}
+        if self._geometry is not None:
+            extras = sums_of_radii(_by_block(radii, len(numbers)), self._geometry.unit)
+        if task.functions:
+            extras |= self._functions.sums(len(numbers), samples, stopped)
+        measured = _by_block(rows, len(numbers))
+        return list(blocks_of(numbers, measured, task.observables, extras))
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: samples are independent."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        if with_pilot:
+            self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
+        self.sample([0])
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+        given = {"labeler": self._labeler, "share": self._place.share}
+        return SamplerSpec("kinds.grid:GridSampler", self.task, given)
+
+
+def make_coupling(place: Workplace, labeler: str | None) -> Coupling:
+    """Return a new coupling, with the labeler that serves, for the task of a place."""
+    kind = place.device.kind
+    name = serving_labeler(labeler, kind, place.topology)
+    return new_coupling(
+        name,
+        kind,
+        place.topology,
+        place.task.draw,
+        capacity=place.capacity(name),
+        tally=has_tally(place.task),
+    )
+
+
+def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:
+    """Return what was measured of samples, (samples, ...) in parts, as (blocks, samples, ...)."""
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return found.reshape(blocks, -1, *found.shape[1:])
 
 
 KIND = Grid()

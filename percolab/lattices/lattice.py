@@ -38,10 +38,14 @@ AXIS_NAMES = "xyzuvwst"
 
 @dataclass(frozen=True)
 class BondClass:
-    """The bonds with one offset: from their owners, at the cell points ``at``, to ``offset``."""
+    """The bonds with one offset: from their owners, at the cell points ``at``, to ``offset``.
+
+    name: what models call them, as in bond:x=p,y=0.3; "" if they have no name.
+    """
 
     offset: Point
     at: frozenset[Point]
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,11 @@ class Lattice(Shown):
         return len(self.bonds)
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the bond classes; "" where one has none."""
+        return tuple(bond.name for bond in self.bonds)
+
+    @property
     def is_scalable(self) -> bool:
         """Its sizes approach the infinite lattice as finite-size scaling has it."""
         return True
@@ -227,6 +236,7 @@ class Lattice(Shown):
             offsets=offsets,
             grid=grid,
             owners_at=tuple(bond.at for bond in self.bonds),
+            class_names=self.class_names,
         )
 
     def positions(self, shape: Point) -> np.ndarray:
@@ -319,7 +329,8 @@ def _check_one_piece(lattice: Lattice, *, where: str) -> None:
     raise InputError(f"{where}: the lattice is in pieces: no path of bonds leads {missing}")
 
 
-_Bond = tuple[str, Point, Point]  # where it stands in the file, cell point it starts at, offset
+# Where it stands in the file, the cell point it starts at, its offset, and the name of its class.
+_Bond = tuple[str, Point, Point, str]
 
 
 def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[_Bond]]:
@@ -330,14 +341,15 @@ def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[
     points = set(product(*(range(n) for n in cell)))
     vacant = frozenset(_point(inner, "vacant", item, points) for item in inner.sequence("vacant"))
     bonds: list[_Bond] = []
-    for bond in table.tables("bonds", {"offset", "at"}):
+    for bond in table.tables("bonds", {"offset", "at", "name"}):
         offset = bond.integers("offset", dimension)
+        name = _class_name(bond, _letter_of(offset))
         places = (
             [_point(bond, "at", item, points) for item in bond.sequence("at")]
             if "at" in bond.data
             else sorted(points - vacant)
         )
-        bonds += [(bond.where, place, offset) for place in places]
+        bonds += [(bond.where, place, offset, name) for place in places]
     return cell, vacant, bonds
 
 
@@ -357,13 +369,30 @@ def _folded_unit_cell(
     count = inner.integer("sites", low=1, high=4096)
     cell = (count,) + (1,) * (dimension - 1)
     bonds: list[_Bond] = []
-    for bond in inner.tables("bonds", {"from", "to", "cell"}):
+    for bond in inner.tables("bonds", {"from", "to", "cell", "name"}):
         start = bond.integer("from", low=0, high=count - 1)
         end = bond.integer("to", low=0, high=count - 1)
         step = bond.integers("cell", dimension)
         offset = (step[0] * count + end - start, *step[1:])
-        bonds.append((bond.where, (start,) + (0,) * (dimension - 1), offset))
+        place = (start,) + (0,) * (dimension - 1)
+        # Along axis 0 sites of one cell follow each other: an offset says nothing of a direction.
+        bonds.append((bond.where, place, offset, _class_name(bond, "")))
     return cell, frozenset(), cell, bonds
+
+
+def _letter_of(offset: Point) -> str:
+    """Return the name that bonds have unless a file says another: the axis of a unit offset."""
+    axes = [axis for axis, step in enumerate(offset) if step]
+    is_unit = len(axes) == 1 and abs(offset[axes[0]]) == 1
+    return AXIS_NAMES[axes[0]] if is_unit else ""
+
+
+def _class_name(bond: Table, usual: str) -> str:
+    """Return the name of a bond's class; InputError where it is no word, or p."""
+    name = bond.text("name", usual)
+    if "name" in bond.data and (not name.isidentifier() or name == "p"):
+        raise bond.error("name", "a word of letters, digits and _, other than p")
+    return name
 
 
 def _canonical(
@@ -371,7 +400,8 @@ def _canonical(
 ) -> tuple[BondClass, ...]:
     """Give every bond to its larger end, and gather the bonds with equal offsets."""
     classes: dict[Point, set[Point]] = {}
-    for place, start, offset in bonds:
+    names: dict[Point, str] = {}
+    for place, start, offset, name in bonds:
         end = tuple((x + step) % n for x, step, n in zip(start, offset, cell))
         if start in vacant or end in vacant:
             bad = start if start in vacant else end
@@ -384,10 +414,15 @@ def _canonical(
         if owner in classes.setdefault(offset, set()):
             raise InputError(f"{place}: this bond is given twice, from {list(start)}")
         classes[offset].add(owner)
+        if names.setdefault(offset, name) != name:
+            raise InputError(
+                f"{place}: bonds of one offset are one class, but it has the names "
+                f"{names[offset] or 'none'} and {name or 'none'}"
+            )
     if not classes:
         raise InputError(f"{where}: a lattice needs at least one bond")
     order = sorted(classes, key=lambda offset: offset[::-1], reverse=True)
-    return tuple(BondClass(offset, frozenset(classes[offset])) for offset in order)
+    return tuple(BondClass(each, frozenset(classes[each]), names[each]) for each in order)
 
 
 def _drawing(

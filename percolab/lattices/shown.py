@@ -1,13 +1,64 @@
-"""How objects show themselves: in one line at a prompt, as a small table in a notebook."""
+"""How results are shown: tables as text, HTML and JSON; objects in one line, or in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 #: Values of a list that are written out; of a longer one the first two and the last.
 _WRITTEN_OUT = 6
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings, which are (), if there are none, and what is to be noted below them.
+
+    >>> print(Table(("L", "p_c"), [(8, "0.50(1)"), (16, "0.501(3)")], ["few samples"]).to_text())
+    L   p_c
+    8   0.50(1)
+    16  0.501(3)
+    <BLANKLINE>
+    note: few samples
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    notes: Sequence[str] = ()
+
+    def lines(self) -> list[str]:
+        """Return headings and rows as lines of text, every column as wide as its widest cell."""
+        rows = [[str(cell) for cell in row] for row in (self.headings, *self.rows) if row]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+
+    def to_text(self) -> str:
+        """Return the table for a terminal, its notes below an empty line."""
+        notes = [f"note: {note}" for note in self.notes]
+        return "\n".join([*self.lines(), *([""] if notes and self.rows else []), *notes])
+
+    def to_html(self, caption: str) -> str:
+        """Return the table in HTML; everything in it is escaped.  The first column is of names.
+
+        >>> Table((), [("p_c", "0.5(1)")]).to_html("Answer")
+        '<table><caption>Answer</caption><tr><th>p_c</th><td>0.5(1)</td></tr></table>'
+        """
+        found = [f"<caption>{escape(caption)}</caption>"]
+        if self.headings:
+            names = "".join(f"<th>{escape(name)}</th>" for name in self.headings)
+            found.append(f"<tr>{names}</tr>")
+        for name, *cells in self.rows:
+            own = "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+            found.append(f"<tr><th>{escape(str(name))}</th>{own}</tr>")
+        return f"<table>{''.join(found)}</table>"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return every row by the headings."""
+        return [dict(zip(self.headings, row, strict=True)) for row in self.rows]
 
 
 class Shown:
@@ -28,20 +79,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Return the facts as a table of two columns."""
-        return html_table(type(self).__name__, self._facts())
-
-
-def html_table(title: str, facts: dict[str, Any]) -> str:
-    """Return a table of two columns in HTML; everything in it is escaped.
-
-    >>> html_table("Answer", {"p_c": "0.5(1)"})
-    '<table><caption>Answer</caption><tr><th>p_c</th><td>0.5(1)</td></tr></table>'
-    """
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
-        for name, value in facts.items()
-    )
-    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
+        return Table((), list(self._facts().items())).to_html(type(self).__name__)
 
 
 def few(values: Sequence[Any]) -> str:

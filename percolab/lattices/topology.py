@@ -56,6 +56,7 @@ class Topology(Shown):
                   where there is no grid
     grid:         the ``lattices.grid.Grid`` that makes the masks; None if ``neighbours`` is given
     owners_at:    the cell points that own the bonds of each class; () where there is no grid
+    class_names:  names of the bond classes; () where they have none
     """
 
     num_points: int
@@ -68,6 +69,7 @@ class Topology(Shown):
     offsets: tuple[tuple[int, ...], ...] = ()
     grid: Any = None
     owners_at: tuple[Collection[tuple[int, ...]], ...] = ()
+    class_names: tuple[str, ...] = ()
 
     def _facts(self) -> dict[str, object]:
         shape = {"grid points": " x ".join(map(str, self.shape))} if self.shape else {}

@@ -5,7 +5,10 @@ its own bonds from the keys, joins them, and hands on its *front*: what must be 
 clusters where it touches the next part (:mod:`percolab.parts.front`).  Fronts are joined until
 one is left, which has the row of the sample.
 
-Sources: S. J. Fink, S. B. Baden, C. Huston and K. Jansen, "Parallel cluster identification for
-multidimensional lattices", IEEE Trans. Parallel Distrib. Syst. 8, 1089 (1997); D. Tiggemann,
-"Simulation of percolation on massively-parallel computers", Int. J. Mod. Phys. C 12, 871 (2001).
+Slabs are measured one after the other by one rank, or by ranks side by side
+(:mod:`percolab.parts.ranks`).  Other ways to cut a lattice are registered by name
+(:mod:`percolab.parts.partitions`).
+
+Source: D. Tiggemann, "Simulation of percolation on massively-parallel computers", Int. J. Mod.
+Phys. C 12, 871 (2001).
 """

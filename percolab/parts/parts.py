@@ -30,7 +30,7 @@ from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import LIST_BYTES, Extent
 from percolab.lattices.grid import Grid
-from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
@@ -333,7 +333,7 @@ def _from_layer(lattice: Lattice, phase: int) -> Lattice:
     def moved(points: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
         return frozenset((*point[:-1], (point[-1] - phase) % height) for point in points)
 
-    bonds = tuple(BondClass(bond.offset, moved(bond.at)) for bond in lattice.bonds)
+    bonds = tuple(replace(bond, at=moved(bond.at)) for bond in lattice.bonds)
     per_size = (*lattice.per_size[:-1], 0)
     return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds, per_size=per_size)
 

@@ -49,7 +49,7 @@ _HEAD, _OFFERED = 4, 6
 class Step(NamedTuple):
     """What one rank did for one row: its own part, stage -1, or one stage of joining.
 
-    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.parts.quad`).
+    Partitions may have further stages, of negative numbers.
 
     bytes, transport: of the message that it received, and the seconds from its header to its end
     waiting:          seconds for its header
@@ -67,11 +67,13 @@ class Step(NamedTuple):
 class Member(Protocol):
     """One of the ranks of a job, ready for any number of samples; one thread at a time.
 
-    job: what it is a rank of; stages: of joining
+    job: what it is a rank of; stages: of joining; leaves_rows: whether a row can be left once it
+    has begun
     """
 
     job: AnyJob
     stages: int
+    leaves_rows: bool
 
     def measure(
         self,
@@ -123,7 +125,7 @@ class AnyJob(Protocol):
         """Return this rank, ready; InputError if it cannot do its part."""
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks."""
+        """Return it as JSON has it, for the other ranks, with the name of its partition."""
 
 
 def record_of_whole(whole: Whole) -> dict[str, Any]:
@@ -175,7 +177,7 @@ class Job:
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks."""
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
-        return record_of_whole(self.whole) | own
+        return record_of_whole(self.whole) | own | {"partition": "slabs"}
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> Job:
@@ -188,7 +190,11 @@ class Job:
     def most_memory(self) -> Memory:
         """The memory that a rank takes at most."""
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
-        found = [rank_memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        is_alone = self.ranks == 1
+        found = [
+            rank_memory(self.whole, own, kind, self.p, is_alone=is_alone)
+            for own in set(self.layers)
+        ]
         return Memory(max(one.host for one in found), max(one.device for one in found))
 
     def device_of(self, transport: Transport) -> Device:
@@ -245,15 +251,22 @@ def _alone(whole: Whole, layers: int) -> Whole:
     return replace(whole, shape=shape, boundary=boundary, model=BOND)
 
 
-def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+def rank_memory(
+    whole: Whole,
+    layers: Sequence[int],
+    kind: str = "cpu",
+    p: float = 1.0,
+    *,
+    is_alone: bool = False,
+) -> Memory:
     """Return the memory of a rank with slabs of these layers, at no larger p.
 
     That of a chain, and of one more front, which is on its way, or which is read or written as a
-    checkpoint, twice; on a GPU fronts have two faces, not the one of a chain that begins at an open
-    end, and are copied to the host and from it.
+    checkpoint, twice.  On a GPU the fronts of one of many ranks have two faces, not the one of a
+    chain that begins at an open end, and are copied to the host and from it.
     """
     own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    return own.plus(Memory(2 * front, 2 * front if kind == "cuda" else 0))
+    return own.plus(Memory(2 * front, 0 if is_alone or kind == "cpu" else 2 * front))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -358,6 +371,8 @@ class _Member:
 
     InputError: there is no device for it, or no memory.
     """
+
+    leaves_rows = True
 
     def __init__(self, transport: Transport, job: Job) -> None:
         self.transport, self.device = transport, job.device_of(transport)
@@ -576,6 +591,8 @@ class Leader:
             raise RankLost("rank 0 has failed")
         self._get_ready(job)
         assert self._member is not None
+        if not self._member.leaves_rows and left():
+            return None
         self.is_busy = True
         numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
         self._tell(_ROW, np.array(numbers, np.uint64))

@@ -40,6 +40,7 @@ class Draw:
             np.uint64(self.sample),
             np.uint64(self.threshold),
             whole.model.rule,
+            whole.model.class_limits(whole.lattice.class_names),
             np.uint64(whole.num_words),
             np.uint64(whole.lattice.num_classes),
         )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
+from percolab.bonds.hooks import VARIES
 from percolab.bonds.sites_cuda import count_vacant_kernel
 from percolab.errors import InputError
 from percolab.kernels.arrays import SharedArrays
@@ -215,6 +216,9 @@ class SlabTiled:
         numbers = np.arange(whole.lattice.num_classes + 1)
         self._bond_classes = cuda.to_device(numbers[:-1])
         self._site_class = cuda.to_device(numbers[-1:])
+        limits = whole.model.class_limits(whole.lattice.class_names)
+        # Sites are a class after those of bonds, with the threshold that they are given.
+        self._limits = cuda.to_device(np.append(limits, np.uint64(VARIES))) if len(limits) else ()
         if whole.model.draws_sites:
             self._all_sites = cuda.to_device(np.full(words, 0xFFFFFFFF, np.uint32))
             self._above, self._below = (cuda.device_array(words, np.uint32) for _ in range(2))
@@ -323,7 +327,7 @@ class SlabTiled:
         assert self._draw is not None
         first, shift = divmod(site, 32)
         where = np.uint64(self.whole.num_words), np.uint64(first), np.uint32(shift)
-        stretch = Stretch(*where, classes, np.uint32(words))
+        stretch = Stretch(*where, classes, np.uint32(words), self._limits)
         key = self._draw.generator, self._keys.on_device.samples, limits
         if shift == 0:
             launch = self.launches.each
@@ -471,8 +475,8 @@ class SlabTiled:
 def seconds_a_layer(whole: Whole, layers: int) -> float:
     """Return about how many seconds a layer of slabs takes that have so many layers, near p_c.
 
-    Measured on an H200 (docs/performance.md, slabs): 33 ps for every bond between tiles, as much as
-    1000 of them for a tile, and 3 for every site of a layer, for the faces of a slab.
+    Measured on an H200 (results/notebook/performance.md, slabs): 33 ps for every bond between
+    tiles, as much as 1000 of them for a tile, and 3 for every site of a layer, for the faces.
     """
     bounds = tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES)
     bonds = BONDS_A_TILE * bounds.tiles + bounds.crossing + _BONDS_A_FACE * whole.layer_points

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, njit, uint32, uint64
 
+from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
@@ -24,6 +25,7 @@ class Keys(NamedTuple):
     generator:   one of :data:`percolab.bonds.words.GENERATORS`' values
     seed, sample, threshold: uint64, as :func:`percolab.bonds.words.open_word` takes them
     rule:        the model's :class:`percolab.bonds.model.Rule`
+    limits:      thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
     num_words:   words of one class of the whole lattice, uint64
     num_classes: bond classes; the words of sites follow theirs, uint64
     """
@@ -33,6 +35,7 @@ class Keys(NamedTuple):
     sample: Any
     threshold: Any
     rule: Any
+    limits: Any
     num_words: Any
     num_classes: Any
 
@@ -71,7 +74,8 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
     for k in range(exists.shape[0]):
-        fill_from(keys, bond_limit, k, first, exists[k], opened[k])
+        limit = class_limit(keys.limits, k, bond_limit)
+        fill_from(keys, limit, k, first, exists[k], opened[k])
     if occupied.size:
         fill_from(keys, site_limit, keys.num_classes, first, sites, occupied)
         close_bonds(opened.ravel(), occupied, adjacency)
@@ -94,7 +98,8 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
     words = int64(cut.adjacency.num_words)
     for n in range(cut.classes.size):
         span = slice(n * words, (n + 1) * words)
-        fill_from(keys, bond_limit, cut.classes[n], above, cut.exists[span], opened[span])
+        limit = class_limit(keys.limits, cut.classes[n], bond_limit)
+        fill_from(keys, limit, cut.classes[n], above, cut.exists[span], opened[span])
     if draws_sites:
         every = np.empty(words, np.uint32)
         every[:] = uint32(0xFFFFFFFF)

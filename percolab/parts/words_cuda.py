@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from numba import int64, types, uint32, uint64
 
+from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import is_vacant
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
@@ -30,6 +31,7 @@ class Stretch(NamedTuple):
     shift:   the bit of it that is the first site, uint32
     classes: int64, the classes
     words:   words of each class, uint32
+    limits:  thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
     """
 
     whole: Any
@@ -37,6 +39,7 @@ class Stretch(NamedTuple):
     shift: Any
     classes: Any
     words: Any
+    limits: Any
 
 
 @cuda.jit(device=True)
@@ -53,7 +56,8 @@ def aligned_words_kernel(generator, samples, thresholds, stretch, exists, opened
     """
     n = uint32(cuda.blockIdx.y)
     base, number = uint32(n * stretch.words), _number_of(stretch, n)
-    seed, sample, threshold = samples[0], samples[1], thresholds[0]
+    seed, sample = samples[0], samples[1]
+    threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
     for step in range(PER_THREAD):
         word = element(step)
         if word < stretch.words:
@@ -72,7 +76,8 @@ def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened
     made = cuda.shared.array(SPAN, types.uint32)
     n, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
     base, number = uint32(n * stretch.words), _number_of(stretch, n)
-    seed, sample, threshold = samples[0], samples[1], thresholds[0]
+    seed, sample = samples[0], samples[1]
+    threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
     begin = uint32(uint32(cuda.blockIdx.x) * uint32(SPAN - 1))
     for step in range(PER_THREAD):
         k = uint32(uint32(step * THREADS) + thread)

@@ -7,7 +7,8 @@ wanted     the blocks that every task should have, round by round
 measured   the missing ones, as they are finished
 stored     results with these blocks, saved now and then
 executors  who makes them: threads, processes, given ones     (calls, processes, mpi, dask)
-           in parts of a lattice: in_slabs, split             (checkpointed: how these go on)
+parts_sampler  samples in parts: one rank, slab after slab, or a rank_group
+           (saving: checkpoints; parts_checkpoints: those that a study continues from)
 runner     run_study: all of them in turn
-plan       plan_study: what run_study would take and give     (plan_pilot, plan_file)
+plan       plan_study: what run_study would take and give
 """

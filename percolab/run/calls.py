@@ -3,8 +3,6 @@
 A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
 of a graph do not travel with every call: a process is told of a graph once, and one that does not
 know it answers None, for the call to be made again with the bonds.
-
-A process imports this before its first call, so what is needed for slabs alone is imported late.
 """
 
 from __future__ import annotations
@@ -14,18 +12,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
-from percolab.run.processes import tell
-from percolab.run.sampler import Sampler
 from percolab.tasks.blocks import AnyBlock, ChainEnd
-from percolab.tasks.study import Task
-
-if TYPE_CHECKING:
-    from percolab.store.checkpoints import Checkpoints
+from percolab.tasks.kind import BlockSampler, SamplerSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,52 +26,24 @@ class Call:
     """Blocks of one task.
 
     run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
-    worker that knows its number drives the one of that number, others the first.  share, window,
-    end: as for :class:`Sampler`; end is that of the blocks before.  layers, checkpoints: of samples
-    in slabs, as for :class:`SlabSampler`; a worker tells of the sites that it has labeled.
+    worker that knows its number drives the one of that number, others the first.  end: of the block
+    before, where blocks are made one after the other.
     """
 
     run: str
-    task: Task
-    labeler: str
+    spec: SamplerSpec
     devices: tuple[str, ...]
-    share: float
-    window: tuple[float, float]
     numbers: tuple[int, ...] = ()
     end: ChainEnd | None = None
-    layers: tuple[int, ...] = ()
-    checkpoints: Checkpoints | None = None
-
-    @classmethod
-    def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
-        """Return the call, of no blocks yet, for blocks as a sampler makes them."""
-        from percolab.run.in_slabs import SlabSampler
-
-        own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
-        found = cls(run, *own)
-        if isinstance(sampler, SlabSampler):
-            return replace(found, layers=sampler.layers, checkpoints=sampler.checkpoints)
-        return found
-
-    def new_sampler(self, task: Task, device: Device) -> Sampler:
-        """Return the sampler of the call's task, which may know more of a graph, on a device."""
-        if self.layers:
-            from percolab.run.in_slabs import SlabSampler
-
-            found = SlabSampler(task, self.layers, tell, device=device)
-            found.checkpoints = self.checkpoints
-            return found
-        return Sampler(
-            task, labeler=self.labeler, device=device, share=self.share, window=self.window
-        )
 
     @property
     def without_bonds(self) -> Call:
         """The same call; a graph in it without its bonds."""
-        graph = self.task.structure
-        if not isinstance(graph, Graph):
+        task = self.spec.task
+        if not isinstance(task.structure, Graph):
             return self
-        return replace(self, task=replace(self.task, structure=replace(graph, content=None)))
+        task = replace(task, structure=replace(task.structure, content=None))
+        return replace(self, spec=replace(self.spec, task=task))
 
 
 class _Process:
@@ -89,20 +54,21 @@ class _Process:
         self.stopped = threading.Event()
         self._graphs: dict[str, Graph] = {}
         self._run = ""
-        self._samplers: dict[str, Sampler] = {}
+        self._samplers: dict[str, BlockSampler] = {}
         self._lock = threading.Lock()
 
     def know(self, graph: Graph) -> None:
         """Keep the bonds of a graph."""
         self._graphs[graph.digest] = graph
 
-    def sampler(self, call: Call) -> Sampler | None:
+    def sampler(self, call: Call) -> BlockSampler | None:
         """Return the sampler of a call's task, or None if its graph is not known."""
         with self._lock:
             if call.run != self._run:
                 self._run, self._samplers = call.run, {}
-            if call.task.id not in self._samplers:
-                graph, task = call.task.structure, call.task
+            task = call.spec.task
+            if task.id not in self._samplers:
+                graph = task.structure
                 if isinstance(graph, Graph):
                     if graph.content is not None:
                         self.know(graph)
@@ -110,9 +76,9 @@ class _Process:
                         return None
                     task = replace(task, structure=self._graphs[graph.digest])
                 device = self.device(call.devices)
-                self._samplers[call.task.id] = call.new_sampler(task, device)
-            sampler = self._samplers[call.task.id]
-        if call.task.chains:
+                self._samplers[task.id] = call.spec.make(task, device)
+            sampler = self._samplers[task.id]
+        if sampler.is_serial:
             sampler.continue_from(call.end)
         return sampler
 

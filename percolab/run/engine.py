@@ -18,7 +18,7 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
-from percolab.labelers import fitting_labeler, labeler_class
+from percolab.kinds.memory import check_memory, required_memory
 from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
@@ -30,23 +30,23 @@ from percolab.run.executors import (
     opened,
     workers_of,
 )
-from percolab.run.in_slabs import (
+from percolab.run.measured import Crew, Threads
+from percolab.run.parts_sampler import (
     LABELERS,
-    SlabSampler,
+    PartsSampler,
     advice,
+    alone,
     check_labeler,
-    layers_of,
+    choose_slabs,
+    warm_up_parts,
     warm_up_slabs,
 )
-from percolab.run.measured import Crew, Threads
+from percolab.run.rank_group import RankGroup, make_rank_group
 from percolab.run.request import SweepOptions, Watcher
-from percolab.run.sampler import Sampler, check_memory, required_memory
-from percolab.run.split import SplitSampler, Team, team_of, warm_up_boxes
 from percolab.store.provenance import processor_name, run_record
-from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.kind import BlockSampler, make_sampler
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import Study, Task
-from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
 _SMALL = 4
@@ -60,8 +60,8 @@ class Engine:
     of ``devices``, which an empty tuple stands for.  workers: threads, or processes of the CPU; of
     each GPU its threads; calls that a given executor makes at a time.  given: "threads",
     "processes", or an executor.  slabs: the layers of those of every size that is measured in
-    slabs.  report: is told of the sites that were labeled in them.  team: the ranks that measure
-    every sample together, if they do.
+    slabs.  report: is told of the sites that were labeled in them.  ranks: those that measure every
+    sample together, if they do.
     """
 
     device: Device
@@ -71,7 +71,7 @@ class Engine:
     given: str | Executor = "threads"
     slabs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     report: Callable[[int], None] | None = None
-    team: Team | None = None
+    ranks: RankGroup | None = None
 
     @property
     def every_device(self) -> tuple[Device, ...]:
@@ -94,8 +94,8 @@ class Engine:
     @property
     def pythons(self) -> int:
         """Processes of this host that have loaded Python, this one among them."""
-        if self.team is not None:
-            return self.team.pythons
+        if self.ranks is not None:
+            return self.ranks.processes
         if self.given != "processes":
             return 1
         return self.processes + int(not is_worker_too(self.every_device))
@@ -105,22 +105,15 @@ class Engine:
         """Samples in slabs that are measured at a time: one on each GPU, or one by each worker."""
         return self.processes if self.device.is_shared else self.workers
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        share: float = 0.9,
-        window: tuple[float, float] = (0.0, 1.0),
-        end: ChainEnd | None = None,
-    ) -> Sampler:
-        """Return a task made ready; share, window, end: as for :class:`Sampler`."""
-        if self.team is not None:
-            return SplitSampler(task, self.team, self.report)
+    def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
+        """Return a task made ready; share, hints: as for a kind's own method of this name."""
+        if self.ranks is not None:
+            return PartsSampler(task, self.ranks, self.report)
         if task.size in self.slabs:
-            return SlabSampler(task, self.slabs[task.size], self.report, device=self.device)
-        return Sampler(
-            task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
-        )
+            own = alone(self.slabs[task.size], task.size, self.device)
+            return PartsSampler(task, own, self.report)
+        given = {"labeler": self.labeler, "share": share} | hints
+        return make_sampler(task, device=self.device, **given)
 
     def executor(self) -> Executor:
         """Return threads of this process, for pilots; InputError if there are none."""
@@ -128,15 +121,15 @@ class Engine:
 
     def opened(self, structure: Structure) -> AbstractContextManager[Executor]:
         """Open what makes the blocks of a study of a structure, until the end of the context."""
-        if self.team is not None:
-            return self.team.opened()
+        if self.ranks is not None:
+            return self.ranks.opened()
         processes = self.processes, self.threads
         devices, workers, hear = self.every_device, self.workers, self.report
         return opened(self.given, structure, devices, workers, processes, hear)
 
-    def crew(self, samplers: Mapping[str, Sampler], executor: Executor) -> Crew:
+    def crew(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> Crew:
         """Return those who make the blocks of these tasks by what was opened."""
-        if self.team is not None:
+        if self.ranks is not None:
             return Threads(samplers, executor, 1)
         workers = self.processes * self.threads
         return crew_of(self.given, executor, samplers, self.every_device, workers)
@@ -150,8 +143,8 @@ class Engine:
             executor=executor_name(self.given),
             workers=self.processes * self.threads,
         )
-        if self.team is not None:
-            return record | self.team.record()
+        if self.ranks is not None:
+            return record | self.ranks.record()
         slabs = {str(size): len(layers) for size, layers in self.slabs.items()}
         return record | ({"slabs": slabs} if slabs else {})
 
@@ -161,7 +154,7 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
     if options.get("split") is not None:
         if study.functions:
             raise InputError("observables: functions of labels need whole samples: leave out split")
-        return _engine_of_team(study, options, watcher)
+        return _engine_of_ranks(study, options, watcher)
     devices, slabs = options["device"].resolve_all(), options.get("slabs")
     check_slabs_executor(slabs, options.get("executor"))
     try:
@@ -176,7 +169,7 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
     return engine
 
 
-def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
+def _engine_of_ranks(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return the ranks that measure every sample of a study together.
 
     Where a GPU was not asked for, they are on the CPU if they cannot be there, and that is said.
@@ -188,19 +181,19 @@ def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> En
     }
     devices = options["device"].resolve_all()
     try:
-        team = team_of(tasks, devices, **given)
+        ranks = make_rank_group(tasks, devices, **given)
     except InputError as error:
         if options["device"].kind != "auto" or not devices[0].is_shared:
             raise
-        team = team_of(tasks, (Device("cpu"),), **given)
+        ranks = make_rank_group(tasks, (Device("cpu"),), **given)
         watcher.noted(f"on the CPU, since on {devices[0]} it cannot be: {error}")
     return Engine(
-        team.devices[0],
-        LABELERS[team.devices[0].kind],
+        ranks.device,
+        LABELERS[ranks.device.kind],
         1,
-        team.devices,
+        ranks.devices,
         report=watcher.labeled,
-        team=team,
+        ranks=ranks,
     )
 
 
@@ -224,12 +217,9 @@ def _engine_on(
     device, *others = found
     if study.functions:
         _check_functions_engine(options, slabs, others)
-    if study.has_trees:
-        labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
-        tree_class(labeler, device.kind)
-    else:
-        labeler, note = fitting_labeler(options.get("labeler"), device.kind, study.structure)
-        labeler_class(labeler, device.kind)
+    labeler, note = study.kind.algorithms.choose(
+        options.get("labeler"), device.kind, study.structure
+    )
     if note:
         watcher.noted(note)
     executor = options.get("executor") or ("processes" if others else "threads")
@@ -248,7 +238,7 @@ def _engine_on(
         task = study.task(size)
         given: dict[str, Any] = {"held": held, "device": device, "share": share}
         if slabs not in (None, "auto"):
-            layers[size] = layers_of(task, slabs, engine.in_slabs, **given)
+            layers[size] = choose_slabs(task, slabs, engine.in_slabs, **given)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -260,7 +250,7 @@ def _engine_on(
             if slabs is None:
                 raise InputError(f"{error}{advice(task)}") from error
             try:
-                layers[size] = layers_of(task, slabs, engine.in_slabs, **given)
+                layers[size] = choose_slabs(task, slabs, engine.in_slabs, **given)
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
@@ -311,16 +301,15 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
     else:
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
-        if engine.team is not None and engine.team.boxes is not None:
-            warm_up_boxes(_small_task(study), engine.team.boxes)
+        if engine.ranks is not None:
+            warm_up_parts(_small_task(study), engine.ranks.division)
             return
-        if engine.slabs or engine.team is not None:
+        if engine.slabs:
             warm_up_slabs(_small_task(study), engine.device)
-        if engine.team is not None:
-            return
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
-            # A share of nothing: memory for one sample.
-            engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)
+            if task.size not in engine.slabs:
+                # A share of nothing: memory for one sample.
+                engine.sampler(task, share=0.0).warm_up(with_pilot=with_pilot)
 
 
 @contextmanager

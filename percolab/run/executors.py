@@ -19,7 +19,7 @@ from percolab.lattices.structure import Structure
 from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
 from percolab.run.processes import Processes
-from percolab.run.sampler import Sampler
+from percolab.tasks.kind import BlockSampler
 from percolab.tasks.settings import DASK
 
 _CUDA_THREADS = 6
@@ -146,7 +146,7 @@ def opened(
 def crew_of(
     executor: str | Executor,
     opened: Executor,
-    samplers: Mapping[str, Sampler],
+    samplers: Mapping[str, BlockSampler],
     devices: tuple[Device, ...],
     workers: int,
 ) -> Crew:

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from percolab.run.calls import Call, measure_blocks
-from percolab.run.sampler import Sampler
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.kind import BlockSampler
 from percolab.tasks.part import WHOLE, Part
 
 #: How often blocks are asked for whose workers are lost.
@@ -75,7 +75,7 @@ class Jobs(Iterator[Job]):
 def missing_jobs(
     results: Results,
     wanted: Mapping[str, int],
-    samplers: Mapping[str, Sampler],
+    samplers: Mapping[str, BlockSampler],
     part: Part = WHOLE,
 ) -> Jobs:
     """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
@@ -84,18 +84,18 @@ def missing_jobs(
     They are made as they are asked for, so that any number can be wanted.
     """
     return Jobs(
-        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call, part)
+        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id], part)
         for task_id, count in wanted.items()
     )
 
 
 def _jobs_of(
-    item: TaskResult, task_id: str, count: int, step: int, part: Part
+    item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: Part
 ) -> Iterator[tuple[float, str, Job]]:
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
     missing = (number for number in part.below(count) if number not in item.blocks)
-    while numbers := tuple(islice(missing, step)):
-        yield numbers[-1] / count, task_id, Job(task_id, numbers, bool(item.task.chains))
+    while numbers := tuple(islice(missing, sampler.blocks_per_call)):
+        yield numbers[-1] / count, task_id, Job(task_id, numbers, sampler.is_serial)
 
 
 def work_of(item: TaskResult, blocks: int) -> int:
@@ -128,7 +128,7 @@ class Crew(Protocol):
     """Who makes blocks: takes a job for a future, and tells what came of it."""
 
     @property
-    def samplers(self) -> Mapping[str, Sampler]:
+    def samplers(self) -> Mapping[str, BlockSampler]:
         """The samplers of all tasks."""
 
     @property
@@ -151,7 +151,9 @@ class Crew(Protocol):
 class Threads:
     """Threads of this process, which share samplers."""
 
-    def __init__(self, samplers: Mapping[str, Sampler], executor: Executor, workers: int) -> None:
+    def __init__(
+        self, samplers: Mapping[str, BlockSampler], executor: Executor, workers: int
+    ) -> None:
         self.samplers, self.workers = samplers, workers
         self._executor = executor
         self._stop = threading.Event()
@@ -179,7 +181,7 @@ class Callers:
 
     def __init__(
         self,
-        samplers: Mapping[str, Sampler],
+        samplers: Mapping[str, BlockSampler],
         executor: Executor,
         workers: int,
         devices: tuple[str, ...],
@@ -188,8 +190,11 @@ class Callers:
         self._executor = executor
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
-        self._calls = {key: Call.of_sampler(run, item, devices) for key, item in samplers.items()}
-        self._ends: dict[str, ChainEnd | None] = {key: item.end for key, item in samplers.items()}
+        specs = {key: item.spec() for key, item in samplers.items()}
+        self._calls = {key: Call(run, spec, devices) for key, spec in specs.items()}
+        self._ends: dict[str, ChainEnd | None] = {
+            key: spec.arguments.get("end") for key, spec in specs.items()
+        }
         # Jobs whose worker did not know the graph.
         self._with_bonds: set[Job] = set()
 

@@ -20,7 +20,8 @@ from percolab.parts.ranks import follow
 from percolab.parts.transport import Mpi
 from percolab.run.calls import be_worker
 from percolab.run.executors import CountedWorkers, cores_here
-from percolab.run.split import RankExecutor, job_of_record
+from percolab.run.rank_group import RankExecutor
+from percolab.run.saving import job_of_record
 from percolab.store.interrupts import exit_code_of
 
 # Seconds after which a rank that waits for the end looks again.
@@ -76,7 +77,6 @@ def mpi_ranks() -> Iterator[Executor | None]:
     """
     mpi, _ = _mpi()
     transport = Mpi(mpi)
-    _, at_once = ranks_at_once(mpi.COMM_WORLD, mpi.COMM_TYPE_SHARED)
     if transport.rank:
         _leave_signals_to_rank_0()
         try:
@@ -85,7 +85,7 @@ def mpi_ranks() -> Iterator[Executor | None]:
             transport.abort(*_told(transport.rank, error))
         yield None
         return
-    executor = RankExecutor(transport, "mpi", at_once)
+    executor = RankExecutor(transport, "mpi")
     try:
         yield executor
     except BaseException as error:

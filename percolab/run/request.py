@@ -20,7 +20,6 @@ from typing import Any, Required, TypedDict
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import check_labeler
 from percolab.lattices.graph import Graph
 from percolab.store.results import Results, ResultsWriter
 from percolab.store.task_result import TaskResult
@@ -30,8 +29,7 @@ from percolab.tasks.settings import SETTINGS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
 from percolab.tasks.study_file import SweepRequest
-from percolab.tasks.values import AUTO, check_choice, is_same
-from percolab.trees import TREE_METHODS
+from percolab.tasks.values import AUTO, is_same
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
@@ -156,14 +154,14 @@ class Opened:
     @property
     def needs_placing(self) -> bool:
         """Whether p, or the burn-in of spins, are to be looked for."""
-        study = self.asked
-        is_unknown = study.has_spins and study.burn_in == AUTO
+        is_unknown = bool(self.asked.kind.unplaced(self.asked))
         return None in self.missing.values() or (is_unknown and bool(self.missing))
 
     @property
     def needs_pilot(self) -> bool:
-        """Whether p, or the windows of thresholds, are to be looked for."""
-        return self.asked.method == "threshold" or None in self.missing.values()
+        """Whether a pilot measures samples before the sweep."""
+        kind = self.asked.kind
+        return bool(kind.always_has_pilot) or None in self.missing.values()
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
@@ -176,10 +174,7 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     rule.check(study)
     study.check_layers()
     if options.get("labeler") is not None:
-        if study.has_trees:
-            check_choice("tree method", str(options["labeler"]), TREE_METHODS)
-        else:
-            check_labeler(str(options["labeler"]))
+        study.kind.algorithms.check(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)
@@ -199,7 +194,8 @@ def _check_part(opened: Opened, part: Part) -> None:
     if opened.results.study.chains:
         raise InputError(f"part {part}: one long chain (chains 1) has no parts")
     if opened.needs_placing:
-        what = "the burn-in" if None not in opened.missing.values() else "p"
+        is_p = None in opened.missing.values()
+        what = "p" if is_p else opened.asked.kind.unplaced(opened.asked)
         raise InputError(
             f"part {part}: {what} must be the same in all parts: give it, or place it once with "
             "--prepare and start each part from a copy of that file"

@@ -9,12 +9,13 @@ import logging
 from contextlib import ExitStack
 from typing import Unpack
 
-from percolab.run.checkpointed import begin_checkpoints
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
-from percolab.run.in_slabs import check_p
 from percolab.run.measured import Crew
+from percolab.run.parts_checkpoints import begin_checkpoints
+from percolab.run.parts_sampler import check_p
 from percolab.run.placement import Placed, place, samplers_of
+from percolab.run.rank_group import check_split_executor
 from percolab.run.request import (
     Opened,
     SweepOptions,
@@ -23,7 +24,6 @@ from percolab.run.request import (
     open_study,
     request_record,
 )
-from percolab.run.split import check_split_executor
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
 from percolab.store.results import Results, ResultsWriter
@@ -60,8 +60,8 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             ", ".join(f"L = {size}" for size in opened.asked.sizes),
             ", ".join(map(str, engine.every_device)), engine.labeler, engine.workers,
         )  # fmt: skip
-        if engine.slabs or engine.team is not None:
-            check_p(opened.missing.values(), "slabs" if engine.team is None else "--split lattice")
+        if engine.slabs or engine.ranks is not None:
+            check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
         executor = stack.enter_context(engine.opened(opened.asked.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():

@@ -7,7 +7,7 @@ num_words`` of all planes.  ``clock`` holds how many sweeps every chain has done
 from numba import int64, types, uint32, uint64
 
 from percolab.bonds.keys import seed_at
-from percolab.bonds.model import MOST_STATES
+from percolab.bonds.models.potts import MOST_STATES
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda

@@ -1,10 +1,9 @@
-"""Checkpoints of blocks that are measured in parts: beside the results file, one for each block.
+"""Checkpoints of blocks that are measured in parts, next to the results file.
 
-A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`) with the rows of a block that are
-done and the front of the sample in work.  Where ranks measure a sample together, that of the block
-has the rows, and every rank has one of its own with the front of its layers.  Like a results file
-it is written beside its place and renamed, so that it is whole at any moment; nothing in it is
-evaluated.
+A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`).  That of a block has the rows that
+are finished; every rank of slabs, which may be alone, has one with the front of its layers of the
+row in work.  Like a results file it is written next to its place and renamed, so that it is whole
+at any moment; nothing in it is evaluated.
 """
 
 from __future__ import annotations
@@ -23,10 +22,12 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.parts.front import Face, Front, Row, Sums
 from percolab.store.output_files import final_name, replace_file
-from percolab.store.reading import DAMAGE, FileFormat, read_file
+from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
-_FORMAT = FileFormat("percolab checkpoint 1", None, "no checkpoint")
+_FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
+#: Formats of earlier versions, whose blocks are measured anew.
+_EARLIER = ("percolab checkpoint 1",)
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
 #: Places of the integers of a front's sums that have 64 bits.
@@ -47,18 +48,18 @@ class RankRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Where the measuring of a block has come to.
+    """Finished rows of a block, or the front of a rank.
 
     task_id, number: of the block
-    rows:            of its samples at their p that are done, p by p and sample by sample
-    front:           of the first slabs of the next one; None before its first slab
-    rank_row:        whose front it is, and of which row, in a rank's own checkpoint; else None
+    rows:            of its samples at their p that are finished, p by p and sample by sample
+    front:           of the first slabs of a rank, in its own checkpoint; else None
+    rank_row:        whose front it is, and of which row
     """
 
     task_id: str
     number: int
-    rows: tuple[Row, ...]
-    front: Front | None
+    rows: tuple[Row, ...] = ()
+    front: Front | None = None
     rank_row: RankRow | None = None
 
     @property
@@ -103,7 +104,10 @@ class Checkpoints:
         replace_file(self.path_of(*checkpoint.key), _written(checkpoint))
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
-        """Return the checkpoint of a block, or of a rank, or None; InputError if it is damaged."""
+        """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
+
+        None if there is none, or one of an earlier version.
+        """
         path = self.path_of(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
@@ -121,8 +125,13 @@ def bytes_of(checkpoint: Checkpoint) -> int:
     return len(_written(checkpoint))
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Return the checkpoint in a file; InputError, in one line, if it is damaged or none."""
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Return the checkpoint in a file, or None if it is of an earlier version.
+
+    InputError, in one line: it is damaged or no checkpoint.
+    """
+    if format_of(path) in _EARLIER:
+        return None
     try:
         root = read_file(path, _FORMAT, _check_shapes)
         _check_shapes(root)

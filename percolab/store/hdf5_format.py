@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
@@ -25,16 +24,15 @@ from percolab.lattices.topology import LONGEST_NAME, num_words_of, unpack_bits
 from percolab.measure.columns import (
     Column,
     Sums,
-    axis_names,
     datasets_of,
-    open_axes,
 )
 from percolab.measure.tallies import bin_edges
 from percolab.spins.update import num_planes_of
 from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
+from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.codecs import SUM_AXES
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, functions_named
 
@@ -122,10 +120,9 @@ def check_shapes(root: Node, path: Path) -> None:
 def _check_task(node: Node, lattice: Structure) -> int:
     """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task)
-    widths = _widths_of(task, columns).items() if columns else ()
-    shapes = {name: (len(task.p), width) for name, (_, width) in widths}
-    shapes |= {} if columns else {"thresholds": (task.block_size, len(open_axes(task.boundary)))}
+    columns = _columns_of(node, task)
+    layout = task.kind.codec.layout(task, columns)
+    shapes = {name: stored.shape for name, stored in layout.items()}
     blocks = node.array("block", np.int64).size
     for name, shape in shapes.items():
         found = node.datasets[name].values.shape
@@ -167,13 +164,10 @@ def encode_task(item: TaskResult) -> Node:
             "sample_version": np.array(SAMPLE_VERSION),
         }
     )
-    if task.has_spins:
-        node.attributes["update"] = task.update
-        node.attributes["burn_in"] = np.array(task.burn_in)
-    if task.every != 1:
-        node.attributes["every"] = np.array(task.every)
-    if task.chains:
-        node.attributes["chains"] = np.array(task.chains)
+    identity = task.kind.samples_identity(task) | task.kind.identity(task)
+    for name in (name for name in SETTINGS if name in identity and name in task.kind.settings):
+        value = identity[name]
+        node.attributes[name] = value if isinstance(value, str) else np.array(value)
     if task.functions:
         node.attributes["functions"] = [str(each) for each in task.functions]
     if item.end is not None:
@@ -181,48 +175,27 @@ def encode_task(item: TaskResult) -> Node:
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
         node.datasets["spins"] = _data(item.end.planes, meaning, "1")
     node.datasets["block"] = _data(item.numbers, "number of the block", "1")
-    if task.method == "threshold":
-        _encode_thresholds(node, item)
-    else:
-        _encode_sums(node, item)
+    codec = task.kind.codec
+    if codec.holds_columns:
+        _encode_columns(node, item)
+    node.attributes |= codec.attributes(task)
+    for name, stored in item.layout().items():
+        node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
+    if {"sizes", "gyration"} & set(task.measure):
+        edges = bin_edges(task.num_points)
+        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
+    # Those of further columns come last.
+    node.datasets = dict(sorted(node.datasets.items(), key=lambda each: each[0] not in _OTHERS))
     return node
 
 
-#: What follows the meaning of a dataset of sums.
-_AXES = " [block, p, column]"
-
-
-def _encode_sums(node: Node, item: TaskResult) -> None:
-    observables = item.observables
+def _encode_columns(node: Node, item: TaskResult) -> None:
+    """Add what the columns of a task are, and at which p."""
     for key in _TEXTS:
-        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in observables]
+        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in item.observables]
     node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
-    node.datasets["sums"] = _data(
-        item.sums(), "sum over the block's samples [block, p, observable]", "mixed"
-    )
-    node.datasets["products"] = _data(
-        item.products(),
-        "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
-        "mixed",
-    )
     if item.task.measure:
         node.attributes["measure"] = list(item.task.measure)
-    if {"sizes", "gyration"} & set(item.task.measure):
-        edges = bin_edges(item.task.num_points)
-        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
-    for name, stored in item.datasets().items():
-        meaning = f"{stored.dataset.meaning}{_AXES}"
-        node.datasets[name] = _data(item.extra(name), meaning, stored.dataset.unit)
-
-
-def _encode_thresholds(node: Node, item: TaskResult) -> None:
-    axes = axis_names(item.task.boundary)
-    node.attributes["axes"] = list(axes)
-    node.datasets["thresholds"] = _data(
-        item.all_thresholds(),
-        "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]",
-        "2^-63",
-    )
 
 
 def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
@@ -232,15 +205,23 @@ def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
 def decode_task(node: Node, lattice: Structure) -> TaskResult:
     """Return the task of a group; ValueError or the like if it is damaged."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task)
+    columns, codec = _columns_of(node, task), task.kind.codec
     numbers = node.array("block", np.int64)
-    arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
+    arrays = {
+        name: node.array(name, stored.dtype, stored.shape)
+        for name, stored in codec.layout(task, columns).items()
+    }
+    codec.check(task, columns, arrays)
     if any(len(array) != numbers.size for array in arrays.values()):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
     end = _end_of(node, task, numbers) if task.chains else None
-    return TaskResult(task, _blocks_of(task, numbers, arrays), columns, end)
+    blocks = {
+        number: codec.block(number, {name: array[n] for name, array in arrays.items()})
+        for n, number in enumerate(numbers.tolist())
+    }
+    return TaskResult(task, blocks, columns, end)
 
 
 def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
@@ -265,35 +246,18 @@ def _shape_of_spins(task: Task) -> tuple[int, int]:
     return num_planes_of(task.draw.states), num_words_of(task.num_points)
 
 
-def _blocks_of(
-    task: Task, numbers: NDArray[np.int64], arrays: dict[str, NDArray[Any]]
-) -> dict[int, AnyBlock]:
-    """Return the blocks with these numbers, from what is stored of all of them."""
-    if task.method == "threshold":
-        found = zip(numbers.tolist(), arrays["thresholds"], strict=True)
-        return {number: ThresholdBlock(number, thresholds) for number, thresholds in found}
-    sums, products = arrays.pop("sums"), arrays.pop("products")
-    return {
-        number: Block(
-            number, sums[n], products[n], {name: array[n] for name, array in arrays.items()}
-        )
-        for n, number in enumerate(numbers.tolist())
-    }
-
-
 def _task_of(node: Node, lattice: Structure) -> Task:
     check_sample_version(node.integer("sample_version", 1))
-    method = node.text("method")
     task = Task(
         structure=lattice,
         size=node.integer("L"),
         boundary=tuple(node.texts("boundary")),
-        p=() if method == "threshold" else tuple(node.array("p", np.float64).tolist()),
+        p=tuple(node.array("p", np.float64).tolist()) if "p" in node.datasets else (),
         seed=node.integer("seed"),
         rng=node.text("rng"),
         model=node.text("model"),
         block_size=node.integer("block_size"),
-        method=method,
+        method=node.text("method"),
         measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
@@ -316,6 +280,8 @@ def _columns_of(node: Node, task: Task) -> tuple[Column, ...]:
     Of a column that this version does not know there are the texts of the file alone.  ValueError:
     a name is there twice.
     """
+    if not task.kind.codec.holds_columns:
+        return ()
     observables = _observables_of(node, task)
     declared = task.columns
     known = datasets_of(declared, task.num_points, task.block_size)
@@ -350,48 +316,6 @@ def _unknown_sums(node: Node, name: str, task: Task) -> Column:
     if len(shape) != 3 or shape[1] != len(task.p) or kind not in (np.int64, np.float64):
         raise ValueError(f"task {task.id}: {name} is not known, and no sums at each p")
     texts = Node(data.attributes)
-    meaning = texts.text("meaning").removesuffix(_AXES)
+    meaning = texts.text("meaning").removesuffix(SUM_AXES)
     how = Sums("", kind, shape[2])
     return Column(name, name, meaning, texts.text("unit"), how, source="")
-
-
-def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, NDArray[Any]]:
-    """Return sums, products and the datasets beside them; ValueError where they cannot be true."""
-    observables = [column for column in columns if column.is_observable]
-    found: dict[str, NDArray[Any]] = {
-        name: node.array(name, kind, (len(task.p), width))
-        for name, (kind, width) in _widths_of(task, columns).items()
-    }
-    if not all(column.is_known for column in columns):
-        # What another version measures may be negative, and its products with the rest.
-        return found
-    own = {each.name for each in task.functions}
-    for name, array in found.items():
-        if array.size and name not in own and array.min() < 0:
-            raise ValueError(f"task {task.id}: {name} holds a negative number")
-    largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
-    # Of a wide task there is no observable of more than its sites.
-    largest = task.num_points if task.is_wide else largest
-    most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
-    if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
-        raise ValueError(f"task {task.id}: sums holds more than its samples can have")
-    return found
-
-
-def _widths_of(task: Task, columns: tuple[Column, ...]) -> dict[str, tuple[type, int]]:
-    """Return type and numbers at each p of what a task with these columns has, by dataset."""
-    width = sum(column.is_observable for column in columns)
-    beside = datasets_of(columns, task.num_points, task.block_size)
-    return {
-        "sums": (np.int64, width),
-        "products": (np.float64, width * (width + 1) // 2),
-        **{name: (stored.kind, stored.width) for name, stored in beside.items()},
-    }
-
-
-def _thresholds_of(node: Node, task: Task) -> dict[str, NDArray[Any]]:
-    axes = len(open_axes(task.boundary))
-    found = node.array("thresholds", np.uint64, (task.block_size, axes))
-    if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
-        raise ValueError(f"task {task.id}: a threshold is above 1")
-    return {"thresholds": found}

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult, not_in_all
-from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
 #: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
@@ -57,7 +56,7 @@ def joined(results: Results) -> Results:
     groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])
-        if not item.blocks or item.task.method == "threshold":
+        if not item.blocks or not item.task.kind.codec.holds_columns:
             continue
         if all(can_join(item.task, other.task) for other in members):
             members.append(item)
@@ -98,12 +97,7 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
 
     found = TaskResult(joined_task([item.task for item in members]), columns=columns)
     for number in numbers:
-        blocks = [item.blocks[number] for item in members]
-        grids = [block for block in blocks if isinstance(block, Block)]
-        found.blocks[number] = Block(
-            number,
-            along_p([block.sums for block in grids]),
-            along_p([block.products for block in grids]),
-            {name: along_p([block.extras[name] for block in grids]) for name in grids[0].extras},
-        )
+        arrays = [item.blocks[number].arrays for item in members]
+        joined_arrays = {name: along_p([each[name] for each in arrays]) for name in arrays[0]}
+        found.blocks[number] = found.task.kind.codec.block(number, joined_arrays)
     return found

@@ -12,7 +12,7 @@ from percolab.store.joined import can_join
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import same_block
-from percolab.tasks.study import Study
+from percolab.tasks.study import ADDED, Study
 from percolab.tasks.values import AUTO
 
 
@@ -115,14 +115,9 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
     """Raise InputError unless the part with this name is of the same lattice as the others."""
     pairs = [("boundary", ", ".join(study.boundary), ", ".join(others.boundary))]
     pairs.append(("model", study.model, others.model))
-    if study.has_spins:
-        pairs.append(("update", study.update, others.update))
-        own, theirs = (
-            "auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)
-        )
-        pairs.append(("burn_in", own, theirs))
-        pairs.append(("every", str(study.every), str(others.every)))
-        pairs.append(("chains", str(study.chains), str(others.chains)))
+    for setting in ADDED:
+        if setting in study.kind.settings:
+            pairs.append((setting, _shown(study, setting), _shown(others, setting)))
     theirs_by_name = {item.name: str(item) for item in others.functions}
     for item in study.functions:
         # Another package, or another version of it, may measure something else by this name.
@@ -137,6 +132,12 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
         raise InputError(f"{name}: {_other_lattice(study, others)}")
 
 
+def _shown(study: Study, name: str) -> str:
+    """Return a setting of a study as a message has it."""
+    value = getattr(study, name)
+    return "auto" if value == AUTO else str(value)
+
+
 def _other_lattice(study: Study, others: Study) -> str:
     """Return what is different about a study's lattice or graph, in a few words."""
     own, known = study.structure, others.structure
@@ -148,11 +149,10 @@ def _other_lattice(study: Study, others: Study) -> str:
 
 def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
     # A chain of spins begins with its number alone, however long it is.
-    chains = item.task.has_spins
-    what = "chains" if chains else "samples"
+    what = item.task.kind.number_is
 
     def first_and_end(result: TaskResult) -> np.ndarray:
-        length = 1 if chains else result.task.block_size
+        length = result.task.block_size if what == "samples" else 1
         # One long chain is chain 0, whatever its blocks.
         starts = (result.numbers[:1] if result.task.chains else result.numbers) * length
         return np.stack([starts, starts + length], axis=1)

@@ -23,10 +23,10 @@ from percolab.measure.columns import (
     Stored,
     axis_observables,
     datasets_of,
-    open_axes,
     spanning_names,
 )
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock, with_columns
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, with_columns
+from percolab.tasks.codecs import StoredArray
 from percolab.tasks.study import Task
 
 
@@ -79,8 +79,9 @@ class TaskResult(Shown):
     def add(self, blocks: Iterable[AnyBlock]) -> None:
         """Take in blocks that were measured now, with the columns that there are."""
         measured = TaskResult(self.task)
+        block: Any
         for block in blocks:
-            if isinstance(block, Block) and block.end is not None:
+            if getattr(block, "end", None) is not None:
                 self.end, block = block.end, replace(block, end=None)
             measured.blocks[block.number] = block
         self.blocks.update(measured.of_columns(self.columns).blocks)
@@ -88,7 +89,7 @@ class TaskResult(Shown):
     def of_columns(self, columns: Sequence[Column]) -> TaskResult:
         """Return the same blocks with these columns alone, in this order; all must be there."""
         names = [column.name for column in self.columns]
-        if self.task.method == "threshold" or names == [column.name for column in columns]:
+        if not self.task.kind.codec.holds_columns or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
         held = [column.name for column in self.observables]
         places = [held.index(column.name) for column in columns if column.is_observable]
@@ -109,16 +110,22 @@ class TaskResult(Shown):
 
     def sums(self) -> NDArray[np.int64]:
         """Return the block sums of all observables, int64 (n_blocks, m, observables)."""
-        found = [block.sums for block in self._grids()]
-        shape = (len(found), len(self.task.p), len(self.observables))
-        return np.array(found, np.int64).reshape(shape)
+        return self.stacked("sums")
 
     def products(self) -> NDArray[np.float64]:
         """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
-        width = len(self.observables)
-        found = [block.products for block in self._grids()]
-        shape = (len(found), len(self.task.p), width * (width + 1) // 2)
-        return np.array(found, np.float64).reshape(shape)
+        return self.stacked("products")
+
+    def stacked(self, name: str) -> NDArray[Any]:
+        """Return an array of all blocks, (n_blocks, ...), by the name of its dataset."""
+        stored = self.layout()[name]
+        found = [self.blocks[number].arrays[name] for number in sorted(self.blocks)]
+        return np.array(found, stored.dtype).reshape(len(found), *stored.shape)
+
+    def layout(self) -> dict[str, StoredArray]:
+        """Return the arrays of every block, by the names of their datasets."""
+        layout: dict[str, StoredArray] = self.task.kind.codec.layout(self.task, self.columns)
+        return layout
 
     def extra(self, name: str) -> NDArray[Any]:
         """Return the block sums in a dataset beside the observables, (n_blocks, m, numbers).
@@ -130,9 +137,7 @@ class TaskResult(Shown):
             known = self._datasets(_declared(self, self.task.measure))
             reason = "" if name in known else ": it was not asked for"
             raise InputError(f"{name} of L = {self.task.size} is not in this file{reason}")
-        found = [block.extras[name] for block in self._grids()]
-        shape = (len(found), len(self.task.p), there[name].width)
-        return np.array(found, there[name].kind).reshape(shape)
+        return self.stacked(name)
 
     def single_sum(self, column: Column) -> NDArray[np.float64]:
         """Return the block sums of a column that is one sum for each p, float64 (n_blocks, m)."""
@@ -156,10 +161,7 @@ class TaskResult(Shown):
 
     def all_thresholds(self) -> NDArray[np.uint64]:
         """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes)."""
-        blocks = (self.blocks[number] for number in sorted(self.blocks))
-        found = [block.thresholds for block in blocks if isinstance(block, ThresholdBlock)]
-        shape = (len(found), self.task.block_size, len(open_axes(self.task.boundary)))
-        return np.array(found, np.uint64).reshape(shape)
+        return self.stacked("thresholds")
 
     def thresholds(self, name: str) -> NDArray[np.uint64]:
         """Return T of every sample for a spanning observable, uint64 (n_blocks, block_size).
@@ -182,11 +184,6 @@ class TaskResult(Shown):
 
     def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:
         return datasets_of(columns, self.task.num_points, self.task.block_size)
-
-    def _grids(self) -> list[Block]:
-        """Return the blocks of sums, by their numbers."""
-        blocks = (self.blocks[number] for number in sorted(self.blocks))
-        return [block for block in blocks if isinstance(block, Block)]
 
 
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
@@ -223,7 +220,7 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
 
 
 def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
-    return [item for item in items if item.task.method != "threshold"]
+    return [item for item in items if item.task.kind.codec.holds_columns]
 
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:

@@ -48,6 +48,11 @@ class Block(Shown):
     extras: dict[str, NDArray[Any]] = field(default_factory=dict)
     end: ChainEnd | None = None
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is stored of it, by name."""
+        return {"sums": self.sums, "products": self.products} | self.extras
+
     def _facts(self) -> dict[str, Any]:
         points, observables = self.sums.shape
         return {"number": self.number, "p values": points, "observables": observables}
@@ -64,6 +69,11 @@ class ThresholdBlock(Shown):
 
     number: int
     thresholds: NDArray[np.uint64]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is stored of it, by name."""
+        return {"thresholds": self.thresholds}
 
     def _facts(self) -> dict[str, Any]:
         return {"number": self.number, "samples": len(self.thresholds)}
@@ -165,12 +175,7 @@ def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -
 
 def same_block(one: AnyBlock, other: AnyBlock) -> bool:
     """Return whether two blocks hold the same numbers."""
-    own, others = (
-        {"T": block.thresholds}
-        if isinstance(block, ThresholdBlock)
-        else {"sums": block.sums, "products": block.products} | block.extras
-        for block in (one, other)
-    )
+    own, others = one.arrays, other.arrays
     return own.keys() == others.keys() and all(
         np.array_equal(array, others[name]) for name, array in own.items()
     )

@@ -8,15 +8,18 @@ asks the kind; nobody else asks which kind a study is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
 from percolab.kernels.registry import load
+from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import Column
 from percolab.tasks.blocks import AnyBlock, ChainEnd
-from percolab.tasks.study import Study, Task
+from percolab.tasks.codecs import Codec, SumsCodec
+from percolab.tasks.study import Study, Task, block_size_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,35 +102,18 @@ class Algorithms(Protocol):
         """Return the most grid points that one can have, or None if that is not bounded."""
 
 
-class Codec(Protocol):
-    """How a kind's blocks are stored: as arrays by name, one entry for every block.
+@dataclass(frozen=True, eq=False)
+class PilotConditions:
+    """What pilots measure with, and who hears of it.
 
-    can_join: whether blocks of the same samples at different p can be joined along p
+    labeler: or tree method.  on_p: is called with a size and the p that were found for it.
+    on_note: is called with a line on what a user should know.
     """
 
-    can_join: bool
-
-    def layout(self, task: Task, columns: Sequence[Column]) -> Mapping[str, StoredArray]:
-        """Return the arrays of a task with these columns, by the names of their datasets."""
-
-    def arrays(self, block: AnyBlock) -> Mapping[str, Any]:
-        """Return the arrays of one block."""
-
-    def block(self, number: int, arrays: Mapping[str, Any]) -> AnyBlock:
-        """Return the block of these arrays."""
-
-    def check(self, task: Task, columns: Sequence[Column], arrays: Mapping[str, Any]) -> None:
-        """Raise ValueError where stored arrays, of all blocks, cannot be true."""
-
-
-@dataclass(frozen=True)
-class StoredArray:
-    """An array that is stored of every block: its type and shape, what it is, and its unit."""
-
-    dtype: type
-    shape: tuple[int, ...]
-    meaning: str
-    unit: str
+    labeler: str | None
+    device: Device
+    on_p: Callable[[int, tuple[float, ...]], None] = lambda size, p: None
+    on_note: Callable[[str], None] = lambda line: None
 
 
 class Kind(Protocol):
@@ -137,11 +123,13 @@ class Kind(Protocol):
     settings:         those that other kinds do not have
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
-    refusals:         what it cannot do, by a word of those who ask ("parts", "plan", "functions",
+    refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
                       "target_error"), and why; {model} stands for the model
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
+    always_has_pilot: whether one measures samples even where nothing is left open
+    codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
     """
 
@@ -153,6 +141,8 @@ class Kind(Protocol):
     sums: ClassVar[str] = "squared cluster sizes"
     number_is: ClassVar[str] = "samples"
     tables_on_host: ClassVar[bool] = False
+    always_has_pilot: ClassVar[bool] = False
+    codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
 
     def check(self, item: Task | Study) -> None:
@@ -174,6 +164,64 @@ class Kind(Protocol):
         wide: whether the sum of squared sizes of one sample may be more than an int64.
         """
 
+    def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
+        """Return the memory of what measures a task, its batch of so many items included.
+
+        name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
+        """
+
+    def sampler(
+        self,
+        task: Task,
+        *,
+        device: Device,
+        labeler: str | None = None,
+        share: float = 0.9,
+        **hints: Any,
+    ) -> BlockSampler:
+        """Return a task made ready for a device.
+
+        labeler: the name of a labeler or a tree method, None for the fastest.  share: the part of a
+        CUDA device's free memory that it may take.  hints: what :meth:`hints` returns; they change
+        how long sampling takes, or where it continues, never the numbers.
+        """
+
+    def unplaced(self, study: Study) -> str:
+        """Return what a pilot looks for beside p, in words, or ""."""
+        return ""
+
+    def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+        """Return the p of every size of a study to which none are given."""
+        return dict.fromkeys(study.sizes, study.some_p)
+
+    def place_task(
+        self, study: Study, task: Task, samples: int | None, pilot: PilotConditions
+    ) -> Task:
+        """Return a task with what a pilot looks for beside p; samples: that are asked for."""
+        return task
+
+    def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
+        """Return a task in blocks that make up the samples that are asked for."""
+        if study.block_size or samples is None:
+            return task
+        return replace(task, block_size=block_size_for(samples, task.block_size))
+
+    def hints(
+        self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
+    ) -> dict[str, dict[str, Any]]:
+        """Return what the samplers of tasks are given beside the task, by the tasks' ids.
+
+        stored: what there is of the tasks, a :class:`percolab.store.task_result.TaskResult` each,
+        of further tasks of the study, too.
+        """
+        return {}
+
     def largest_sum(self, num_points: int) -> int:
         """Return the largest number of one sample that is summed over the samples of a block."""
         return num_points**2
+
+
+def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
+    """Return a task made ready for a device; options: as for :meth:`Kind.sampler`."""
+    sampler: BlockSampler = task.kind.sampler(task, device=device, **options)
+    return sampler

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 
 from percolab.bonds.model import Model
+from percolab.bonds.models import list_models
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
@@ -212,8 +213,7 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="bond",
-            help="bond, site or site-bond; site-bond:site=0.9 or site-bond:bond=0.7 fixes one of "
-            "its two probabilities; ising or potts:q=3 for spins.",
+            help=f"{list_models()}.",
             check=lambda key, value: str(Model.parse(value)),
         ),
     ]

@@ -41,7 +41,6 @@ PURPOSES = (
     "percolation",
     "pilot",
     "plan",
-    "plan blocks",
     "chain",
     "spins",
     "weights",
@@ -151,6 +150,12 @@ class Sampling(Shown):
                 raise InputError(f"measure {word}: {kind.refused_measures[word]}")
         object.__setattr__(self, "measure", words)
 
+    def _settle_model(self, structure: Structure) -> None:
+        """Have the model as a structure names it; InputError if that has no such model."""
+        self._check("model")
+        found = Model.parse(self.model).on(structure)
+        object.__setattr__(self, "model", str(found))
+
     def refusal(self, what: str) -> str:
         """Return why this kind of study has not what a word stands for, or "" if it has it."""
         reason: str = self.kind.refusals.get(what, "")
@@ -193,6 +198,7 @@ class Task(Sampling):
         check_boundary(self.structure, self.boundary)
         self._check_size()
         self._check("method")
+        self._settle_model(self.structure)
         if self.kind.fixed_p != ():
             check_probabilities(self.p)
         self._check_kind()
@@ -429,7 +435,8 @@ class Study(Sampling):
     sweeps: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("model", "method", "update", "every", "chains"):
+        self._settle_model(self.structure)
+        for name in ("method", "update", "every", "chains"):
             self._check(name)
         self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
+from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_of
-from percolab.coupled.bond_order import fill_planes
 
 #: Of the functions that an invasion calls for every bond.  Calls that stay calls count references
 #: to every array, which would take half of the time; and so do several ways out of a function.

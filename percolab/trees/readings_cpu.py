@@ -3,7 +3,7 @@
 import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
-from percolab.coupled.bond_order import fill_planes, leading_digits
+from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import end_of_bond
 from percolab.kernels.union_find import find_halving

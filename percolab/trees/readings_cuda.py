@@ -5,7 +5,7 @@ What they count is what :mod:`percolab.trees.readings` counts on the CPU.
 
 from numba import types, uint32, uint64
 
-from percolab.coupled.bond_order import fill_planes
+from percolab.bonds.digits import fill_planes
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element

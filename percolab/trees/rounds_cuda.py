@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 from numba import int64, types, uint32, uint64
 
+from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_of
-from percolab.coupled.bond_order import fill_planes
 from percolab.kernels.bits import highest_one, lowest_one
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element

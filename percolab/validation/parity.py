@@ -30,7 +30,7 @@ _SHAPES = {
     4: ((2, 2, 2, 2), (3, 4, 2, 5)),
     5: ((2, 2, 2, 2, 2),),
 }
-_MODELS = (BOND, Model("site"))
+_MODELS = (BOND, Model.parse("site"))
 _SAMPLES = 2
 #: Linear sizes by dimension, quick and full, of many words and tiles.
 _LARGE = {2: (254, 4094), 3: (38, 254), 4: (14, 62), 5: (8, 26)}

@@ -42,7 +42,7 @@ def _self_matching(conditions: Conditions) -> Iterator[Outcome]:
     """Either occupied sites cross a rhombus one way, or vacant ones the other."""
     for n, samples in ((8, 200_000), (48, 10_000)):
         count = conditions.count(samples, 50 * samples)
-        found = _spanning(conditions, "triangular", (n, n), count, Model("site"))
+        found = _spanning(conditions, "triangular", (n, n), count, Model.parse("site"))
         name = f"triangular sites, {n} x {n} spans along x"
         yield fraction_outcome(name, found, 0.5, "self-matching: 1/2 at every size")
 

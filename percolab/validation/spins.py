@@ -22,11 +22,11 @@ from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.spins import LAGS, SERIES, STATE_SQUARES
-from percolab.run.sampler import Sampler
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 from percolab.tasks.blocks import Block, pair_places
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import with_joint
@@ -114,7 +114,7 @@ def _chains(
         block_size=sweeps,
         seed=conditions.stream_seed("spins", *stream),
     )
-    sampler = Sampler(task, labeler=labeler, device=conditions.device)
+    sampler = make_sampler(task, labeler=labeler, device=conditions.device)
     conditions.device.open()
     found = sampler.sample(range(chains))
     return _Means(task, [block for block in found if isinstance(block, Block)])

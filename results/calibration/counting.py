@@ -22,6 +22,7 @@ import sampling
 from sampling import Counts, System
 
 from percolab.analysis import scaling
+from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.quantities import BlockMoments, choose_quantities, quantities_of
 from percolab.analysis.quantity_fits import analyse_quantities
@@ -120,6 +121,14 @@ class StudySet:
         """How many studies there are."""
         return max((len(pulls.values) for pulls in self.quantities.values()), default=0)
 
+    def add(self, fit: FittedThreshold) -> None:
+        """Add the fit of a study for p_c."""
+        self.problems += fit.problem is not None
+        self.quantities["p_c"].add(fit.threshold, fit.threshold_error, fit.statistical_error)
+        self.quantities["1/nu"].add(fit.y_t, fit.y_t_error)
+        self.p_values.append(fit.chi_square.p_value)
+        self.shifts.append(abs(fit.prior_shift) / fit.threshold_error)
+
 
 def curves_of_study(counts: Counts, study: np.ndarray, samples: int) -> list[SpanningCurve]:
     """Return the curves of a study, int64 (n, m): of all its sizes."""
@@ -169,11 +178,7 @@ def threshold_set(
             except AnalysisError:
                 found.problems += 1
                 continue
-            found.problems += fit.problem is not None
-            quantities["p_c"].add(fit.threshold, fit.threshold_error, fit.statistical_error)
-            quantities["1/nu"].add(fit.y_t, fit.y_t_error)
-            found.p_values.append(fit.chi_square.p_value)
-            found.shifts.append(abs(fit.prior_shift) / fit.threshold_error)
+            found.add(fit)
     return found
 
 
@@ -219,11 +224,7 @@ def spin_set(name: str, stored: dict[str, np.ndarray], most: int) -> StudySet:
         except AnalysisError:
             found.problems += 1
             continue
-        found.problems += fit.problem is not None
-        quantities["p_c"].add(fit.threshold, fit.threshold_error, fit.statistical_error)
-        quantities["1/nu"].add(fit.y_t, fit.y_t_error)
-        found.p_values.append(fit.chi_square.p_value)
-        found.shifts.append(abs(fit.prior_shift) / fit.threshold_error)
+        found.add(fit)
     return found
 
 

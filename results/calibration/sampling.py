@@ -190,10 +190,10 @@ class Counts:
 
 def new_counts(system: System, device: Any, share: float) -> Counts:
     """Return the counts of no samples, at the p that the pilot of a sweep places."""
-    from percolab.run import pilot
+    from percolab.kinds.pilots import percolation as pilot
 
     # Processes share the memory of a GPU, of which a pilot takes all otherwise.
-    with mock.patch.object(pilot, "Sampler", partial(pilot.Sampler, share=share)):
+    with mock.patch.object(pilot, "GridSampler", partial(pilot.GridSampler, share=share)):
         grids = pilot.place_probabilities(system.study, device=device)
     p = np.full((len(system.sizes), max(map(len, grids.values()))), np.nan)
     for row, size in zip(p, system.sizes, strict=True):
@@ -209,10 +209,10 @@ class SizeCounter:
         from percolab.bonds.words import threshold_of
         from percolab.measure.columns import open_axes
         from percolab.measure.wrapping import FIRST_WRAPPING
-        from percolab.run.sampler import Sampler
+        from percolab.tasks.kind import make_sampler
 
         task = system.study.task(size, tuple(p))
-        self._sampler, self._device = Sampler(task, device=device, share=share), device
+        self._sampler, self._device = make_sampler(task, device=device, share=share), device
         self._thresholds = np.array([threshold_of(value) for value in p], np.uint64)
         axes = open_axes(task.boundary)
         self._bit = axes[-1] if axes else FIRST_WRAPPING + len(task.boundary) - 1
@@ -354,9 +354,8 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
     Of every size L: p_L float64 (m,), chains_L of a study, sweeps_L of a chain that are measured,
     and each moment, "L NAME", float32 (chains of all studies, m), summed over the sweeps.
     """
-    from percolab.run.placement import with_chains
-    from percolab.run.sampler import Sampler
-    from percolab.run.spin_pilot import find_burn_in, place_spins
+    from percolab.kinds.pilots.spins import find_burn_in, place_spins
+    from percolab.tasks.kind import make_sampler
     from percolab.tasks.stop_rule import StopRule
 
     study, found = spin_study(name), {}
@@ -365,9 +364,9 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
         p = place_spins(study.task(size), None, device)
         task = study.task(size, p)
         task = study.with_burn_in(task, find_burn_in(task, None, device))
-        task = with_chains(study, task, rule)
+        task = study.kind.choose_blocks(study, task, rule.samples[task.size])
         each = -(-SPIN_SAMPLES // task.block_size)
-        sampler = Sampler(task, device=device, share=0.5)
+        sampler = make_sampler(task, device=device, share=0.5)
         found |= {f"p_{size}": np.array(p), f"chains_{size}": np.array(each)}
         found[f"sweeps_{size}"] = np.array(task.block_size)
         parts: dict[str, list[np.ndarray]] = {}

@@ -22,7 +22,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.parts.slabs import Slabs, thicknesses
-from percolab.run.in_slabs import whole_of
+from percolab.run.parts_sampler import whole_of
 from percolab.store.results import Results, read_results
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task

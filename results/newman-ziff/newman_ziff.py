@@ -27,9 +27,9 @@ from numba import int64, njit, uint32
 
 from percolab.benchmark import probability_of, timer_of
 from percolab.benchmark.stages import grid_around
+from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
-from percolab.coupled.bond_order import fill_planes, leading_digits
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
 from percolab.kernels.neighbours import has_bit

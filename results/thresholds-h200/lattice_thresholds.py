@@ -38,12 +38,12 @@ from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.run.engine import device_label
 from percolab.run.request import Watcher
 from percolab.run.runner import run_study
-from percolab.run.sampler import Sampler
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
 from percolab.store.results import Results, ResultsWriter
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import SweepRequest, read_request
@@ -112,7 +112,7 @@ def compile_kernels(study: Study, device: Device) -> None:
     """
     labeler, _ = fitting_labeler(None, device.kind, load_lattice(study.structure.name))
     task = study.task(study.sizes[:2][-1], (0.5, 0.5 + 1e-6))
-    sampler = Sampler(
+    sampler = make_sampler(
         replace(task, block_size=2), labeler=labeler, device=device, share=_SMALL_SHARE
     )
     sampler.sample([0])

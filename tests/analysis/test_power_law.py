@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from percolab.analysis import AnalysisError, power_law
-from percolab.analysis.averaging import Value
-from percolab.analysis.fit_quality import REJECTED
 from percolab.analysis.power_law import average, fit_member, fit_power_law
+from percolab.analysis.value import REJECTED, Value
 
 SIZES = np.array([8.0, 12, 16, 24, 32, 48, 64])
 NOISE = 0.003
@@ -145,3 +144,21 @@ def test_a_function_of_a_value_has_its_errors():
     assert value.systematic_error == pytest.approx(0.4)
     scaled = value.scaled(-4.0, -2.0)
     assert (scaled.value, scaled.error, scaled.statistical_error) == (-4.0, 1.0, 0.6)
+
+
+def test_without_priors_a_fit_is_the_best_linear_estimate():
+    rng = np.random.default_rng(4)
+    design = np.stack([np.ones(6), np.arange(6.0)], axis=1)
+    root = np.tril(rng.normal(size=(6, 6))) + 3 * np.eye(6)
+    covariance = root @ root.T
+    draws = (design @ [1.0, -0.5])[:, None] + root @ rng.standard_normal((6, 4000))
+    fits = [fit_member(design, values, covariance, [np.inf, np.inf]) for values in draws.T]
+    # (X^T C^-1 X)^-1, by another way than whitening.
+    expected = np.linalg.inv(design.T @ np.linalg.solve(covariance, design))
+    np.testing.assert_allclose(fits[0].gain @ covariance @ fits[0].gain.T, expected)
+    theta = np.array([fit.theta for fit in fits])
+    assert np.abs((theta.mean(axis=0) - [1.0, -0.5]) / np.sqrt(np.diag(expected) / 4000)).max() < 4
+    np.testing.assert_allclose(np.cov(theta, rowvar=False), expected, rtol=4 * np.sqrt(2 / 4000))
+    assert {fit.chi_square.dof for fit in fits} == {4}
+    values = np.array([fit.chi_square.value for fit in fits])
+    assert abs(values.mean() - 4) < 4 * np.sqrt(8 / 4000)

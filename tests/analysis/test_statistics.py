@@ -7,13 +7,11 @@ from percolab.analysis.statistics import (
     draw_blocks,
     half_width,
     jackknife_error,
-    least_squares,
     unit_diagonal,
     whitening,
     wilson_interval,
     with_data_first,
 )
-from percolab.errors import AnalysisError
 
 
 def test_wilson_interval_without_trials_knows_nothing():
@@ -45,29 +43,6 @@ def test_half_width_of_a_normal_sample_is_its_deviation():
     values = np.random.default_rng(0).normal(scale=2.0, size=100_000)
     assert half_width(values) == pytest.approx(2.0, rel=0.02)
     assert np.isnan(half_width(np.array([1.0, np.nan, np.nan, np.nan])))
-
-
-def test_correlated_least_squares_is_the_best_linear_estimate():
-    rng = np.random.default_rng(4)
-    design = np.stack([np.ones(6), np.arange(6.0)], axis=1)
-    root = np.tril(rng.normal(size=(6, 6))) + 3 * np.eye(6)
-    covariance = root @ root.T
-    draws = (design @ [1.0, -0.5])[:, None] + root @ rng.standard_normal((6, 4000))
-    fits = [least_squares(design, values, covariance) for values in draws.T]
-    theta, qualities = np.array([fit[0] for fit in fits]), [fit[2] for fit in fits]
-    # (X^T C^-1 X)^-1, by another way than whitening.
-    expected = np.linalg.inv(design.T @ np.linalg.solve(covariance, design))
-    np.testing.assert_allclose(fits[0][1], expected)
-    assert np.abs((theta.mean(axis=0) - [1.0, -0.5]) / np.sqrt(np.diag(expected) / 4000)).max() < 4
-    np.testing.assert_allclose(np.cov(theta, rowvar=False), expected, rtol=4 * np.sqrt(2 / 4000))
-    assert {quality.dof for quality in qualities} == {4}
-    values = np.array([quality.value for quality in qualities])
-    assert abs(values.mean() - 4) < 4 * np.sqrt(8 / 4000)
-
-
-def test_a_covariance_that_is_singular_is_refused():
-    with pytest.raises(AnalysisError, match="do not determine the fit"):
-        least_squares(np.ones((3, 1)), np.arange(3.0), np.ones((3, 3)))
 
 
 def test_whitened_numbers_are_independent_and_correlations_have_a_diagonal_of_ones():

@@ -96,7 +96,7 @@ def test_improved_fourth_moment_is_exact_on_a_triangle(q):
         "sum_squares*sum_squares": np.array([exact["sum_squares_squared"]]),
         "s^4": np.array([exact["sum_fourths"]]),
     }
-    system = System(Model("potts", states=q), 4, 4)
+    system = System(Model.parse(f"potts:q={q}"), 4, 4)
     ratio = square["magnetization_square"] ** 2 / square["magnetization_square_squared"]
     found = THERMAL["improved_binder"].value(system, np.array([0.4]), mean)
     assert found[0] == pytest.approx(ratio, rel=1e-12)
@@ -105,7 +105,7 @@ def test_improved_fourth_moment_is_exact_on_a_triangle(q):
 def test_errors_are_those_of_repeated_studies():
     """A fluctuation's error by the jackknife is its scatter over independent sets of chains."""
     rng = np.random.default_rng(5)
-    system = System(Model("ising"), 16, 32)
+    system = System(Model.parse("ising"), 16, 32)
     values, errors = [], []
     for _ in range(300):
         sweeps = rng.normal(20, 3, (20, 50))
@@ -122,7 +122,7 @@ def test_errors_are_those_of_repeated_studies():
         values.append(found.values["specific_heat"][0])
         errors.append(found.errors["specific_heat"][0])
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
-    heat = (2 * Model("ising").coupling_of_p(0.5)) ** 2 * 9 / 16
+    heat = (2 * Model.parse("ising").coupling_of_p(0.5)) ** 2 * 9 / 16
     assert abs(np.mean(values) - heat) < 4 * np.std(values) / 300**0.5
 
 
@@ -187,7 +187,7 @@ def test_series_that_were_not_asked_for_are_refused():
 
 
 def test_exact_curves_are_in_the_convention_of_the_model():
-    ising, potts = Model("ising"), Model("potts", states=2)
+    ising, potts = Model.parse("ising"), Model.parse("potts:q=2")
     for name in ("energy", "specific_heat", "order"):
         one, other = exact_infinite(name, ising, 0.5), exact_infinite(name, potts, 1.0)
         assert other == pytest.approx((one - 2) / 2 if name == "energy" else one)
@@ -198,7 +198,7 @@ def test_exact_curves_are_in_the_convention_of_the_model():
     assert exact_infinite("binder", ising, 0.4) is None
     square = load_lattice("square")
     assert is_square_ising(square, potts)
-    assert not is_square_ising(square, Model("potts", states=3))
+    assert not is_square_ising(square, Model.parse("potts:q=3"))
     assert not is_square_ising(load_lattice("triangular"), ising)
 
 

@@ -27,6 +27,7 @@ from percolab.benchmark.stages import (
     bytes_moved,
     grid_around,
 )
+from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.kernels.device import Device
 from percolab.labelers.forest import Reading
@@ -229,8 +230,8 @@ class _Gpu:
 def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
     topology, made = lattice("square").topology((64, 4)), []
 
-    def coupling(name, kind, where, *, capacity):
-        assert (kind, where) == ("cuda", topology)
+    def coupling(name, kind, where, model, *, capacity):
+        assert (kind, where, model) == ("cuda", topology, BOND)
         made.append((name, capacity))
         asked = _Asked(topology)
         asked.name = name
@@ -265,7 +266,8 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
 
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
     pytest.importorskip("numba_cuda")
-    done = run_simulated("simulated_bench.py")
+    given = ("--lattice", "square", "--labeler", "four_step", "-L", "4", "--quick", "--no-peers")
+    done = run_simulated("simulated_bench.py", *given)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["machine"]["device_name"] == "CUDA simulator"

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 import percolab
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
+from percolab.bonds.models.site_bond import SiteBond
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
@@ -23,8 +24,13 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
 
-SITE = Model("site")
-MODELS = [SITE, Model("site-bond"), Model("site-bond", site_p=0.8), Model("site-bond", bond_p=0.7)]
+SITE = Model.parse("site")
+MODELS = [
+    SITE,
+    Model.parse("site-bond"),
+    Model.parse("site-bond:site=0.8"),
+    Model.parse("site-bond:bond=0.7"),
+]
 every_model = pytest.mark.parametrize("model", MODELS, ids=str)
 GRID = np.array([threshold_of(p) for p in (0.0, 0.3, 0.55, 0.6, 0.65, 0.9, 1.0)], np.uint64)
 SEED = 11
@@ -162,8 +168,8 @@ def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolat
     def rows(model):
         return cpu_labeler("raster", topology, model).grid_rows(XORWOW, 2, samples, GRID)
 
-    np.testing.assert_array_equal(rows(Model("site-bond", site_p=1.0)), rows(BOND))
-    np.testing.assert_array_equal(rows(Model("site-bond", bond_p=1.0)), rows(SITE))
+    np.testing.assert_array_equal(rows(Model.parse("site-bond:site=1.0")), rows(BOND))
+    np.testing.assert_array_equal(rows(Model.parse("site-bond:bond=1.0")), rows(SITE))
     assert not np.array_equal(rows(SITE), rows(BOND))
 
 
@@ -179,19 +185,28 @@ def cpu_labeler_of(topology):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("text", "message"),
     [
-        (("sites",), "unknown model 'sites'"),
-        (("site", 0.5), "model site:site=0.5: only site-bond has a probability that is fixed"),
-        (("bond", None, 0.5), "model bond:bond=0.5: only site-bond"),
-        (("site-bond", 0.5, 0.5), "one of site and bond must be left out"),
-        (("site-bond", 1.5), "site = 1.5, but it must be a number from 0 to 1"),
-        (("site-bond", None, float("nan")), "bond = nan"),
+        ("sites", "unknown model 'sites'"),
+        ("site:site=0.5", "model site:site=0.5: only site-bond has a probability that is fixed"),
+        ("site-bond:site=1.5", "site = 1.5, but it must be a number from 0 to 1"),
+        ("site-bond:bond=nan", "bond = nan"),
+        ("bond:", "written as in bond:x=p,y=0.3"),
+        ("bond:x=p,y", "written as in bond:x=p,y=0.3"),
+        ("bond:x=0.5,x=p", "x is given twice"),
+        ("bond:x=-0.5", "x = -0.5, but it must be a number from 0 to 1"),
+        ("bond:x=q", "'q' is not a number"),
+        ("ising:q=2", "ising has two spins and no q"),
     ],
 )
-def test_models_that_are_none_are_refused(arguments, message):
+def test_models_that_are_none_are_refused(text, message):
     with pytest.raises(InputError, match=message):
-        Model(*arguments)
+        Model.parse(text)
+
+
+def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
+    with pytest.raises(InputError, match="one of site and bond must be left out"):
+        SiteBond(0.5, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +217,7 @@ def test_models_that_are_none_are_refused(arguments, message):
         ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
         ("site-bond:site=high", "'high' is not a number"),
         ("site-bond:site=2", "must be a number from 0 to 1"),
-        ("bond:bond=0.5", "only site-bond has a probability that is fixed"),
+        ("site:bond=0.5", "only site-bond has a probability that is fixed"),
     ],
 )
 def test_texts_that_name_no_model_are_refused(text, message):

@@ -62,12 +62,12 @@ def test_dimensions_of_exact_power_laws():
         InvasionMeans(L, 9, 9, dict.fromkeys(errors, 0.0) | {"invaded": 3 * L**1.75}, errors)
         for L in (16, 32, 64)
     ]
-    assert dimension_of_sizes(means).dimension == pytest.approx(1.75)
+    assert dimension_of_sizes(means).value == pytest.approx(1.75)
     assert dimension_of_sizes(means[:1]) is None
     radii = np.array([4.0, 8.0, 16.0])
     masses = np.outer([1.0, 1.2, 0.9], radii**1.5)
     fit = dimension_of_masses(radii, masses)
-    assert (fit.dimension, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
+    assert (fit.value, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
     assert dimension_of_masses(radii, masses[:1]) is None
 
 

@@ -15,11 +15,11 @@ from percolab.coupled import memory_of, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kinds.memory import check_memory, required_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
-from percolab.run.sampler import check_memory, required_memory
 from percolab.tasks.study import Task
 
 SHAPES = {"square": (256, 254), "cubic": (48, 40, 44)}
@@ -46,7 +46,7 @@ def cases():
     """Yield (lattice, boundary, model, what is needed)."""
     yield "square", "open", BOND, Needs()
     yield "square", "periodic", BOND, Needs(steps=3)
-    yield "square", "open", Model("site"), Needs(steps=3, thresholds=True)
+    yield "square", "open", Model.parse("site"), Needs(steps=3, thresholds=True)
     yield "cubic", "periodic", BOND, Needs(tally=True, steps=3)
     yield "cubic", "periodic", BOND, Needs(radii_axes=3)
     yield "cubic", "open", BOND, Needs(steps=3, thresholds=True)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from synthetic_support import synthetic_study
 
-from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
-from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis import ScalingFunction, fit_threshold, format_with_error
+from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_spanning
 from percolab.figures.kinds.drift import plot_drift
@@ -57,7 +58,8 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
 )
 def test_a_fit_that_is_no_answer_has_no_band(quality, problem, said):
     good = fit_threshold(study(64, 128, 256, 512))
-    none = replace(good, problem=problem, chi_square=quality or good.chi_square)
+    p_c = replace(good.p_c, chi_square=quality or good.chi_square)
+    none = replace(good, problem=problem, p_c=p_c)
     for plot, options in ((plot_spanning, {"axis_label": "R"}), (plot_drift, {})):
         for fit, bands in ((good, True), (none, False)):
             figure, _ = plot(fit, title="test", **options)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import cpu_labeler, cuda_coupling, items_of, lattice
 
-from percolab.bonds.model import Model
+from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
 
 pytestmark = pytest.mark.gpu
@@ -16,14 +16,14 @@ GRIDS = [
 ]
 
 
-def pair(labeler="tiled", model=Model(), boundary=("periodic", "open"), **options):  # noqa: B008
+def pair(labeler="tiled", model=BOND, boundary=("periodic", "open"), **options):
     topology = lattice("square").topology((130, 70), boundary)
     device = cuda_coupling(labeler, topology, model, capacity=5, **options)
     return device, cpu_labeler("raster", topology, model, **options)
 
 
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
-@pytest.mark.parametrize("model", [Model(), Model("site")], ids=str)
+@pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 @pytest.mark.parametrize("labeler", ["tiled", "four_step"])
 def test_a_replayed_call_takes_its_samples_seed_and_p_from_memory(labeler, model, generator):
     device, host = pair(labeler, model, tally=labeler == "tiled")

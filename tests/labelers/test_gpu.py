@@ -97,7 +97,7 @@ def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
     for shape in ((30, 34), (130, 258)) if lattice(name).dimension == 2 else ((34, 18, 22),):
         for boundary in product(("open", "periodic"), repeat=len(shape)):
             assert_gyration_equal(labeler, name, shape, boundary)
-    assert_gyration_equal(labeler, name, shape, boundary, Model("site"))
+    assert_gyration_equal(labeler, name, shape, boundary, Model.parse("site"))
 
 
 @pytest.mark.parametrize("labeler", BASELINES)
@@ -233,10 +233,10 @@ def test_thresholds_of_samples_equal_the_cpu(name):
 
 #: What is drawn beside bonds, and where the square lattice begins to span in p.
 SITE_MODELS = {
-    Model("site"): 0.593,
-    Model("site-bond"): 0.75,
-    Model("site-bond", site_p=0.8): 0.65,
-    Model("site-bond", bond_p=0.8): 0.68,
+    Model.parse("site"): 0.593,
+    Model.parse("site-bond"): 0.75,
+    Model.parse("site-bond:site=0.8"): 0.65,
+    Model.parse("site-bond:bond=0.8"): 0.68,
 }
 
 

@@ -12,6 +12,7 @@ from helpers import BUILT_IN, lattice
 from percolab.bonds.model import BOND
 from percolab.errors import InputError
 from percolab.kernels.memory import Needs
+from percolab.kinds.memory import estimate_memory
 from percolab.labelers.tiled.tiling import tiling_of
 from percolab.lattices import grid, packed_rows
 from percolab.lattices import topology as topology_room
@@ -19,7 +20,6 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import pack_bits, period_codes
-from percolab.run.sampler import memory_of_task
 from percolab.tasks.study import Task
 
 SHAPES = {
@@ -279,7 +279,7 @@ def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
     item = load_lattice(name)
     peak = set_up(name, item.shape(size), kind, monkeypatch)
     task = Task(structure=item, size=size, boundary=(kind,) * item.dimension, p=(0.5,))
-    assert peak <= memory_of_task(task, "tiled", "cuda").host + 20_000 <= 2.6 * peak
+    assert peak <= estimate_memory(task, "tiled", "cuda").host + 20_000 <= 2.6 * peak
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def walk(labeler, geometry):
     return found
 
 
-@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_gyration_equals_its_definition(name, model):
     for shape, boundary in CASES[name]:

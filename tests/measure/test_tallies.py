@@ -42,7 +42,7 @@ def sizes_of(labeler, sample: int, threshold: int) -> list[int]:
     return [int(size) for size in np.bincount(labeler.label()[occupied]) if size]
 
 
-@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_tallies_of_grids_follow_from_labels(name, model):
     shape, boundary, centre = CASES[name]

@@ -28,9 +28,9 @@ def flags_of(name, topology, samples=8, model=BOND):
     [
         *((name, BOND) for name in PLANAR),
         ("cubic", BOND),
-        ("square", Model("site")),
-        *(pytest.param(name, Model("site"), marks=pytest.mark.slow) for name in PLANAR[1:]),
-        pytest.param("cubic", Model("site"), marks=pytest.mark.slow),
+        ("square", Model.parse("site")),
+        *(pytest.param(name, Model.parse("site"), marks=pytest.mark.slow) for name in PLANAR[1:]),
+        pytest.param("cubic", Model.parse("site"), marks=pytest.mark.slow),
     ],
     ids=str,
 )

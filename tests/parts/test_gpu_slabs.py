@@ -17,7 +17,12 @@ from percolab.parts.slabs import Slabs
 
 pytestmark = pytest.mark.gpu
 
-MODELS = (BOND, Model("site"), Model("site-bond", site_p=0.9), Model("site-bond", bond_p=0.8))
+MODELS = (
+    BOND,
+    Model.parse("site"),
+    Model.parse("site-bond:site=0.9"),
+    Model.parse("site-bond:bond=0.8"),
+)
 #: Grid points of a layer, and the layers of slabs, in words and across them.
 SHAPES = {2: (((1501,), (70, 31, 40)), ((1024,), (64, 64, 31))), 3: (((61, 47), (20, 3, 11)),)}
 

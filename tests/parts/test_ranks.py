@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import run_simulated
-from test_slabs import (
+from parts_support import (
     MODELS,
     NAMES,
     boundaries_of,

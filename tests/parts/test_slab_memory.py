@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("name", "layer", "layers", "kind", "model", "p"),
     [
-        ("square", (2000,), (100, 150), "periodic", Model("site"), 1.0),
+        ("square", (2000,), (100, 150), "periodic", Model.parse("site"), 1.0),
         ("cubic", (160, 130), (4, 4, 4), "open", BOND, 0.3),
         pytest.param("square", (4000,), (150, 100), "open", BOND, 0.5, marks=pytest.mark.slow),
         pytest.param("cubic", (160, 96), (4, 30), "periodic", BOND, 0.3, marks=pytest.mark.slow),

@@ -2,20 +2,30 @@
 
 import tracemalloc
 from dataclasses import fields
-from functools import cache
 from itertools import product
 from math import prod
 
 import numpy as np
 import pytest
-from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
+from helpers import lattice
+from parts_support import (
+    FAR_REACHING,
+    MODELS,
+    NAMES,
+    SIZES,
+    boundaries_of,
+    fronts_of,
+    ps_of,
+    row_of_the_whole,
+    shape_of,
+    structure,
+)
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, open_word, threshold_of
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
-from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
 from percolab.measure.tallies import EXACT, bin_edges, num_bins
 from percolab.parts.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
@@ -30,89 +40,6 @@ from percolab.parts.slabs import (
     row_by_slabs,
     thicknesses,
 )
-
-MODELS = (
-    BOND,
-    Model("site"),
-    Model("site-bond"),
-    Model("site-bond", site_p=0.9),
-    Model("site-bond", bond_p=0.8),
-)
-
-#: Bonds that go two layers down, aside and back; a cell of three layers with a vacancy.
-FAR_REACHING = lattice_from_text(
-    """
-name = "far_reaching"
-dimension = 2
-bonds = [
-    { offset = [1, 0], at = [[0, 0], [1, 0], [0, 2], [1, 2]] },
-    { offset = [1, 1], at = [[0, 2], [1, 2]] },
-    { offset = [-3, 2], at = [[0, 0], [1, 1]] },
-    { offset = [0, 2], at = [[1, 1], [1, 0], [0, 0]] },
-]
-
-[cell]
-shape = [2, 3]
-vacant = [[0, 1]]
-""",
-    where="far_reaching",
-)
-#: One axis, sites of which lie in end layers two thick.
-CHAIN_OF_TWO = lattice_from_text(
-    """
-name = "chain_of_two"
-dimension = 1
-
-[unit_cell]
-sites = 2
-bonds = [
-    { from = 0, to = 1, cell = [0] },
-    { from = 1, to = 0, cell = [1] },
-    { from = 0, to = 0, cell = [1] },
-]
-""",
-    where="chain_of_two",
-)
-OF_TESTS = {"far_reaching": FAR_REACHING, "chain_of_two": CHAIN_OF_TWO}
-NAMES = (*BUILT_IN, "honeycomb_unit_cell", *OF_TESTS)
-#: Grid points along the axes, about: odd, so that slabs begin anywhere in a word.
-SIZES = {1: (37,), 2: (7, 17), 3: (5, 3, 11), 4: (3, 2, 3, 9), 5: (2, 3, 2, 2, 8)}
-
-
-@cache
-def structure(name):
-    if name in OF_TESTS:
-        return OF_TESTS[name]
-    return load_lattice(name) if name in BUILT_IN else lattice(name)
-
-
-def boundaries_of(name):
-    return tuple(product(("open", "periodic"), repeat=structure(name).dimension))
-
-
-def shape_of(name, boundary, sizes=None):
-    """Return a shape near the given sizes, of whole cells along periodic axes."""
-    item = structure(name)
-    axes = zip(sizes or SIZES[item.dimension], item.cell, boundary)
-    return tuple(-(-n // cell) * cell if kind == "periodic" else n for n, cell, kind in axes)
-
-
-def ps_of(name):
-    return (0.0, 0.2, 0.4, 0.7, 1.0) if name in OF_TESTS else probabilities(name)
-
-
-@cache
-def judge(name, shape, boundary, model, tally) -> Single:
-    topology = structure(name).topology(shape, boundary)
-    return cpu_labeler("raster", topology, model, tally=tally)
-
-
-def row_of_the_whole(whole, draw, *, tally):
-    """Return the row that the labeler raster finds in one piece."""
-    name = whole.lattice.name
-    single = judge(name, whole.shape, whole.boundary, whole.model, tally)
-    one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-    return single.rows(draw.generator, draw.seed, *one)[0]
 
 
 def random_layers(whole, slabs, rng):
@@ -161,7 +88,7 @@ def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
 def test_rows_of_slabs_with_layers_of_many_words_or_one_site(sizes, boundary):
     rng = np.random.default_rng(1)
     for n, p in enumerate((0.3, 0.5, 0.6) * 2):
-        model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model("site")
+        model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model.parse("site")
         given = {"rng": rng, "tally": True, "sizes": sizes}
         assert_rows_equal("square", boundary, model, 0, p, 4, **given)
 
@@ -200,15 +127,6 @@ def test_wrapping_rows_about_the_threshold(name):
         p = ps_of(name)[2] * rng.uniform(0.9, 1.2)
         given = {"rng": rng, "tally": False, "sizes": sizes}
         assert_rows_equal(name, boundary, BOND, 0, p, int(rng.integers(1, 9)), **given)
-
-
-def fronts_of(whole, draw, layers, first=0, *, tally=False):
-    labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
-    starts = first + np.cumsum([0, *layers[:-1]])
-    return [
-        labeler.front_of(parts.part(int(start), thick), draw)
-        for start, thick in zip(starts, layers)
-    ]
 
 
 def assert_fronts_equal(one, other):
@@ -268,7 +186,7 @@ def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
 def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     width, layers = 33, 5
     # Words of the second class and of sites begin behind as many of the first.
-    whole = Whole(lattice("square"), (width, word), ("open", "open"), Model("site-bond"))
+    whole = Whole(lattice("square"), (width, word), ("open", "open"), Model.parse("site-bond"))
     first = 32 * word // width - 2
     labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
     assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
@@ -433,7 +351,7 @@ def test_tables_of_a_slab_are_those_of_the_whole_lattice():
         ("kagome", (400,) * 2, "open"),
     ],
 )
-@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 def test_memory_of_a_row_is_stated(name, shape, kind, model):
     item = lattice(name)
     whole = Whole(item, shape, (kind,) * item.dimension, model)
@@ -488,9 +406,9 @@ OPEN = "open", "open"
     ("call", "words"),
     [
         (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice is cut"),
-        (lambda: Whole(lattice("square"), (4, 6), OPEN, Model("ising")), "spins"),
+        (lambda: Whole(lattice("square"), (4, 6), OPEN, Model.parse("ising")), "spins"),
         (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "cut a cell of 2"),
-        (lambda: Whole(lattice("square"), (4, 1), OPEN, Model("site")), "two end layers"),
+        (lambda: Whole(lattice("square"), (4, 1), OPEN, Model.parse("site")), "two end layers"),
         (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "numbers of 60 bits"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=7), "7 slabs, but there are 6 layers"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=0), "slabs = 0"),

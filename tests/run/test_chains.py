@@ -14,12 +14,12 @@ from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import MEASURES
 from percolab.measure.spins import LAGS, SERIES
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler
 from percolab.run.stored import Interrupted
 from percolab.spins.chain_cpu import CpuChain
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.blocks import pair_places
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -62,14 +62,14 @@ def assert_same_block(one, other, points=None):
 
 
 def blocks_of(task, numbers, **given):
-    return Sampler(task, device=CPU, **given).sample(numbers)
+    return make_sampler(task, device=CPU, **given).sample(numbers)
 
 
 def test_blocks_depend_neither_on_the_order_nor_on_what_else_is_asked():
     whole = blocks_of(task_of(), [0, 1, 2, 3])
     for block in blocks_of(task_of(), [3, 1]):
         assert_same_block(block, whole[block.number])
-    sampler = Sampler(task_of(), device=CPU)
+    sampler = make_sampler(task_of(), device=CPU)
     for number in (2, 0):
         assert_same_block(sampler.sample([number])[0], whole[number])
     for n, p in enumerate((0.5, 0.6)):
@@ -89,7 +89,7 @@ def test_blocks_are_those_of_every_labeler(labeler):
 
 def test_blocks_in_pieces_are_the_same(monkeypatch):
     whole = blocks_of(task_of(), [0, 1])
-    monkeypatch.setattr("percolab.run.sampler._SITES_PER_CALL", 4 * 81)
+    monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
     for one, other in zip(whole, blocks_of(task_of(), [0, 1])):
         assert_same_block(one, other)
 
@@ -197,7 +197,7 @@ def test_a_run_stopped_in_the_middle_of_a_chain_ends_the_same(undisturbed, monke
             raise KeyboardInterrupt
         return advance(self, sweeps)
 
-    monkeypatch.setattr("percolab.run.sampler._SITES_PER_CALL", 4 * 81)
+    monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
     monkeypatch.setattr(CpuChain, "advance", stopping)
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
@@ -239,7 +239,8 @@ def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn
 @pytest.mark.parametrize("word", [word for word in MEASURES if word != "gyration"])
 def test_what_is_measured_beside_changes_no_other_number(word):
     plain, more = (
-        Sampler(task_of(measure=measure), device=CPU).sample([1])[0] for measure in ((), (word,))
+        make_sampler(task_of(measure=measure), device=CPU).sample([1])[0]
+        for measure in ((), (word,))
     )
     np.testing.assert_array_equal(plain.sums, more.sums)
     np.testing.assert_array_equal(plain.extras["lagged"], more.extras["lagged"])

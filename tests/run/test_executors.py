@@ -27,6 +27,8 @@ from process_support import (
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.run import calls
@@ -36,7 +38,6 @@ from percolab.run.executors import workers_of
 from percolab.run.measured import Callers
 from percolab.run.processes import Processes, tell
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.run.stored import Interrupted
 from percolab.store.results import encode, read_results
 from percolab.tasks.study import Task
@@ -106,7 +107,7 @@ def test_the_bonds_of_a_graph_are_asked_for_once(monkeypatch):
 
     class Executor(ThreadPoolExecutor):
         def submit(self, function, call, /):
-            sent.append(call.task.structure.content is not None)
+            sent.append(call.spec.task.structure.content is not None)
             return super().submit(function, call)
 
     with Executor(1) as executor:
@@ -430,14 +431,14 @@ def test_the_executor_changes_no_id(tmp_path):
 def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(calls._HERE, "number", 2)
     task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", task, "four_step", ("cuda:0", "cuda:1"), 0.9, (0.0, 1.0), (0,))
+    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cuda:0", "cuda:1"), (0,))
     with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
         measure_blocks(call)
 
 
 def test_one_study_that_is_stopped_here_stops_no_other():
     task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", task, "raster", ("cpu",), 0.9, (0.0, 1.0), (0,))
+    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cpu",), (0,))
     stopped, other = calls.ThisWorker(), calls.ThisWorker()
     stopped.stop()
     with pytest.raises(Stopped):

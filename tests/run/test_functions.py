@@ -112,11 +112,11 @@ def test_what_cannot_be_a_function_of_labels_is_refused(own, options, told):
 
 def test_several_blocks_of_one_call_have_their_own_sums():
     from percolab.kernels.device import Device
-    from percolab.run.sampler import Sampler
+    from percolab.tasks.kind import make_sampler
 
     results = percolab.sweep("square", observables={"corner": corner}, **OPTIONS | {"L": [4]})
     (item,) = results.tasks.values()
-    blocks = Sampler(item.task, device=Device("cpu")).sample([0, 2])
+    blocks = make_sampler(item.task, device=Device("cpu")).sample([0, 2])
     for block in blocks:
         expected = item.blocks[block.number].extras["corner"]
         np.testing.assert_array_equal(block.extras["corner"], expected)

@@ -21,8 +21,8 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import ISOLATED, SPANNING
-from percolab.run.sampler import Sampler
 from percolab.store.results import read_results
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import read_request
 
@@ -90,7 +90,7 @@ def test_networkx_scipy_and_percolab_agree_on_200_random_graphs():
         source, target = np.sort(sites[:2]), np.sort(sites[2:4])
         graph = Graph.of_bonds(num_sites, edges, source=source, target=target)
         task = study_of(graph, p=(0.3, 0.7, 1.0)).task(num_sites)
-        sampler = Sampler(task, device=CPU)
+        sampler = make_sampler(task, device=CPU)
         thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         rows = sampler.rows(np.full(3, seed, np.uint64), thresholds).tolist()
         topology = sampler.topology
@@ -110,7 +110,7 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
     for kind, p in product(("open", "periodic"), (0.3, 0.65)):
         boundary = ("open", *[kind] * (lattice.dimension - 1))
         study = Study(structure=lattice, sizes=(6,), boundary=boundary, p=(p,))
-        sampler = Sampler(study.task(6), device=CPU)
+        sampler = make_sampler(study.task(6), device=CPU)
         row = sampler.rows(np.array([0], np.uint64), np.array([threshold_of(p)], np.uint64))[0]
         topology = sampler.topology
         pairs = open_pairs(topology, sampler.task.stream_seed, 0, p)

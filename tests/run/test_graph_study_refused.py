@@ -12,8 +12,8 @@ import percolab
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph, load_graph
-from percolab.run.sampler import Sampler
 from percolab.store.results import read_results
+from percolab.tasks.kind import make_sampler
 
 CPU = Device("cpu")
 
@@ -80,7 +80,7 @@ def test_a_graph_without_its_bonds_is_not_sampled():
     study = read_results("results.h5").study
     assert study.structure == load_graph("bridge.txt")
     with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
-        Sampler(study.task(4), device=CPU).sample([0])
+        make_sampler(study.task(4), device=CPU).sample([0])
 
 
 DAMAGED = {

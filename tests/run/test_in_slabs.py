@@ -5,44 +5,36 @@ import pickle
 import re
 import signal
 import time
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
-from process_support import Killed, Killer, impatient_worker, worker_processes
+from process_support import impatient_worker, worker_processes
 
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.kinds.memory import estimate_memory
+from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
 from percolab.parts.front import Row
+from percolab.parts.ranks import Job
+from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
-from percolab.run.in_slabs import (
-    SlabSampler,
-    block_of,
-    chosen_layers,
-    layers_of,
-    layers_wanted,
-    memory_of_slabs,
-    whole_of,
-)
-from percolab.run.plan import plan_study
+from percolab.run.parts_sampler import PartsSampler, alone, block_of, choose_slabs, whole_of
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped, memory_of_task
-from percolab.store.checkpoints import Checkpoints, read_checkpoint
+from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
-from percolab.tasks.study_file import make_request
 
 CASES = [
     ("square", "open", "bond", 3),
@@ -99,11 +91,11 @@ def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     asked = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
-    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
+    free = _memory(8) + slab_memory(_task(160), (8,) * 20)
     assert free < _memory(160)
     memory = type("", (), {"available": free})
-    monkeypatch.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
-    monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
+    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
     found = sweep("square", **asked, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
     with pytest.raises(InputError, match=r"L = 160 needs .* free; slabs auto measures it"):
@@ -111,7 +103,12 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
 
 
 def _memory(size):
-    return memory_of_task(_task(size), "raster", "cpu").host
+    return estimate_memory(_task(size), "raster", "cpu").host
+
+
+def slab_memory(task, layers):
+    """Return the bytes that a sample in slabs takes."""
+    return Job(whole_of(task), (layers,), p=0.5).most_memory.host
 
 
 def _task(size, **kinds):
@@ -121,16 +118,15 @@ def _task(size, **kinds):
 
 def test_slabs_are_as_many_as_memory_asks_for(monkeypatch):
     task = _task(64)
-    monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 64 * 64)
-    assert layers_of(task, "auto", 1) == (64,)
-    whole = whole_of(task)
+    monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 64 * 64)
+    assert choose_slabs(task, "auto", 1) == (64,)
     for number in (1, 4, 16):
-        one = memory_of_slabs(whole, (64 // number,) * number, p=0.5).host
+        one = slab_memory(task, (64 // number,) * number)
         memory = type("", (), {"available": 3 * one})
-        monkeypatch.setattr("percolab.run.in_slabs.psutil.virtual_memory", lambda: memory)  # noqa: B023
-        assert len(layers_of(task, "auto", 3)) == number
+        monkeypatch.setattr("percolab.run.parts_sampler.psutil.virtual_memory", lambda: memory)  # noqa: B023
+        assert len(choose_slabs(task, "auto", 3)) == number
         with pytest.raises(InputError, match=r"GB of memory for 4 samples at a time; \d"):
-            layers_of(task, number, 4)
+            choose_slabs(task, number, 4)
 
 
 REFUSED = [
@@ -177,57 +173,6 @@ def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
     assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
 
 
-# --- plans ----------------------------------------------------------------------------------------
-
-
-def planned(study, **options):
-    request = make_request(**({"lattice": "square"} | study))
-    options = {"slabs": request.slabs, "device": Device("cpu"), "workers": 1} | options
-    return plan_study(request.study, request.rule, **options)
-
-
-def test_time_memory_and_bytes_of_slabs_are_planned(tmp_path):
-    study = {"L": [900], "p": [0.4, 0.5], "samples": 6, "block_size": 2, "measure": "sizes"}
-    study |= {"boundary": "periodic", "slabs": 5}
-    plan, path = planned(study), tmp_path / "results.h5"
-    begin = time.perf_counter()
-    found = sweep(lattice("square"), **study, device="cpu", workers=1, out=path)
-    seconds = time.perf_counter() - begin
-    assert seconds < 5 * plan.seconds + 2
-    assert plan.seconds < 5 * seconds + 2
-    assert plan.file_bytes == pytest.approx(path.stat().st_size, rel=0.3)
-    assert plan.threshold_error is None
-    assert any("L = 900: 5 slabs of 180 layers, " in note for note in plan.notes)
-    (item,) = found.tasks.values()
-    sampler = SlabSampler(item.task, (180,) * 5)
-    sampler.checkpoints = Checkpoints(path)
-    tracemalloc.start()
-    sampler.sample([7])
-    (row,), (_, peak) = plan.sizes, tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert row.host_bytes == pytest.approx(peak, rel=0.3)
-    calls = iter([False] * 17 + [True])
-    with pytest.raises(Stopped):
-        sampler.sample([8], calls.__next__)
-    (left,) = tmp_path.glob("*.checkpoint")
-    assert plan.checkpoint_bytes == pytest.approx(left.stat().st_size, rel=0.3)
-
-
-def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
-    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
-    memory = type("", (), {"available": free})
-    with monkeypatch.context() as only:
-        only.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
-        only.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
-        plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
-    assert [row.L for row in plan.sizes] == [8, 160]
-    assert sum("slabs of" in note for note in plan.notes) == 1
-    given = ("--lattice", "square", "-L", "8,12", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = answer("sweep", *given, "--plan", "--out", tmp_path / "none.h5")
-    assert re.search(r"file .*; \S+ kB of checkpoints", told)
-    assert not list(tmp_path.iterdir())
-
-
 # --- checkpoints ---------------------------------------------------------------------------------
 
 ASKED = {
@@ -240,160 +185,6 @@ ASKED = {
     "device": "cpu",
     "workers": 1,
 }
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Let checkpoints be saved after every slab."""
-    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_EVERY", 0.0)
-    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_SHARE", 0.0)
-
-
-def run_killed(path, slabs):
-    """Run the study to its end or until so many slabs are done; return what was told."""
-    killer = Killer(slabs, sites=24)
-    with suppress(Killed):
-        sweep("square", **ASKED, slabs=6, out=path, watcher=killer)
-    return killer
-
-
-@pytest.mark.parametrize("moment", [1, 6, 23, 36, 71])
-def test_a_study_killed_after_any_slab_goes_on_to_the_same_end(tmp_path, at_once, moment):
-    path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
-    killed = run_killed(path, moment)
-    # The thread may have begun the second block before it was told to stop.
-    assert killed.seen in (moment + 1, moment + 2)
-    rest = run_killed(path, 10**9)
-    # 2 blocks of 3 samples at 2 p in 6 slabs: the one in work when it was killed is done anew.
-    assert rest.seen == 72 - moment
-    found = read_results(path)
-    (key,) = whole.tasks
-    assert same_blocks(found.tasks[key].blocks, whole.tasks[key].blocks)
-    assert {item.name for item in tmp_path.iterdir()} == {path.name, f".{path.name}.lock"}
-
-
-def test_a_run_of_many_deaths_ends_like_one_of_none(tmp_path, at_once):
-    path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
-    for _ in range(7):
-        run_killed(path, 11)
-    (key,) = whole.tasks
-    assert same_blocks(read_results(path).tasks[key].blocks, whole.tasks[key].blocks)
-
-
-def test_a_stop_between_slabs_saves_where_it_is(tmp_path):
-    sampler = SlabSampler(_task(12, block_size=2), (3, 3, 3, 3))
-    sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    calls = iter([False, False, False, False, False, True])
-    with pytest.raises(Stopped):
-        sampler.sample([4], lambda: next(calls))
-    held = sampler.checkpoints.load(sampler.task.id, 4)
-    assert (held.number, len(held.rows), held.front.layers) == (4, 1, 6)
-    done = []
-    sampler._report = done.append
-    (found,) = sampler.sample([4])
-    assert done == [36, 36]
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
-    assert same_block(found, whole)
-    sampler.checkpoints.remove(sampler.task.id, [4])
-    assert list(tmp_path.iterdir()) == []
-
-
-def left_checkpoint(folder):
-    """Kill a study in its second sample and return its file and the checkpoint it left."""
-    path = folder / "results.h5"
-    run_killed(path, 20)
-    (left,) = folder.glob("*.checkpoint")
-    return path, left
-
-
-def test_a_checkpoint_is_what_it_was_when_it_is_read(tmp_path, at_once):
-    _, left = left_checkpoint(tmp_path)
-    held = read_checkpoint(left)
-    assert (len(held.rows), held.front.layers) == (3, 4)
-    again = Checkpoints(tmp_path / "other.h5")
-    again.save(held)
-    read = again.load(held.task_id, held.number)
-    for item in fields(held.front.sums):
-        one, other = getattr(held.front.sums, item.name), getattr(read.front.sums, item.name)
-        assert (one, type(one)) == (other, type(other))
-    wide = held.front.sums.__class__(*range(3, 7), 2**70 + 1, 2**190 + 3, 2**200, (1, 2), 5, -7)
-    object.__setattr__(held.front, "sums", wide)
-    again.save(held)
-    assert again.load(held.task_id, held.number).front.sums == wide
-
-
-def test_a_checkpoint_of_another_task_is_left_alone(tmp_path, at_once):
-    path, left = left_checkpoint(tmp_path)
-    content = left.read_bytes()
-    alien = path.with_name(f"results.h5-{'0' * 16}-0.checkpoint")
-    left.rename(alien)
-    told = run_killed(path, 10**9)
-    assert told.lines == [f"{alien}: is a checkpoint of another task, and is left as it is"]
-    assert told.seen == 72
-    assert alien.read_bytes() == content
-    # So is one of another block, and a sampler does not go on from it.
-    path.unlink()
-    other = path.with_name(left.name.replace("-0.checkpoint", "-1.checkpoint"))
-    alien.rename(other)
-    told = run_killed(path, 30)
-    assert told.lines == [f"{other}: is a checkpoint of another task, and is left as it is"]
-
-
-def test_what_goes_on_from_a_checkpoint_is_said(tmp_path, at_once):
-    path, left = left_checkpoint(tmp_path)
-    told = run_killed(path, 10**9)
-    assert told.lines == [
-        f"L = 12: block 0 goes on after 3 rows at layer 4 of 12 (from {left.name})"
-    ]
-
-
-def test_a_checkpoint_of_other_slabs_keeps_the_rows(tmp_path, at_once):
-    path, left = left_checkpoint(tmp_path)
-    watcher = Watcher()
-    lines = []
-    watcher.noted = lines.append
-    sites = []
-    watcher.labeled = sites.append
-    sweep("square", **ASKED, slabs=5, out=path, watcher=watcher)
-    assert lines == [f"{left}: is of other slabs; its sample in work is measured anew"]
-    assert len(sites) == 60 - 15
-    (key,) = (whole := sweep("square", **ASKED)).tasks
-    assert same_blocks(read_results(path).tasks[key].blocks, whole.tasks[key].blocks)
-
-
-def read_or_refusal(path):
-    """Return (checkpoint, "") or (None, the error)."""
-    try:
-        return read_checkpoint(path), ""
-    except InputError as error:
-        return None, str(error)
-
-
-def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, at_once):
-    path, left = left_checkpoint(tmp_path)
-    good = left.read_bytes()
-    rng = np.random.default_rng(1)
-    changed = [good[: len(good) // 2], b"", b"no checkpoint"]
-    for place in rng.integers(0, len(good), 25):
-        changed.append(good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :])
-    before, kept = read_checkpoint(left), 0
-    for content in changed:
-        left.write_bytes(content)
-        held, told = read_or_refusal(left)
-        if held is None:
-            assert told.startswith(f"{left}: is damaged or no checkpoint; remove it")
-            assert "\n" not in told
-        else:
-            # A byte that nothing depends on.
-            assert np.array_equal(held.front.sizes, before.front.sizes)
-            assert held.front.sums == before.front.sums
-            kept += 1
-    assert kept < 10
-    left.write_bytes(changed[0])
-    given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
-             "--measure", "sizes", "--samples", 6, "--device", "cpu", "--slabs", 6)  # fmt: skip
-    message = refusal("sweep", *given, "--out", path)
-    assert re.search(r"results\.h5-\w{16}-0\.checkpoint: is damaged or no checkpoint", message)
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -414,16 +205,17 @@ class WorkerKiller(Watcher):
 
 
 def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    sampler, told = SlabSampler(_task(12, block_size=2), (3, 3, 3, 3)), []
+    sampler, told = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
+    (tmp_path / "results.h5").touch()
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    monkeypatch.setattr("percolab.run.calls.tell", told.append)
-    call = replace(Call.of_sampler("run", sampler, ("cpu",)), numbers=(4,))
+    monkeypatch.setattr("percolab.run.parts_sampler.tell", told.append)
+    call = Call("run", sampler.spec(), ("cpu",), (4,))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], lambda: next(calls))
     (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
     assert told == [36, 36]
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
 
 
@@ -466,7 +258,7 @@ def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, 
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert len(list(tmp_path.glob("*.checkpoint"))) == 2
     told = run(*cut).stderr
-    assert len(re.findall(r"L = 600: block [01] goes on at layer \d+ of 600", told)) == 2, told
+    assert len(re.findall(r"L = 600: block [01] goes on with \d+ of 600 layers", told)) == 2, told
     assert_equal_datasets(path, whole)
     assert not list(tmp_path.glob("*.checkpoint"))
 
@@ -487,7 +279,7 @@ def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
     asked = ASKED | {"measure": "sizes"}
     narrow = sweep("square", **asked)
     monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
     path = stored(tmp_path / "wide.h5", sweep("square", **asked, slabs=3))
     wide = read_results(path)
     (one,), (other,) = narrow.tasks.values(), wide.tasks.values()
@@ -527,25 +319,6 @@ def test_a_study_is_wide_where_one_sample_does_not_fit():
         assert task.is_wide == is_wide == ((size**2) ** 2 >= 2**63)
         assert task.block_size == 1
         assert task.has_spins is False
-
-
-def test_a_kill_of_the_process_loses_nothing(tmp_path):
-    path, whole = tmp_path / "results.h5", tmp_path / "whole.h5"
-    given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
-             "cpu", "--workers", 1, "--quiet")  # fmt: skip
-    answer(*given, "--out", whole)
-    before = (
-        "import percolab.run.checkpointed as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
-    )
-    process = start(*given, "--slabs", 200, "--out", path, before=before)
-    while process.poll() is None and not list(tmp_path.glob("*.checkpoint")):
-        time.sleep(0.001)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    answer(*given, "--slabs", 200, "--out", path)
-    assert_equal_datasets(path, whole)
-    assert not list(tmp_path.glob("*.checkpoint"))
 
 
 def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
@@ -589,7 +362,7 @@ def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
 def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thick):
     dimension = lattice(name).dimension
     whole = whole_of(Task(lattice(name), size, ("open",) * dimension, p=(0.3,), block_size=1))
-    assert layers_wanted(whole, "cuda") == thick
+    assert usual_layers(whole, "cuda") == thick
     layers = equal_slabs(whole, thick)
     assert set(layers[:-1]) == {thick}
     assert sum(layers) == size
@@ -597,8 +370,10 @@ def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thick):
 
 def test_slabs_get_thinner_until_they_fit():
     whole = whole_of(Task(lattice("cubic"), 300, ("open",) * 3, p=(0.3,), block_size=1))
-    found = chosen_layers(whole, "cpu", lambda n: equal_slabs(whole, n), lambda n: max(n) < 50)
-    assert found == (37,) * 8 + (4,)
+
+    def needed(layers):
+        return Memory(max(layers[0]))
+
+    assert choose_layers(whole, "auto", 1, "cpu", needed, Memory(49)) == ((37,) * 8 + (4,),)
     # One layer is tried last, and then memory is not asked.
-    found = chosen_layers(whole, "cpu", lambda n: equal_slabs(whole, n), lambda n: False)
-    assert found == (1,) * 300
+    assert choose_layers(whole, "auto", 1, "cpu", needed, Memory(0)) == ((1,) * 300,)

@@ -16,16 +16,14 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.spins import SERIES
-from percolab.run.placement import with_chains
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler
 from percolab.run.stored import Interrupted
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.store.merging import merge
 from percolab.store.results import encode, read_results
 from percolab.tasks.blocks import ChainEnd
-from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -78,13 +76,13 @@ def series_of(blocks):
 @pytest.mark.parametrize("update", ["sw", "wolff", "few:3,flip=0.25"])
 def test_its_blocks_are_the_parts_of_one_chain(update):
     """Judged by an ordinary task, whose block 0 is a chain of as many sweeps."""
-    sampler = Sampler(task_of(update=update), device=CPU)
+    sampler = make_sampler(task_of(update=update), device=CPU)
     blocks = sampler.sample(range(BLOCKS))
     whole = task_of(update=update, chains=0, block_size=SWEEPS * BLOCKS)
-    (one,) = Sampler(whole, device=CPU).sample([0])
+    (one,) = make_sampler(whole, device=CPU).sample([0])
     np.testing.assert_array_equal(series_of(blocks), series_of([one]))
     np.testing.assert_array_equal(sum(block.sums for block in blocks), one.sums)
-    (first,) = Sampler(task_of(update=update, chains=0), device=CPU).sample([0])
+    (first,) = make_sampler(task_of(update=update, chains=0), device=CPU).sample([0])
     for name in ("series", "lagged"):
         np.testing.assert_array_equal(blocks[0].extras[name], first.extras[name])
 
@@ -147,8 +145,8 @@ def test_the_file_keeps_the_spins_and_sweeps_after_the_last_block(tmp_path):
 @pytest.mark.parametrize("chains", [0, 1])
 def test_every_so_many_sweeps_are_those_of_the_chain_in_which_all_are_measured(update, chains):
     given = {"update": update, "chains": chains, "measure": ("series", "correlation")}
-    blocks = Sampler(task_of(every=4, **given), device=CPU).sample([0, 1])
-    whole = Sampler(task_of(block_size=4 * SWEEPS, **given), device=CPU).sample([0, 1])
+    blocks = make_sampler(task_of(every=4, **given), device=CPU).sample([0, 1])
+    whole = make_sampler(task_of(block_size=4 * SWEEPS, **given), device=CPU).sample([0, 1])
     for block, one in zip(blocks, whole, strict=True):
         np.testing.assert_array_equal(series_of([block]), series_of([one])[..., ::4])
         assert (block.extras["structure_factor"] < one.extras["structure_factor"])[:, :2].all()
@@ -192,7 +190,7 @@ def test_unmeasured_sweeps_that_cannot_be_are_refused(settings, told):
 
 
 def test_blocks_out_of_their_order_are_not_made():
-    sampler = Sampler(task_of(), device=CPU)
+    sampler = make_sampler(task_of(), device=CPU)
     with pytest.raises(ValueError, match="block 1 of one chain is not the one that comes next"):
         sampler.sample([1])
 
@@ -335,9 +333,8 @@ def test_pilots_are_of_chains_of_their_own():
 def test_blocks_are_no_shorter_than_the_burn_in():
     study = make_request("square", model="ising", L=[9], p=[0.5], chains=1).study
     for samples, burn_in, expected in ((64_000, 300, 1000), (64_000, 2000, 2000), (100, 0, 20)):
-        task = with_chains(
-            study, study.with_burn_in(study.task(9), burn_in), StopRule({9: samples})
-        )
+        task = study.with_burn_in(study.task(9), burn_in)
+        task = study.kind.choose_blocks(study, task, samples)
         assert task.block_size == expected
         assert task.chains == 1
 
@@ -356,11 +353,11 @@ def test_short_blocks_are_told_and_its_single_start_is_not_compared():
 
 
 def test_an_end_is_that_of_its_own_task():
-    sampler = Sampler(task_of(), device=CPU)
+    sampler = make_sampler(task_of(), device=CPU)
     sampler.sample(range(2))
     (third,) = sampler.sample([2])
     assert isinstance(third.end, ChainEnd)
-    other = Sampler(task_of(), device=CPU, end=third.end)
+    other = make_sampler(task_of(), device=CPU, end=third.end)
     np.testing.assert_array_equal(
-        other.sample([3])[0].sums, Sampler(task_of(), device=CPU).sample(range(4))[3].sums
+        other.sample([3])[0].sums, make_sampler(task_of(), device=CPU).sample(range(4))[3].sums
     )

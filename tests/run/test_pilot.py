@@ -9,10 +9,16 @@ from scipy.special import ndtr
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.pilots.percolation import (
+    _REACH,
+    POINTS,
+    _sample_thresholds,
+    covering,
+    place_probabilities,
+)
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.measure.columns import observables_of
-from percolab.run.pilot import _REACH, POINTS, _sample_thresholds, covering, place_probabilities
-from percolab.run.sampler import Sampler
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 
 CPU = Device("cpu")
@@ -33,7 +39,7 @@ def spanning_probability(study, size, p, name, samples=400):
     """Return R_L at every p from samples that the pilot has not seen."""
     task = replace(study.task(size, p), block_size=samples)
     names = [item.name for item in observables_of(task.boundary)]
-    return Sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
+    return make_sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
 
 
 @pytest.mark.parametrize("lattice", PLANE)

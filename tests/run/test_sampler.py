@@ -14,9 +14,11 @@ from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.memory import check_memory, required_memory
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SECOND_LARGEST, SUM_SQUARES
-from percolab.run.sampler import Sampler, Stopped, check_memory, required_memory
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
@@ -28,7 +30,7 @@ TASK = Task(
     seed=3,
     block_size=8,
 )
-SAMPLER = Sampler(TASK, device=CPU)
+SAMPLER = make_sampler(TASK, device=CPU)
 
 
 def assert_equal_blocks(one, other):
@@ -42,8 +44,8 @@ def assert_equal_blocks(one, other):
 @pytest.mark.parametrize("labeler", JUDGED_LABELERS)
 def test_sums_do_not_depend_on_the_labeler(labeler, boundary):
     task = replace(TASK, boundary=boundary)
-    judge = Sampler(task, labeler="reference", device=CPU).sample([0, 5])
-    assert_equal_blocks(Sampler(task, labeler=labeler, device=CPU).sample([0, 5]), judge)
+    judge = make_sampler(task, labeler="reference", device=CPU).sample([0, 5])
+    assert_equal_blocks(make_sampler(task, labeler=labeler, device=CPU).sample([0, 5]), judge)
 
 
 @pytest.mark.parametrize("groups", [[[0], [1], [2]], [[2, 0], [1]], [[1], [0, 2]]], ids=str)
@@ -57,13 +59,13 @@ def test_sums_do_not_depend_on_how_blocks_are_grouped(groups):
     "grid", [(0.65,), (0.1, 0.65), (0.65, 0.650001), (0.0, 0.65, 1.0)], ids=str
 )
 def test_sums_at_a_p_are_equal_in_every_grid(grid):
-    here = Sampler(replace(TASK, p=grid), device=CPU).sample([0])[0].sums[grid.index(0.65)]
+    here = make_sampler(replace(TASK, p=grid), device=CPU).sample([0])[0].sums[grid.index(0.65)]
     there = SAMPLER.sample([0])[0].sums[TASK.p.index(0.65)]
     np.testing.assert_array_equal(here, there)
 
 
 def test_larger_blocks_hold_the_same_samples():
-    large = Sampler(replace(TASK, block_size=24), device=CPU).sample([1])[0]
+    large = make_sampler(replace(TASK, block_size=24), device=CPU).sample([1])[0]
     small = SAMPLER.sample([3, 4, 5])
     np.testing.assert_array_equal(sum(block.sums for block in small), large.sums)
 
@@ -145,9 +147,11 @@ class OneAtATime:
 def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
     fake = SimpleNamespace(select_device=lambda number: None)
     monkeypatch.setattr("percolab.kernels.device.load_cuda", lambda: fake)
-    samplers = [Sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)]
+    samplers = [
+        make_sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)
+    ]
     for sampler in samplers:
-        sampler._shared = OneAtATime()
+        sampler._place._shared.measuring = OneAtATime()
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda sampler: sampler.sample([0, 1]), samplers * 3))
     assert OneAtATime.most == 1

@@ -12,10 +12,10 @@ from percolab.analysis.spin_fit import autocorrelations_of, fit_spins
 from percolab.analysis.theory.ising import ising_torus
 from percolab.api import sweep
 from percolab.kernels.device import Device
+from percolab.kinds.pilots.spins import find_burn_in, place_spins
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
-from percolab.run.sampler import Sampler
-from percolab.run.spin_pilot import find_burn_in, place_spins
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
@@ -51,7 +51,9 @@ def test_p_are_placed_over_the_transition(name, size, model, boundary, p_c):
     if model == "potts:q=10":
         # Chains stay in the phase that they began in.
         return
-    blocks = Sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(range(8))
+    blocks = make_sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(
+        range(8)
+    )
     word = "wrapping_x" if boundary == "periodic" else "spanning_x"
     place = [column.name for column in task.observables].index(word)
     found = np.mean([block.sums[:, place] for block in blocks], axis=0) / 60
@@ -77,7 +79,9 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
     graph = Graph.of_bonds(24, bonds)
     task = Task(structure=graph, size=24, boundary=(), p=(0.5,), model="potts:q=3")
     p = place_spins(task, None, CPU)
-    blocks = Sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(range(4))
+    blocks = make_sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(
+        range(4)
+    )
     largest = [column.name for column in task.observables].index("largest")
     share = np.mean([block.sums[:, largest] for block in blocks], axis=0) / (60 * 24)
     assert share[0] < 0.4
@@ -106,7 +110,7 @@ def test_single_clusters_forget_a_random_start_before_they_are_measured():
     task = task_of("square", 32, p=(1 - math.exp(-2 * coupling),), update="wolff")
     burn_in = find_burn_in(task, None, CPU).updates
     random = range(1, 200, 2)
-    blocks = Sampler(replace(task, burn_in=burn_in, block_size=1), device=CPU).sample(random)
+    blocks = make_sampler(replace(task, burn_in=burn_in, block_size=1), device=CPU).sample(random)
     place = [column.name for column in task.observables].index("satisfied")
     satisfied = np.array([block.sums[0, place] for block in blocks], float)
     energies = 2 - 2 * satisfied / 32**2
@@ -132,7 +136,7 @@ def test_chains_at_a_critical_point_are_in_one_phase(q):
 
 
 def test_a_burn_in_that_cannot_be_told_is_said_and_stops_nothing(monkeypatch):
-    monkeypatch.setattr("percolab.run.spin_pilot._MOST_SWEEPS", 48)
+    monkeypatch.setattr("percolab.kinds.pilots.spins._MOST_SWEEPS", 48)
     found = find_burn_in(task_of("square", 16, "potts:q=4", p=(2 / 3,)), None, CPU)
     assert found.updates > 0
     assert "spins are correlated over more than" in found.warning

@@ -24,14 +24,18 @@ from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
+from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
+from percolab.parts.ranks import Job
 from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
-from percolab.run import split, split_plan
+from percolab.run import rank_group
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankExecutor, RankGroup, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
-from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -103,7 +107,7 @@ def test_a_study_may_be_begun_whole_and_go_on_split():
 
 def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
     monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
     (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
     (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
     for name in ("wide_squares", "powers", "size_counts"):
@@ -172,71 +176,69 @@ ON_CPU = (Device("cpu"),)
 
 
 def team(devices=ON_CPU, **kinds):
-    return team_of([task()], devices, **kinds)
+    return make_rank_group([task()], devices, **kinds)
 
 
-def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
-    """Two of six ranks are on this host, and a part takes 3 s."""
+def test_some_ranks_may_be_on_other_hosts():
+    """Two of six are on this one."""
     one = Local.ranks(6)[0]
     one.beside, one.in_one_process = 2, False
-    given = RankExecutor(one, "mpi", at_once=5)
+    given = RankExecutor(one, "mpi")
     found = team(executor=given)
-    assert (found.size, found.beside, found.pythons) == (6, 2, 2)
-    on_gpus = Team(given, 6, (Device("cuda"),), found.layers)
-    with split_plan._opened(on_gpus) as (ranks, leader):
-        # They are there, and measure for a plan on their CPUs.
-        assert (ranks.executor, ranks.devices, leader) == (given, ON_CPU, given.leader)
+    assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
     given.shutdown()
-    times = []
-    monkeypatch.setattr(split_plan, "usable_cores", lambda: 8)
-    monkeypatch.setattr(split_plan, "_time_part", lambda job, draws: times.append(1) or [2.0, 3.0])
-    setup, seconds = split_plan._time_parts(found.job(task(), tally=False), task(), [0.5], found)
-    assert (setup, seconds.tolist(), len(times)) == (2.0, [6 * 3 / 5], 2)
     local = team(workers=3)
-    assert (local.beside, local.pythons, split_plan._at_once(local)) == (3, 1, 3)
-    assert team(workers=3, executor="processes").pythons == 3
+    assert (local.local_ranks, local.processes) == (3, 1)
+    assert team(workers=3, executor="processes").processes == 3
 
 
 def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
-    monkeypatch.setattr(split, "default_workers", lambda device: 64)
+    monkeypatch.setattr(rank_group, "default_workers", lambda device: 64)
     assert (team().size, team(workers=5).size) == (12, 5)
     given = RankExecutor(Local.ranks(3)[0], "mpi")
     assert team(executor=given).size == 3
     given.shutdown()
-    monkeypatch.setattr(split, "refusal", lambda whole, kind: "")
+    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "")
     monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
     gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
-    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**10))
+    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**10))
     found = team(gpus)
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
     with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
-    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
+    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
         team(gpus)
-    monkeypatch.setattr(split, "refusal", lambda whole, kind: "of tiles")
+    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
     with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
         team(gpus)
 
 
 def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
-    many = split_layers(task(64), 4, 16, 4)
-    needed = 4 * split.Job(split.split_whole(task(64)), many, p=0.5).most_memory.host
+    def layers(slabs, executor=None):
+        group = make_rank_group([task(64)], ON_CPU, executor=executor, workers=4, slabs=slabs)
+        return group.division.layers[64]
+
+    many = layers(16)
+    needed = 4 * Job(rank_group.split_whole(task(64)), many, p=0.5).most_memory.host
     memory = type("", (), {"available": needed})
-    monkeypatch.setattr("percolab.run.split.psutil.virtual_memory", lambda: memory)
-    assert split_layers(task(64), 4, None, 4) == many
-    assert len(split_layers(task(64), 4, "auto", 1)[0]) == 1
+    monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
+    assert layers(None) == many
+    one = Local.ranks(4)[0]
+    one.beside = 1
+    with RankExecutor(one, "mpi") as of_many_hosts:
+        assert len(layers("auto", of_many_hosts)[0]) == 1
     with pytest.raises(InputError, match=r"over 4 ranks in 4 slabs needs .* GB of memory for 4 of"):
-        split_layers(task(64), 4, 4, 4)
+        layers(4)
 
 
 def test_a_stop_is_between_two_slabs():
-    own = Team("threads", 3, (Device("cpu"),), {12: ((2, 2), (2, 2), (2, 2))})
+    own = RankGroup("threads", ON_CPU, SlabDivision({12: ((2, 2), (2, 2), (2, 2))}))
     calls = iter([False, False, False, True])
     with own.opened():
-        sampler = SplitSampler(task(block_size=3), own)
+        sampler = PartsSampler(task(block_size=3), own)
         with pytest.raises(Stopped):
             sampler.sample([0], lambda: next(calls, True))
         assert len(sampler.sample([0])) == 1
@@ -256,75 +258,6 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
     assert not [item for item in threading.enumerate() if "percolab" in item.name]
-
-
-# --- plans ---------------------------------------------------------------------------------------
-
-PLANNED = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488", "--samples", "90",
-           "--boundary", "open,open,periodic", "--device", "cpu", "--split", "lattice",
-           "--workers", "4", "--slabs", "8")  # fmt: skip
-
-
-def test_a_plan_tells_what_ranks_send(monkeypatch):
-    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**13)
-    plan = json.loads(answer(*PLANNED, "--plan", "--json", "--out", "none.h5"))
-    assert (plan["ranks"], plan["device"], plan["stages"]) == (4, "cpu", 2)
-    for size in plan["sizes"]:
-        asked = {"boundary": ("open", "open", "periodic"), "samples": 10, "block_size": 10}
-        given = {"device": "cpu", "split": "lattice", "workers": 4}
-        one = sweep("cubic", L=size["L"], p=[0.2488], **asked, **given)
-        told = one.runs[0]["split"]
-        # Stage 1 has one message a row, the largest.
-        assert size["message_bytes"] == pytest.approx(told["stages"][1]["bytes"] / 10, rel=0.3)
-        assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
-        assert size["message_bytes"] < size["bound_bytes"]
-        assert (size["slabs"], size["points"]) == (8, 2)
-        # A front of every rank, and rows.
-        assert 3 * size["message_bytes"] < plan["checkpoint_bytes"] < 9 * size["message_bytes"]
-        setup = size["seconds"] - 180 * size["row_seconds"]
-        assert 0 <= setup < 60
-    lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
-    assert lines[0] == "simple cubic; would go to none.h5"
-    assert lines[1] == "4 ranks on cpu, joined in 2 stages; memory is a rank's"
-    headings = " L  p  slabs  a row   time   memory  message   bound  all of a row"
-    assert re.split("  +", lines[2].strip()) == re.split("  +", headings.strip())
-    assert not Path("none.h5").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "given",
-    [
-        ("--workers", "16"),
-        ("--blocks", "4x4", "--merge", "quad"),
-        ("--workers", "2", "--executor", "processes"),
-        ("--blocks", "4x2", "-L", "3600"),
-    ],
-    ids=" ".join,
-)
-def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
-    row, seconds = Team.row, []
-
-    def timed(*args):
-        begin = time.perf_counter()
-        found = row(*args)
-        seconds.append(time.perf_counter() - begin)
-        return found
-
-    monkeypatch.setattr(Team, "row", timed)
-    asked = ("sweep", "--lattice", "square", "-L", "128", "-p", "0.5", "--samples", "10",
-             "--device", "cpu", "--split", "lattice", *given, "--out")  # fmt: skip
-    ratios = []
-    # Others may use the machine.
-    while len(ratios) < 4 and not any(0.5 < ratio < 2 for ratio in ratios):
-        plan = json.loads(answer(*asked, "none.h5", "--plan", "--json"))
-        answer(*asked, f"{len(ratios)}.h5", "--quiet")
-        ratios.append(plan["sizes"][0]["row_seconds"] / min(seconds))
-        # Until processes are there takes longer than these rows.
-        opening = plan["seconds"] - plan["sizes"][0]["seconds"]
-        assert opening > (0.2 if "processes" in given else 0.0)
-        seconds.clear()
-    assert 0.5 < ratios[-1] < 2, ratios
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -542,14 +475,17 @@ def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     assert (process.returncode, errors) == (0, "")
     plan = json.loads(output)
     threads = json.loads(answer(*PLANNED_BY_MPI, *given, "--workers", ranks))
-    assert (plan["ranks"], plan["workers"], plan["stages"]) == (ranks, ranks, (ranks + 1) // 2)
+    assert plan["workers"] == threads["workers"] == ranks
     (row,), (other,) = plan["sizes"], threads["sizes"]
-    # Measured as it is, of the same samples.
-    for name in ("message_bytes", "bound_bytes", "sample_bytes", "rank_bytes", "slabs", "points"):
+    for name in ("points", "samples", "host_bytes", "file_bytes"):
         assert row[name] == other[name] > 0
-    assert row["host_bytes"] == ranks * row["rank_bytes"]
-    assert plan["host_bytes"] > ranks * (plan["base_bytes"] + row["rank_bytes"])
-    assert 0 < row["row_seconds"] < 1
+    assert plan["host_bytes"] > ranks * plan["base_bytes"] + row["host_bytes"]
+    # The same samples, so the same bytes are sent.
+    (found,), (expected,) = (
+        [note.rpartition(", ")[2] for note in item["notes"] if "ranks send" in note]
+        for item in (plan, threads)
+    )
+    assert found == expected
     assert not Path("none.h5").exists()
 
 

@@ -32,7 +32,7 @@ class AtOnce(Executor):
 class Sampler:
     """Makes empty blocks, and fails at some of them."""
 
-    blocks_per_call = 1
+    blocks_per_call, is_serial = 1, False
 
     def __init__(self, error=None, fails=()):
         self.error, self.fails, self.asked = error, fails, []

@@ -6,9 +6,10 @@ import pytest
 from percolab.api import sweep
 from percolab.cli.progress import ProgressWatcher
 from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
+from percolab.kinds.threshold import ThresholdSampler
 from percolab.run.engine import told_of_compiling
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler
 
 CPU = Device("cpu")
 
@@ -57,14 +58,15 @@ class Order(Watcher):
 @pytest.mark.parametrize("method", ["grid", "threshold"])
 def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method):
     """The first call is of one sample, on a lattice smaller than that of the study."""
-    order, real, fresh = Order(), Sampler._blocks, new_function()
+    sampler = {"grid": GridSampler, "threshold": ThresholdSampler}[method]
+    order, real, fresh = Order(), sampler.sample, new_function()
 
     def blocks(self, numbers, stopped=None):
         fresh(1)
         order.told.append((self.task.size, self.task.block_size * len(numbers)))
         return real(self, numbers, stopped)
 
-    monkeypatch.setattr(Sampler, "_blocks", blocks)
+    monkeypatch.setattr(sampler, "sample", blocks)
     p = [0.4, 0.5] if method == "grid" else None
     settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
     sweep("square", device="cpu", **settings)

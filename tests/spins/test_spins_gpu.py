@@ -12,13 +12,13 @@ from percolab.kernels.device import Device
 from percolab.labelers import new_labeler, serving_labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
-from percolab.run.sampler import Sampler
 from percolab.spins import one_block
 from percolab.spins.chains import new_chains
 from percolab.spins.chains_cuda import CudaChains
 from percolab.spins.one_block import OneBlockChains
 from percolab.spins.update import Update
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.gpu
@@ -262,10 +262,10 @@ def test_one_long_chain_goes_on_on_another_device(devices, every):
         lattice("square"), 48, ("periodic",) * 2, (0.55, 0.5858, 0.62), model="ising", burn_in=50,
         block_size=40, every=every, chains=1, seed=9, measure=("series", "sizes", "correlation"),
     )  # fmt: skip
-    whole = Sampler(task, device=Device("cpu")).sample(range(4))
+    whole = make_sampler(task, device=Device("cpu")).sample(range(4))
     first, second = map(Device, devices)
-    blocks = Sampler(task, device=first).sample(range(2))
-    blocks += Sampler(task, device=second, end=blocks[-1].end).sample(range(2, 4))
+    blocks = make_sampler(task, device=first).sample(range(2))
+    blocks += make_sampler(task, device=second, end=blocks[-1].end).sample(range(2, 4))
     for block, wanted in zip(blocks, whole, strict=True):
         assert same_block(block, wanted)
         assert block.end.sweeps == wanted.end.sweeps

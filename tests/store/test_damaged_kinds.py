@@ -11,9 +11,9 @@ from cli_support import answer, put_text, refusal, run, sealed_again, stored
 from percolab.analysis.trees import fit_trees
 from percolab.api import sweep
 from percolab.errors import InputError
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
-from percolab.run.in_slabs import SlabSampler
-from percolab.run.sampler import Stopped
+from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
 from percolab.store.reading import format_of
 from percolab.store.results import read_results
@@ -116,30 +116,38 @@ def cut_rows(file):
     file["rows"] = values
 
 
+def continued(sampler, checkpoint):
+    """Return the block that goes on from a checkpoint, as where a study begins."""
+    sampler.check_fits(checkpoint)
+    return sampler.sample([checkpoint.number])
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (cut_bonds, r"slabs do not fit together: .* open bonds below a face"),
-        (add_bins, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
+        (add_bins, r"study.h5-\w+-4-0.checkpoint: is damaged, as its rows are none of its task"),
         (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
     ],
 )
 def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, told):
     """As a forger would leave it, its seal made anew."""
     task = Task(load_lattice("square"), 12, ("open", "periodic"), (0.5,), seed=7, block_size=2)
-    sampler = SlabSampler(task, (3, 3, 3, 3))
+    sampler = PartsSampler(task, alone((3, 3, 3, 3), task.size))
+    Path("study.h5").touch()
     sampler.checkpoints = Checkpoints(Path("study.h5"))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], calls.__next__)
-    path = sampler.checkpoints.path_of(task.id, 4)
+    rank = None if damage is cut_rows else 0
+    path = sampler.checkpoints.path_of(task.id, 4, rank)
     with h5py.File(path, "r+") as file:
         damage(file)
     sealed_again(path)
     held = read_checkpoint(path)
-    assert (len(held.rows), held.front.layers) == (1, 6)
+    assert len(held.rows) == 1 if rank is None else held.front.layers == 6
     with pytest.raises(InputError, match=told):
-        sampler.sample([4])
+        continued(sampler, held)
 
 
 def test_an_error_in_a_text_of_several_lines_is_one_line():

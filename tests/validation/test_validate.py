@@ -16,12 +16,12 @@ from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.words import threshold_of
 from percolab.coupled.raster import RasterCoupling
 from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.columns import observables_of
 from percolab.measure.rows import CLUSTERS, LARGEST
-from percolab.run.sampler import Sampler
 from percolab.run.stored import Interrupted
 from percolab.spins.chain_cpu import CpuChain
 from percolab.validation import (
@@ -247,7 +247,7 @@ def test_generators_that_differ_fail(monkeypatch):
 
 
 def test_a_continued_run_that_differs_fails(monkeypatch):
-    sample, calls = Sampler.sample, []
+    sample, calls = GridSampler.sample, []
 
     def wrong(self, numbers, stopped=None):
         calls.append(numbers)
@@ -256,7 +256,7 @@ def test_a_continued_run_that_differs_fails(monkeypatch):
             blocks = [replace(block, sums=block.sums + 1) for block in blocks]
         return blocks
 
-    monkeypatch.setattr(Sampler, "sample", wrong)
+    monkeypatch.setattr(GridSampler, "sample", wrong)
     assert failing("sweeps: interrupted and continued") == [
         "datasets unlike those of a run in one go"
     ]

@@ -14,6 +14,7 @@ from percolab.analysis.theory.isotropy import is_isotropic
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
+from percolab.bonds.model import Model
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
@@ -33,17 +34,20 @@ WRAPPING = {
 
 
 def critical_probability(
-    structure: Structure, boundary: tuple[str, ...], observable: str
+    structure: Structure, boundary: tuple[str, ...], observable: str, model: str = "bond"
 ) -> Known | None:
     """Return the exact mean of an observable at p_c for large L, or None where none is known.
 
     boundary: "open" or "periodic" along each axis; observable: a spanning or wrapping one.
+    model: as tasks have it; nothing is known of one that prefers a direction of a lattice.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> critical_probability(load_lattice("square"), ("open", "open"), "spanning_x").expression
     "Cardy's formula, length/width 1"
     """
     if not isinstance(structure, Lattice) or not is_isotropic(structure):
+        return None
+    if not Model.parse(model).keeps_symmetry:
         return None
     modulus = torus_modulus(structure)
     try:

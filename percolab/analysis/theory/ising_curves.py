@@ -44,7 +44,7 @@ def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float
     Kaufman's energy and specific heat.  coupling: K, or beta of a Potts model.  ValueError if it is
     not from 1e-6 to 100.
 
-    >>> round(exact_on_torus("energy", Model("ising"), 64, 0.44), 6)
+    >>> round(exact_on_torus("energy", Model.parse("ising"), 64, 0.44), 6)
     -1.416121
     """
     torus = ising_torus(size, size, _ising_coupling(model, coupling))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
-from percolab.figures.given_axes import drawing_into
 from percolab.figures.kinds.curves import spanning_figure_of
 from percolab.figures.kinds.maxima import maxima_figure_of
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.store.results import Results
 
@@ -47,7 +47,7 @@ class StudyFigures(StudyView):
         """Return the kinds of figures that these results give."""
         return [kind for kind in KINDS if self.problem(kind) is None]
 
-    def draw(self, kind: str) -> Drawn:
+    def draw(self, kind: str, into: Target = NEW_FIGURE) -> Drawn:
         """Return a figure and every number drawn; InputError if the results do not give it."""
         if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}; {nearest(str(kind), KINDS)}")
@@ -55,7 +55,7 @@ class StudyFigures(StudyView):
         if problem is not None:
             others = ", ".join(self.kinds()) or "nothing"
             raise InputError(f"kind {kind}: {problem}; these results give: {others}")
-        figure, numbers = KINDS[kind].draw(self)
+        figure, numbers = KINDS[kind].draw(self, into)
         return figure, {"kind": kind} | numbers | {"notes": self.notes}
 
 
@@ -100,6 +100,4 @@ def _drawn_into(ax: Axes, figures: StudyFigures, kind: str | None) -> Drawn:
         kind = "curves" if is_spanning else "maxima"
         kind = "binder" if figures.model.has_spins else kind
         kind = "tree" if figures.results.study.has_trees else kind
-    with drawing_into(ax, f"kind {kind}"):
-        _, numbers = figures.draw(kind)
-    return ax.figure, numbers
+    return figures.draw(kind, Target(ax, f"kind {kind}"))

@@ -10,24 +10,27 @@ from percolab.analysis.autocorrelation import Autocorrelation
 from percolab.analysis.json_values import plain
 from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import correlation_errors, spin_tasks_of, system_of
-from percolab.analysis.text import format_with_error
-from percolab.figures.axes import add_legend, few_ticks, legend_entries, set_title
+from percolab.analysis.value import format_with_error
+from percolab.figures.alt_text import Numbers
+from percolab.figures.axes import few_ticks, legend_entries
+from percolab.figures.sheet import Target
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH
+from percolab.lattices.shown import counted
 
 #: The axis ends at this value, or where rho is lost in its errors.
 _LOWEST = 1e-3
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw rho(t) of the largest size, at its p nearest to the transition, logarithmically."""
     item = spin_tasks_of(figures.results)[-1]
     p, found = np.array(item.task.p), autocorrelations_of(item)
     at, source = nearest_p(figures, p)
     curves = []
-    with new_figure(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as figure:
-        axes: Any = figure.subplots()
+    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
         for number, (name, label) in enumerate(SERIES_LABELS.items()):
             own = found[name][at]
             if own is None:
@@ -55,12 +58,12 @@ def _draw(figures: StudyView) -> Drawn:
         few_ticks(axes, number=5)
         temperature = float(system_of(item).temperatures(p)[at])
         shown = f"{figures.head['title']}, $L = {item.task.size}$, $k_B T / J = {temperature:.6g}$"
-        set_title(figure, shown)
-        add_legend(
-            figure, legend_entries(axes), loc="outside lower center",
+        sheet.set_title(shown)
+        sheet.add_legend(
+            legend_entries(axes),
             title=f"update {item.task.update}; error bars: one standard error",
-        )  # fmt: skip
-    return figure, {
+        )
+    return sheet.figure, {
         "title": shown,
         "L": item.task.size,
         "p": float(p[at]),
@@ -101,8 +104,15 @@ def _problem(figures: StudyView) -> str | None:
     return problem
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    count = len(numbers["curves"])
+    return [f"{counted(count, 'correlation function')} at L = {numbers['L']}, which fall from 1."]
+
+
 KIND = FigureKind(
     place=25,
+    help="of spins: autocorrelation functions near the transition",
     meaning=(
         "Autocorrelation functions of the energy, of M^2 and of S_2 against the number of measured "
         "sweeps, of the largest size at the p nearest to the transition, as far as they are above "
@@ -111,4 +121,5 @@ KIND = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

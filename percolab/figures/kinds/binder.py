@@ -6,6 +6,8 @@ from percolab.analysis.theory.ising_curves import (
     BINDER_SOURCE,
     is_square_ising,
 )
+from percolab.figures.alt_text import describe_panels
+from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.thermal import (
     JACKKNIFE,
@@ -18,7 +20,7 @@ from percolab.figures.thermal import (
 _RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     panels = [panel_of(figures, "binder", _RATIO)]
     if all(item.has("sum_fourths") for item in spin_tasks_of(figures.results)):
         panels += [panel_of(figures, "improved_binder", f"{_RATIO}, by the clusters")]
@@ -26,11 +28,12 @@ def _draw(figures: StudyView) -> Drawn:
     if is_square_ising(study.structure, figures.model) and set(study.boundary) == {"periodic"}:
         label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"
         levels = [(BINDER_AT_CRITICALITY, label)]
-    return draw_thermal(figures, panels, levels, fitted=fitted_temperature(figures))
+    return draw_thermal(figures, into, panels, levels, fitted=fitted_temperature(figures))
 
 
 KIND = FigureKind(
     place=20,
+    help="of spins: Binder's ratio, whose curves cross near T_c",
     meaning=(
         "Binder ratio of the order parameter by the spins, and by the clusters where their fourth "
         "powers are there (--measure sizes), against temperature, of one temperature against L; "
@@ -40,4 +43,5 @@ KIND = FigureKind(
     errors=JACKKNIFE,
     problem=lambda figures: thermal_problem(figures, "binder"),
     draw=_draw,
+    alt=describe_panels,
 )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import cluster_curves_of
+from percolab.figures.alt_text import Numbers, sizes_and_range
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     bars_if_known,
     draw_exact,
     exact_record,
@@ -23,11 +24,11 @@ from percolab.figures.axes import (
     only_p,
     place_sizes,
     plain_ticks,
-    set_title,
     size_label,
 )
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import PAGE_WIDTH, looks_of
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
@@ -80,7 +81,11 @@ class ClusterMeans:
 
 
 def plot_clusters(
-    curves: Sequence[ClusterMeans], *, title: str, exact: Exact | None = None
+    curves: Sequence[ClusterMeans],
+    *,
+    title: str,
+    exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
 
@@ -89,8 +94,8 @@ def plot_clusters(
     """
     sites = {curve.L: curve.num_sites for curve in curves}
     at = only_p(curves)
-    with new_figure(PAGE_WIDTH, 5.9) as figure:
-        panels: Any = figure.subplots(2, 2, sharex=True)
+    with into.sheet(PAGE_WIDTH, 5.9) as sheet:
+        panels: Any = sheet.subplots(2, 2, sharex=True)
         for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
             for curve, look, new in looks_of(curves):
                 look |= {"label": size_label(curve.L, sites) if new else None}
@@ -112,15 +117,16 @@ def plot_clusters(
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
             plain_ticks(axes)
-        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
         letter_panels(panels.flat)
         if at is None:
             keep_to_probabilities(*panels.flat)
-        add_legend(
-            figure, legend_entries(panels.flat[0]), loc="outside lower center", ncols=3,
+        sheet.add_legend(
+            legend_entries(panels.flat[0]),
+            ncols=3,
             title=jackknife_title(each for curve in curves for each in curve.errors.values()),
-        )  # fmt: skip
-    return figure, {
+        )
+    return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
@@ -142,8 +148,6 @@ def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any],
 
 
 def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
-    from percolab.analysis.json_values import plain
-
     errors = {f"{name}_error": values for name, values in curve.errors.items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}
     numbers: dict[str, Any] = plain(head | dict(curve.means) | errors)
@@ -178,13 +182,29 @@ def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     )
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     means = [cluster_means(figures.study, item) for item in figures.measured("grid")]
-    return plot_clusters(means, **figures.head)
+    return plot_clusters(means, **figures.head, into=into)
+
+
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    curves = numbers["curves"]
+    last = curves[-1]
+    strength = last["percolation_strength"]
+    chi = last["mean_cluster_size"]
+    at = chi.index(max(chi))
+    return [
+        sizes_and_range(curves),
+        f"At L = {last['L']} the largest cluster grows from {strength[0]:.3g} to "
+        f"{strength[-1]:.3g} of all sites, and the mean cluster size is largest, {chi[at]:.4g} "
+        f"sites, at p = {last['p'][at]:.4g}.",
+    ]
 
 
 KIND = FigureKind(
     place=4,
+    help="P_inf, mean cluster size, second largest cluster, clusters per site",
     meaning=(
         "Largest cluster, mean cluster size without it, second largest cluster and number of "
         "clusters, each per site, against p, of a single p against L."
@@ -192,4 +212,5 @@ KIND = FigureKind(
     errors="Error bars are one standard error, of a jackknife over blocks.",
     problem=StudyView.no_grid,
     draw=_draw,
+    alt=_describe,
 )

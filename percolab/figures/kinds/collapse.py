@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.collapse import POOR_COLLAPSE
+from percolab.analysis.json_values import plain
+from percolab.analysis.value import format_with_error
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     draw_exact,
     draw_residuals,
     exact_record,
@@ -21,10 +24,11 @@ from percolab.figures.axes import (
     letter_panels,
     plain_ticks,
     rejection_label,
-    set_title,
 )
+from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
+from percolab.figures.style import PAGE_WIDTH, size_look
+from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +59,7 @@ def plot_collapse(
     title: str,
     axis_label: str,
     exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
 
@@ -63,12 +68,10 @@ def plot_collapse(
     without its corrections, which fall as L^-omega: points miss the line by these and by their
     errors.  Returns the figure and all numbers drawn.
     """
-    from percolab.analysis.json_values import plain
-
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
     line = None
-    with new_figure(PAGE_WIDTH, 2.2 + 2.6 * len(collapses)) as figure:
-        rows, beneath = _panels(figure, [item for item, _ in collapses])
+    with into.sheet(PAGE_WIDTH, 2.2 + 2.6 * len(collapses)) as sheet:
+        rows, beneath = _panels(sheet, [item for item, _ in collapses])
         for (before, after), (item, error) in zip(rows, collapses, strict=True):
             labels = (axis_label, axis_label, "", 0)
             first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
@@ -90,16 +93,16 @@ def plot_collapse(
             few_ticks(axes, number=5)
         keep_to_probabilities(*(before for before, _ in rows))
         letter_panels(panels)
-        set_title(figure, title)
+        sheet.set_title(title)
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
         # The sizes are in the lists of both panels of a row.
         others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
         entries = [*legend_entries(rows[0][1]), *others]
-        add_legend(figure, entries, loc="outside lower center", ncols=4, title=_LEGEND_TITLE)
+        sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
-    return figure, {
+    return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "fit": plain({name: getattr(fit, name) for name in names}),
@@ -110,20 +113,20 @@ def plot_collapse(
     }
 
 
-def _panels(figure: Figure, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
+def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
     """Return the panels before and after of every collapse, and one below that of a probability."""
     heights = [part for item in collapses for part in ([1, 0.4] if _is_probability(item) else [1])]
-    places: Any = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    places: Any = sheet.grid(len(heights), 2, height_ratios=heights)
     rows: list[tuple[Axes, Axes]] = []
     beneath, at = None, 0
     for item in collapses:
         end = at + (2 if _is_probability(item) else 1)
         first: Any = rows[0] if rows else (None, None)
-        before = figure.add_subplot(places[at:end, 0], sharex=first[0])
-        after = figure.add_subplot(places[at, 1], sharex=first[1])
+        before = sheet.figure.add_subplot(places[at:end, 0], sharex=first[0])
+        after = sheet.figure.add_subplot(places[at, 1], sharex=first[1])
         rows.append((before, after))
         if _is_probability(item):
-            beneath = figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
+            beneath = sheet.figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
             after.tick_params(labelbottom=False)
         at = end
     for row in rows[:-1]:
@@ -172,8 +175,6 @@ def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
 
 
 def _fitted(fit: ThresholdFit, item: Collapse) -> str:
-    from percolab.analysis import format_with_error
-
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
     lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", rejection_label(fit.chi_square)]
@@ -181,16 +182,14 @@ def _fitted(fit: ThresholdFit, item: Collapse) -> str:
 
 
 def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
-    from percolab.analysis import format_with_error
-
     value = format_with_error(sign * item.exponent, error)
     return f"${exponent} = {value}$, $S = {item.quality:.3g}$"
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     collapses: Any = figures.collapses
     figure, numbers = plot_collapse(
-        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head
+        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head, into=into
     )
     return figure, numbers | {"observable": figures.name}
 
@@ -202,8 +201,25 @@ def _no_collapse(figures: StudyView) -> str | None:
     return problem
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
+    found = []
+    for item in numbers["collapses"]:
+        sizes = sorted(set(item["L"]))
+        name = names.get(item["observable"], "the probability")
+        agrees = item["quality"] < POOR_COLLAPSE
+        after = "on one curve within errors" if agrees else "together, but not within errors,"
+        found.append(
+            f"Curves of {name} at {counted(len(sizes), 'size')} up to L = {sizes[-1]} lie apart "
+            f"before and {after} after, with quality S = {item['quality']:.3g}."
+        )
+    return found
+
+
 KIND = FigureKind(
     place=3,
+    help="the curves before and after they are scaled by the fit",
     meaning=(
         "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
         "the fitted p_c and exponents."
@@ -215,4 +231,5 @@ KIND = FigureKind(
     ),
     problem=_no_collapse,
     draw=_draw,
+    alt=_describe,
 )

@@ -6,6 +6,8 @@ import numpy as np
 
 from percolab.analysis.stored_spins import correlation_lengths_of, spin_tasks_of, system_of
 from percolab.analysis.theory.ising_curves import is_square_ising
+from percolab.figures.alt_text import describe_panels
+from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.thermal import (
     JACKKNIFE,
@@ -22,14 +24,14 @@ _MOST_AXES = 3
 _AT_CRITICALITY, _SOURCE = 0.9050488292, "Salas and Sokal 2000"
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     study, levels = figures.study, []
     panels = [_panel(figures, axis) for axis in _periodic_axes(figures)[:_MOST_AXES]]
     is_torus = set(study.boundary) == {"periodic"}
     if is_torus and is_square_ising(study.structure, figures.model):
         label = rf"$\xi / L = {_AT_CRITICALITY:.6f}$ at $T_c$ [{_SOURCE}]"
         levels = [(_AT_CRITICALITY, label)]
-    return draw_thermal(figures, panels, levels, fitted=fitted_temperature(figures))
+    return draw_thermal(figures, into, panels, levels, fitted=fitted_temperature(figures))
 
 
 def _periodic_axes(figures: StudyView) -> list[int]:
@@ -87,6 +89,7 @@ def _problem(figures: StudyView) -> str | None:
 
 KIND = FigureKind(
     place=28,
+    help="of spins: the correlation length over L",
     meaning=(
         "Second-moment correlation length of the spins over the length of the lattice, in grid "
         "points, along every periodic axis (three at most), against temperature, of one "
@@ -96,4 +99,5 @@ KIND = FigureKind(
     errors=JACKKNIFE,
     problem=_problem,
     draw=_draw,
+    alt=describe_panels,
 )

@@ -10,6 +10,8 @@ import numpy as np
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import curves_of
+from percolab.analysis.value import format_with_error
+from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -22,11 +24,11 @@ from percolab.figures.axes import (
     letter_panels,
     only_p,
     place_sizes,
-    set_title,
     size_label,
 )
 from percolab.figures.inset import draw_close_up
 from percolab.figures.kinds.drift import draw_drift, draw_estimate
+from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
     BAND,
@@ -36,7 +38,6 @@ from percolab.figures.style import (
     EXACT_LINE,
     PAGE_WIDTH,
     STYLE,
-    new_figure,
     size_look,
 )
 
@@ -58,6 +59,7 @@ def plot_spanning(
     num_sites: Mapping[int, int] | None = None,
     with_drift: bool = True,
     median: Estimate | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
@@ -78,12 +80,12 @@ def plot_spanning(
     two = with_drift and fit is not None
     size = (PAGE_WIDTH, 4.5) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
     drift = None
-    with new_figure(*size, style=STYLE if with_drift else COLUMN_STYLE) as figure:
-        panels: Any = figure.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
+    with into.sheet(*size, style=STYLE if with_drift else COLUMN_STYLE) as sheet:
+        panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
         lines = _draw_curves(main, curves, fit, _named(num_sites, with_drift))
         main.set(xlabel=r"$p$", ylabel=axis_label)
-        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
         main.set_ylim(*_range_of_probability(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
@@ -104,7 +106,7 @@ def plot_spanning(
             keep_to_probabilities(main)
         if median is not None:
             _draw_median(main, median)
-        _add_legends(figure, main, columns=2 if with_drift else 1)
+        _add_legends(sheet, main, columns=2 if with_drift else 1)
     numbers = {
         "title": title,
         "exact": exact_record(exact),
@@ -113,7 +115,7 @@ def plot_spanning(
         "fit": fit.to_dict() if fit else None,
         "drift": drift,
     }
-    return figure, numbers | ({"median": plain(median)} if median is not None else {})
+    return sheet.figure, numbers | ({"median": plain(median)} if median is not None else {})
 
 
 def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int, int]:
@@ -124,8 +126,6 @@ def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int
 
 def _draw_median(axes: Axes, median: Estimate) -> None:
     """Draw where half of the samples span: what is found of a graph with a source and a target."""
-    from percolab.analysis import format_with_error
-
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
         axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **BAND)
@@ -213,12 +213,12 @@ def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
         axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
 
 
-def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
+def _add_legends(sheet: Sheet, main: Axes, *, columns: int) -> None:
     """Sizes in the upper left corner where it is free, everything else below the panels."""
-    entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
+    entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
     sizes = [(handle, label) for handle, label in entries if is_size(label)]
     rest = [entry for entry in entries if entry not in sizes]
-    add_legend(figure, rest, loc="outside lower center", ncols=columns)
+    sheet.add_legend(rest, ncols=columns)
     for ncols in (1, 2):
         add_legend(
             main, sizes, loc="upper left", title=_INTERVALS, alignment="left", ncols=ncols,
@@ -227,9 +227,8 @@ def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
         if not _hides_a_line(main):
             return
         main.get_legend().remove()  # type: ignore[union-attr]
-    for legend in list(figure.legends):
-        legend.remove()
-    add_legend(figure, entries, loc="outside lower center", ncols=columns + 1, title=_INTERVALS)
+    sheet.remove_legends()
+    sheet.add_legend(entries, ncols=columns + 1, title=_INTERVALS)
 
 
 def _hides_a_line(axes: Axes) -> bool:
@@ -246,7 +245,11 @@ def _hides_a_line(axes: Axes) -> bool:
 
 
 def spanning_figure_of(
-    figures: StudyView, *, sizes: Sequence[int] | None = None, with_drift: bool = True
+    figures: StudyView,
+    into: Target = NEW_FIGURE,
+    *,
+    sizes: Sequence[int] | None = None,
+    with_drift: bool = True,
 ) -> Drawn:
     drawn: Any = curves_of(figures.results, figures.name)
     if not isinstance(figures.fit_or_problem, str):
@@ -260,6 +263,7 @@ def spanning_figure_of(
         with_drift=with_drift,
         median=figures.median,
         **figures.head,
+        into=into,
     )
     return figure, numbers | {"observable": figures.name}
 
@@ -268,8 +272,22 @@ def _axis_label(figures: StudyView) -> str:
     return f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    curves = numbers["curves"]
+    found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
+    fit = numbers.get("fit")
+    if fit:
+        p_c = format_with_error(fit["threshold"], fit["threshold_error"] or 0.0)
+        found.append(f"The curves become steeper with L and cross near p = {p_c}.")
+    if numbers.get("median"):
+        found.append(f"It is 1/2 at p = {numbers['median']['p']:.4g}.")
+    return found
+
+
 KIND = FigureKind(
     place=1,
+    help="R_L(p), and the crossings close up",
     meaning=(
         "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
         "together, with p_c and, close up, their crossings."
@@ -280,5 +298,6 @@ KIND = FigureKind(
         "line what theory says of the curves at p_c; of a graph where half of the samples span."
     ),
     problem=StudyView.no_independent_samples,
-    draw=lambda figures: spanning_figure_of(figures, with_drift=False),
+    draw=lambda figures, into: spanning_figure_of(figures, into, with_drift=False),
+    alt=_describe,
 )

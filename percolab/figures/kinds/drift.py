@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.value import format_with_error
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     draw_exact,
     exact_record,
     few_ticks,
     legend_entries,
     rejection_label,
-    set_title,
 )
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
     BAND,
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
-    new_figure,
 )
+from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,20 +35,24 @@ if TYPE_CHECKING:
 
 
 def plot_drift(
-    fit: ThresholdFit, *, title: str, exact: Exact | None = None
+    fit: ThresholdFit,
+    *,
+    title: str,
+    exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the crossings of neighbouring sizes against L, and where they drift to.
 
     fit: with at least one crossing found.  Returns the figure and all numbers drawn.
     """
-    with new_figure(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as figure:
-        axes: Any = figure.subplots()
+    with into.sheet(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
         drift = draw_drift(axes, fit)
         draw_estimate(axes, fit, across=True)
-        set_title(figure, title)
+        sheet.set_title(title)
         draw_exact(axes, exact, across=True, zorder=1)
-        add_legend(figure, legend_entries(axes), loc="outside lower center")
-    return figure, {
+        sheet.add_legend(legend_entries(axes))
+    return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "drift": drift,
@@ -64,8 +69,6 @@ def draw_estimate(
 
     Where there is no answer, the legend says why, and nothing is drawn.
     """
-    from percolab.analysis import format_with_error
-
     span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
     if fit.problem is not None:
         reason = rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
@@ -116,8 +119,8 @@ def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
     }
 
 
-def _draw(figures: StudyView) -> Drawn:
-    figure, numbers = plot_drift(figures.fit, **figures.head)
+def _draw(figures: StudyView, into: Target) -> Drawn:
+    figure, numbers = plot_drift(figures.fit, **figures.head, into=into)
     return figure, numbers | {"observable": figures.name}
 
 
@@ -128,8 +131,18 @@ def _no_crossing(figures: StudyView) -> str | None:
     return problem
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    p = numbers["drift"]["p"]
+    line = numbers["drift"]["line"]
+    end = f" A curve through them ends at p = {line['threshold']:.6g}." if line else ""
+    where = f"at p = {p[0]:.6g}" if len(p) == 1 else f"from p = {p[0]:.6g} to p = {p[-1]:.6g}"
+    return [f"{counted(len(p), 'crossing')} of neighbouring sizes, {where}.{end}"]
+
+
 KIND = FigureKind(
     place=2,
+    help="the crossings against L",
     meaning=(
         "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
         "infinite size."
@@ -139,4 +152,5 @@ KIND = FigureKind(
     ),
     problem=_no_crossing,
     draw=_draw,
+    alt=_describe,
 )

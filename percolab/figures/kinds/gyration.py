@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.radii import fit_radius
 from percolab.analysis.stored_data import gyration_sums_of
 from percolab.analysis.stored_fits import has_open_axis
 from percolab.errors import InputError
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     bars_if_known,
     draw_exact,
     exact_record,
@@ -23,11 +24,12 @@ from percolab.figures.axes import (
     legend_entries,
     letter_panels,
     plain_ticks,
-    set_title,
     size_label,
 )
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, looks_of
+from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,21 +49,20 @@ def plot_gyration(
     title: str,
     exact: Exact | None = None,
     radius: RadiusFit | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw R_s at the p nearest to the threshold against s, its local slopes, and xi against p.
 
     tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
     numbers drawn.
     """
-    from percolab.analysis.json_values import plain
-
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
-    with new_figure(PAGE_WIDTH, 4.8) as figure:
-        places: Any = figure.add_gridspec(2, 2, height_ratios=[1.8, 1])
-        left = figure.add_subplot(places[0, 0])
-        beneath = figure.add_subplot(places[1, 0])
-        right = figure.add_subplot(places[:, 1])
+    with into.sheet(PAGE_WIDTH, 4.8) as sheet:
+        places: Any = sheet.grid(2, 2, height_ratios=[1.8, 1])
+        left = sheet.figure.add_subplot(places[0, 0])
+        beneath = sheet.figure.add_subplot(places[1, 0])
+        right = sheet.figure.add_subplot(places[:, 1])
         for item, look, new in looks_of(tasks):
             look |= {"label": size_label(item.L, sites) if new else None}
             numbers.append(_draw_task(left, right, item, threshold, look))
@@ -77,13 +78,14 @@ def plot_gyration(
         _say_p(left, [item["p_of_radius"] for item in numbers], threshold)
         draw_exact(right, exact)
         letter_panels([left, beneath, right])
-        set_title(figure, title)
+        sheet.set_title(title)
         entries = [*legend_entries(left), *legend_entries(beneath), *legend_entries(right)]
-        add_legend(
-            figure, entries, loc="outside lower center", ncols=3,
+        sheet.add_legend(
+            entries,
+            ncols=3,
             title=jackknife_title(item["radius_error"] for item in numbers),
-        )  # fmt: skip
-    return figure, {
+        )
+    return sheet.figure, {
         "title": title,
         "threshold": threshold,
         "exact": exact_record(exact),
@@ -194,7 +196,7 @@ def _problem(figures: StudyView) -> str | None:
     return None
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
     sums = gyration_sums_of(figures.results)
     try:
@@ -210,12 +212,30 @@ def _draw(figures: StudyView) -> Drawn:
         )
     except AnalysisError:
         radius = None
-    figure, numbers = plot_gyration(sums, threshold=threshold, radius=radius, **figures.head)
+    figure, numbers = plot_gyration(
+        sums, threshold=threshold, radius=radius, **figures.head, into=into
+    )
     return figure, numbers | {"threshold_source": source}
+
+
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    last = numbers["curves"][-1]
+    lengths = [value for value in last["correlation_length"] if value is not None]
+    found = [
+        f"Radii of clusters of {counted(len(numbers['curves']), 'size')} lie on a nearly straight "
+        "line on logarithmic axes."
+    ]
+    if numbers["fit"]:
+        found.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")
+    if lengths:
+        found.append(f"The correlation length of L = {last['L']} reaches {max(lengths):.3g}.")
+    return found
 
 
 KIND = FigureKind(
     place=6,
+    help="radii of clusters, with d_f, and the correlation length",
     meaning=(
         "Radii of gyration R_s at the p nearest to p_c against s, with d_f from all sizes, "
         "and their local slopes, between s and 2 s, which are 1/d_f where R_s is a power; "
@@ -227,4 +247,5 @@ KIND = FigureKind(
     ),
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

@@ -10,21 +10,24 @@ import numpy as np
 from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import FirstOrder, energy_histogram, find_first_order
 from percolab.analysis.stored_spins import series_of, spin_tasks_of, system_of
+from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
-from percolab.figures.axes import add_legend, few_ticks, legend_entries, set_title, size_label
+from percolab.figures.alt_text import describe_curves
+from percolab.figures.axes import few_ticks, legend_entries, size_label
+from percolab.figures.sheet import Target
 from percolab.figures.spin_series import nearest_p
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure, size_look
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, size_look
 from percolab.store.task_result import TaskResult
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw the energy histograms of all sizes, each at its p nearest to the transition."""
     curves = []
     items = _with_series(figures)
     sizes = sorted({item.task.size for item in items})
-    with new_figure(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as figure:
-        axes: Any = figure.subplots()
+    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
         for item in items:
             curve = _histogram(figures, item)
             if curve is None:
@@ -46,16 +49,17 @@ def _draw(figures: StudyView) -> Drawn:
             title = f"{title}, $k_B T / J = {temperatures[0]:.6g}$"
         else:
             _add_temperatures(axes, curves)
-        set_title(figure, title)
+        sheet.set_title(title)
         two = [curve for curve in curves if curve["first_order"] is not None]
         if two:
             axes.annotate(_said(two[-1]), (0.04, 0.96), None, "axes fraction", va="top", fontsize=7)
             axes.set_ylim(top=1.35 * axes.get_ylim()[1])
-        add_legend(
-            figure, legend_entries(axes), loc="outside lower center", ncols=3,
+        sheet.add_legend(
+            legend_entries(axes),
+            ncols=3,
             title="Error bars: one standard error, jackknife over chains",
-        )  # fmt: skip
-    return figure, {"title": figures.head["title"], "curves": plain(curves)}
+        )
+    return sheet.figure, {"title": figures.head["title"], "curves": plain(curves)}
 
 
 def _add_temperatures(axes: Any, curves: Sequence[dict[str, Any]]) -> None:
@@ -104,8 +108,6 @@ def _latent_heat(first: FirstOrder | None, bond_energy: float) -> tuple[float, f
 
 def _said(curve: dict[str, Any]) -> str:
     """Return what is said of two peaks of the largest size that has them."""
-    from percolab.analysis.text import format_with_error
-
     heat = format_with_error(*curve["latent_heat"])
     return f"two peaks at $L = {curve['L']}$, ${heat}\\,J$ per site apart"
 
@@ -129,6 +131,7 @@ def _problem(figures: StudyView) -> str | None:
 
 KIND = FigureKind(
     place=27,
+    help="of spins: the distribution of the energy near the transition",
     meaning=(
         "Distribution of the energy per site in units of J, each size at its p nearest to the "
         "transition; two peaks that sharpen with L are a transition of first order."
@@ -136,4 +139,5 @@ KIND = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problem=_problem,
     draw=_draw,
+    alt=describe_curves,
 )

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import cluster_curves_of, curves_of
 from percolab.analysis.stored_fits import estimates_of
+from percolab.analysis.value import format_with_error
+from percolab.figures.alt_text import Numbers, sizes_and_range
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     bars_if_known,
     draw_exact,
     exact_record,
@@ -20,12 +22,12 @@ from percolab.figures.axes import (
     legend_entries,
     letter_panels,
     plain_ticks,
-    set_title,
     size_label,
 )
 from percolab.figures.kinds.clusters import is_uneven
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLOURS, looks_of, new_figure
+from percolab.figures.style import COLOURS, looks_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +64,7 @@ def plot_maxima(
     *,
     title: str,
     exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw s_1/N, s_2/N, chi and var(s_1)/s_1 against p, a panel each, with the estimators of p_c.
 
@@ -71,8 +74,8 @@ def plot_maxima(
     """
     estimates = {item.name: item for item in sizes[0].estimates} if len(sizes) == 1 else {}
     names = [*(["median"] if spanning else []), *_PANELS]
-    with new_figure(5.2, 1.7 + 1.5 * len(names)) as figure:
-        panels: Any = figure.subplots(len(names), 1, sharex=True)
+    with into.sheet(5.2, 1.7 + 1.5 * len(names)) as sheet:
+        panels: Any = sheet.subplots(len(names), 1, sharex=True)
         for axes, name in zip(panels, names, strict=True):
             if name == "median":
                 _draw_spanning(axes, spanning)
@@ -86,7 +89,7 @@ def plot_maxima(
         if is_uneven(np.unique(np.concatenate([curve.p for curve in clusters]))):
             panels[0].set_xscale("log")
             plain_ticks(panels[0])
-        set_title(figure, title)
+        sheet.set_title(title)
         letter_panels(panels)
         keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
@@ -94,8 +97,8 @@ def plot_maxima(
         about = jackknife_title(each for curve in clusters for each in curve.errors().values())
         if spanning:
             about = f"{f'{about}; ' if about else ''}of $R$ 68 % Wilson intervals"
-        add_legend(figure, entries, loc="outside lower center", ncols=2, title=about)
-    return figure, {
+        sheet.add_legend(entries, ncols=2, title=about)
+    return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "curves": [_numbers_of(curve) for curve in clusters],
@@ -125,8 +128,6 @@ def _draw_means(axes: Axes, curves: Sequence[ClusterCurve], name: str, *, labell
 
 
 def _mark(axes: Axes, estimate: Estimate) -> None:
-    from percolab.analysis import format_with_error
-
     colour, style = _LINES[estimate.name]
     where = "end of the grid" if estimate.at_edge else format_with_error(estimate.p, estimate.error)
     label = f"{_SYMBOLS[estimate.name]}: {where}"
@@ -137,21 +138,20 @@ def _mark(axes: Axes, estimate: Estimate) -> None:
 
 
 def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
-    from percolab.analysis.json_values import plain
-
     errors = {f"{name}_error": values for name, values in curve.errors().items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples.sum()}
     numbers: dict[str, Any] = plain(head | {"p": curve.p} | curve.means() | errors)
     return numbers
 
 
-def maxima_figure_of(figures: StudyView) -> Drawn:
+def maxima_figure_of(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     results = figures.results
     return plot_maxima(
         cluster_curves_of(results),
         curves_of(results) if results.study.boundary else (),
         estimates_of(results, bootstrap=figures.bootstrap),
         **figures.head,
+        into=into,
     )
 
 
@@ -161,8 +161,18 @@ def _no_maxima(figures: StudyView) -> str | None:
     return figures.no_grid()
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    found = [sizes_and_range(numbers["curves"])]
+    if len(numbers["sizes"]) == 1:
+        located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
+        found += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
+    return found
+
+
 KIND = FigureKind(
     place=8,
+    help="where clusters of a graph or Bethe lattice are most critical",
     meaning="Largest clusters of a graph against p, with the thresholds of a single size.",
     errors=(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
@@ -170,4 +180,5 @@ KIND = FigureKind(
     ),
     problem=_no_maxima,
     draw=maxima_figure_of,
+    alt=_describe,
 )

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.stored_data import has_sizes, size_counts_of
 from percolab.analysis.stored_fits import tau_at
+from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     add_legend,
     bars_if_known,
@@ -22,19 +25,20 @@ from percolab.figures.axes import (
     letter_panels,
     plain_ticks,
     rejection_label,
-    set_title,
     size_label,
 )
+from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, looks_of
+from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from percolab.analysis.cluster_numbers import SizeCounts
-    from percolab.analysis.fit_quality import ChiSquare
     from percolab.analysis.tau import TauFit
+    from percolab.analysis.value import ChiSquare
 
 Floats = NDArray[np.float64]
 
@@ -116,6 +120,7 @@ def plot_sizes(
     fisher: TauFit | None = None,
     y_t: float | None = None,
     quality: ChiSquare | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
 
@@ -124,18 +129,16 @@ def plot_sizes(
     (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
     apart.  quality: of the fit of p_c.  Returns the figure and all numbers drawn.
     """
-    from percolab.analysis.json_values import plain
-
     curves = [size_curve(item, threshold) for item in tasks]
     off: list[dict[str, Any]] = []
     slopes: list[LocalSlopes] = []
     with_off = fisher is not None and y_t is not None and not fisher.is_open
     height = 3.6 if fisher is None else 8.4 if with_off else 6.4
-    with new_figure(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as figure:
+    with into.sheet(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as sheet:
         if fisher is None:
-            panels: Any = [figure.subplots()]
+            panels: Any = [sheet.subplots()]
         else:
-            panels = list(figure.subplots(3 if with_off else 2, 2).flat)
+            panels = list(sheet.subplots(3 if with_off else 2, 2).flat)
         _draw_numbers(panels[0], curves, fisher, threshold)
         _say_p(panels[0], threshold, error, quality)
         if fisher is not None:
@@ -148,10 +151,10 @@ def plot_sizes(
             letter_panels(drawn)
             for axes in drawn:
                 plain_ticks(axes)
-        set_title(figure, title)
+        sheet.set_title(title)
         about = jackknife_title(curve.error for curve in curves)
-        _add_legend(figure, panels, in_last=with_off, title=about)
-    return figure, {
+        _add_legend(sheet, panels, in_last=with_off, title=about)
+    return sheet.figure, {
         "title": title,
         "threshold": threshold,
         "curves": [plain(curve) for curve in curves],
@@ -162,9 +165,7 @@ def plot_sizes(
     }
 
 
-def _add_legend(
-    figure: Figure, panels: Sequence[Axes], *, in_last: bool, title: str | None
-) -> None:
+def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: str | None) -> None:
     """Add the legend below the panels, or where the last of them would stand."""
     from matplotlib.lines import Line2D
 
@@ -172,18 +173,15 @@ def _add_legend(
     # Of the local slopes the third panel has the published one.
     others = legend_entries(panels[2]) if len(panels) > 2 else []
     entries = [*legend_entries(panels[0]), (tick, _TICKS), *others]
-    target: Any = figure
-    options: dict[str, Any] = {"loc": "outside lower center", "ncols": 3 if len(panels) > 1 else 2}
     if in_last:
-        target, options = panels[-1], {"loc": "center"}
         panels[-1].set_axis_off()
-    add_legend(target, entries, title=title, **options)
+        add_legend(panels[-1], entries, title=title, loc="center")
+        return
+    sheet.add_legend(entries, title=title, ncols=3 if len(panels) > 1 else 2)
 
 
 def _say_p(axes: Axes, threshold: float, error: float | None, quality: ChiSquare | None) -> None:
     """Write at which p n_s is: in the upper right corner, which it leaves free."""
-    from percolab.analysis import format_with_error
-
     text = f"$p = {threshold:.8g}$"
     if error is not None:
         text = f"$p_c = {format_with_error(threshold, error)}$"
@@ -289,8 +287,6 @@ def _draw_off(
     axes: Axes, tasks: Sequence[SizeCounts], fisher: TauFit, threshold: float, y_t: float
 ) -> list[dict[str, Any]]:
     """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
-    from percolab.analysis.json_values import plain
-
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
     for task, look, _ in looks_of([item.coarse() for item in tasks]):
@@ -347,7 +343,7 @@ def _problem(figures: StudyView) -> str | None:
     return f"clusters of every size were not counted: {figures.how_to_measure('sizes')}"
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
     counts = size_counts_of(figures.results)
     try:
@@ -373,12 +369,29 @@ def _draw(figures: StudyView) -> Drawn:
         fisher=fisher,
         y_t=y_t,
         quality=quality,
+        into=into,
     )
     return figure, numbers | {"threshold_source": source}
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    sizes = sorted({curve["L"] for curve in numbers["curves"]})
+    last = numbers["curves"][-1]
+    positive = [value for value in last["n_s"] if value > 0]
+    found = [
+        f"Cluster numbers of {counted(len(sizes), 'size')} up to L = {sizes[-1]} fall from "
+        f"{positive[0]:.2g} to {min(positive):.1g} per site, on a nearly straight line on "
+        "logarithmic axes up to where the lattice ends them."
+    ]
+    if numbers["fit"]:
+        found.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
+    return found
+
+
 KIND = FigureKind(
     place=5,
+    help="numbers n_s of clusters of every size, with tau",
     meaning=(
         "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
         "s^tau n_s against s; local slopes between s and 2 s, which are tau where n_s is a power, "
@@ -391,4 +404,5 @@ KIND = FigureKind(
     ),
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

@@ -11,27 +11,27 @@ from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import spin_tasks_of, system_of
 from percolab.errors import AnalysisError
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    add_legend,
     legend_entries,
     place_sizes,
     plain_ticks,
-    set_title,
 )
+from percolab.figures.sheet import Target
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH
 
 #: Series stand side by side, by this factor of L, so that none hides another.
 _ASIDE = 1.05
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw tau of each series against L, each size at its p nearest to the transition."""
     rows = _rows(figures)
     curves = []
-    with new_figure(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as figure:
-        axes: Any = figure.subplots()
+    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
         for number, (name, label) in enumerate(SERIES_LABELS.items()):
             own = [row for row in rows if row["series"] == name]
             if own:
@@ -45,13 +45,13 @@ def _draw(figures: StudyView) -> Drawn:
         place_sizes(axes, sorted({row["L"] for row in rows}))
         plain_ticks(axes)
         axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({time_unit(figures.study)})")
-        set_title(figure, f"{figures.head['title']}, near the transition")
+        sheet.set_title(f"{figures.head['title']}, near the transition")
         update = figures.study.update
-        add_legend(
-            figure, legend_entries(axes), loc="outside lower center",
+        sheet.add_legend(
+            legend_entries(axes),
             title=f"update {update}; error bars: one standard error",
-        )  # fmt: skip
-    return figure, {"title": figures.head["title"], "update": update, "curves": curves}
+        )
+    return sheet.figure, {"title": figures.head["title"], "update": update, "curves": curves}
 
 
 def _widen(axes: Any) -> None:
@@ -139,8 +139,20 @@ def _problem(figures: StudyView) -> str | None:
     return None if _rows(figures) else "nothing varies within a chain"
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    found = []
+    for curve in numbers["curves"]:
+        points = curve["points"]
+        taus = f"from {points[0]['tau']:.3g} at L = {points[0]['L']}"
+        taus += f" to {points[-1]['tau']:.3g} at L = {points[-1]['L']}"
+        found.append(f"The time of {curve['series'].replace('_', ' ')} goes {taus}.")
+    return found
+
+
 KIND = FigureKind(
     place=26,
+    help="of spins: autocorrelation times against L, with z",
     meaning=(
         "Integrated autocorrelation times in measured sweeps against L, each size at its p nearest "
         "to the transition, the series side by side; lines are power laws tau ~ L^z with "
@@ -152,4 +164,5 @@ KIND = FigureKind(
     ),
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

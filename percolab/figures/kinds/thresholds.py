@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.json_values import plain
+from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     draw_exact,
     exact_record,
     few_ticks,
@@ -21,11 +23,11 @@ from percolab.figures.axes import (
     letter_panels,
     place_sizes,
     plain_ticks,
-    set_title,
     size_label,
 )
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, new_figure, size_look
+from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, size_look
 from percolab.store.task_result import TaskResult
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ def plot_thresholds(
     title: str,
     symbol: str = "T",
     exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
 
@@ -122,9 +125,9 @@ def plot_thresholds(
     numbers = []
     several = len(drawn) > 1
     size = (PAGE_WIDTH, 4.1) if several else (4.8, 4.1)
-    with new_figure(*size) as figure:
-        panels: Any = figure.subplots(1, 2, width_ratios=[1.75, 1]) if several else None
-        main, side = panels if several else (figure.subplots(), None)
+    with into.sheet(*size) as sheet:
+        panels: Any = sheet.subplots(1, 2, width_ratios=[1.75, 1]) if several else None
+        main, side = panels if several else (sheet.subplots(), None)
         for index, item in enumerate(drawn):
             numbers.append(_draw_density(main, item, size_look(index), sites))
         moments = [item.moments() for item in drawn]
@@ -136,7 +139,7 @@ def plot_thresholds(
         elif np.isfinite(moments[0]["median_error"]):
             _mark_moments(main, moments[0])
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
-        set_title(figure, title)
+        sheet.set_title(title)
         widths = [item["deviation"] for item in moments if item["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
             # Narrow distributions beside wide ones: normal ones are parabolas on this scale.
@@ -148,21 +151,20 @@ def plot_thresholds(
             main.set_ylim(bottom=0.0)
         draw_exact(main, exact)
         keep_to_probabilities(main)
-        entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
-        add_legend(
-            figure, entries, loc="outside lower center", ncols=3 if several else 1,
+        entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
+        sheet.add_legend(
+            entries,
+            ncols=3 if several else 1,
             title="Points: histogram, lines: normal distribution;"
             f"{' ' if several else chr(10)}error bars: one standard error",
-        )  # fmt: skip
-    return figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
+        )
+    return sheet.figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
 
 
 def _draw_density(
     axes: Axes, item: ThresholdSample, look: dict[str, Any], sites: Mapping[int, int]
 ) -> dict[str, Any]:
     """Draw one histogram with its normal fit, mean and median; return its numbers."""
-    from percolab.analysis.json_values import plain
-
     columns, moments = item.histogram(), item.moments()
     middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2
     axes.errorbar(
@@ -185,8 +187,6 @@ def _draw_density(
 
 def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
     """Mark mean and median of the only size where they are, the median with its error."""
-    from percolab.analysis import format_with_error
-
     for name, style in (("mean", (0, (6, 2))), ("median", (0, (1, 1.5)))):
         value, error = moments[name], moments[f"{name}_error"]
         label = f"{name}: {format_with_error(value, error)}"
@@ -220,14 +220,16 @@ def threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
     return ThresholdSample(task.size, task.num_sites, np.sort(spanning / TOP), never)
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     items = figures.measured("threshold")
     sizes = sorted({item.task.size for item in items})
     samples = [
         threshold_sample([item for item in items if item.task.size == size], figures.name)
         for size in sizes
     ]
-    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol[1:]}", **figures.head)
+    figure, numbers = plot_thresholds(
+        samples, symbol=f"T{figures.symbol[1:]}", **figures.head, into=into
+    )
     return figure, numbers | {"observable": figures.name}
 
 
@@ -241,8 +243,18 @@ def _no_thresholds(figures: StudyView) -> str | None:
     return None if spans else "no sample spans, even with all bonds open"
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    return [
+        f"T of L = {item['L']}: one peak with median {item['median']:.5g}, "
+        f"{item['deviation'] or 0:.3g} wide."
+        for item in numbers["sizes"]
+    ]
+
+
 KIND = FigureKind(
     place=9,
+    help="the p at which single samples begin to span",
     meaning=(
         "Distribution of T, the p at which a sample begins to span, with the normal distribution "
         "of the same mean and deviation; mean and median of T against L."
@@ -253,4 +265,5 @@ KIND = FigureKind(
     ),
     problem=_no_thresholds,
     draw=_draw,
+    alt=_describe,
 )

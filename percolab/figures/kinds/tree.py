@@ -7,44 +7,46 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.trees import TreeFit, TreeMeans, fit_trees
+from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    add_legend,
     few_ticks,
     legend_entries,
     letter_panels,
     place_sizes,
     plain_ticks,
-    set_title,
     size_label,
 )
+from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import DASHES, EXACT_LINE, PAGE_WIDTH, new_figure, size_look
+from percolab.figures.style import DASHES, EXACT_LINE, PAGE_WIDTH, size_look
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.shown import counted
 from percolab.measure.trees import WEIGHT_BINS
 
 #: A degree with a smaller share of the sites is not drawn.
 _LEAST_SHARE = 1e-7
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     found = fit_trees(figures.results)
     means = found.means
     letters = list(means[0].paths)
     rows, columns = (2, 2) if letters else (1, 3)
-    with new_figure(PAGE_WIDTH, 2.8 * rows + 0.4) as figure:
-        panels: Any = figure.subplots(rows, columns).ravel()
+    with into.sheet(PAGE_WIDTH, 2.8 * rows + 0.4) as sheet:
+        panels: Any = sheet.subplots(rows, columns).ravel()
         _draw_accepted(panels[0], means, is_self_dual=_is_self_dual(figures))
         _draw_degrees(panels[1], means)
         _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
         if letters:
             _draw_paths(panels[3], found, letters[-1])
         letter_panels(panels)
-        set_title(figure, f"Minimum spanning trees, {figures.structure_title}")
-        add_legend(
-            figure, legend_entries(panels[1]), loc="outside lower center",
-            ncols=min(len(means), 6), title="Error bars: one standard error over samples",
-        )  # fmt: skip
-    return figure, {"title": figures.head["title"]} | found.to_dict()
+        sheet.set_title(f"Minimum spanning trees, {figures.structure_title}")
+        sheet.add_legend(
+            legend_entries(panels[1]),
+            ncols=min(len(means), 6),
+            title="Error bars: one standard error over samples",
+        )
+    return sheet.figure, {"title": figures.head["title"]} | found.to_dict()
 
 
 def _is_self_dual(figures: StudyView) -> bool:
@@ -145,8 +147,17 @@ def _problem(figures: StudyView) -> str | None:
     return None
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    sizes = [item["L"] for item in numbers["sizes"]]
+    limit = numbers.get("limit")
+    end = f" Their weight a site tends to {limit['value']:.4g}." if limit else ""
+    return [f"Trees of {counted(len(sizes), 'size')} up to L = {sizes[-1]}.{end}"]
+
+
 KIND = FigureKind(
     place=30,
+    help="minimum spanning trees: weights, degrees and paths",
     meaning=(
         "Minimum spanning trees of samples, whose bonds have their uniform numbers as weights: "
         "the share of the bonds with a weight that are in the tree, which on the square lattice is "
@@ -157,4 +168,5 @@ KIND = FigureKind(
     errors="Error bars are one standard error of the mean over samples.",
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.curves import nearest_nodes, node_weights
+from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import wilson_interval
 from percolab.analysis.theory.critical import critical_probability
+from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
     Exact,
-    add_legend,
     draw_exact,
     draw_residuals,
     exact_record,
@@ -25,12 +26,12 @@ from percolab.figures.axes import (
     letter_panels,
     only_p,
     place_sizes,
-    set_title,
     size_label,
 )
 from percolab.figures.math_text import symbol_text
+from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of
 from percolab.measure.columns import wrapping_names
 from percolab.store.task_result import TaskResult
 
@@ -106,6 +107,7 @@ def plot_wrapping(
     title: str,
     exact: Exact | None = None,
     num_sites: Mapping[int, int],
+    into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
@@ -118,18 +120,18 @@ def plot_wrapping(
     rows = -(-len(panels) // columns)
     compared = _compared(panels, exact)
     width, height = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
-    with new_figure(width, height + (1.5 if compared else 0.0)) as figure:
+    with into.sheet(width, height + (1.5 if compared else 0.0)) as sheet:
         if compared:
-            places: Any = figure.add_gridspec(rows + 1, columns, height_ratios=[*rows * [1], 0.55])
+            places: Any = sheet.grid(rows + 1, columns, height_ratios=[*rows * [1], 0.55])
             first: Any = None
             drawn: list[Any] = []
             for number in range(len(panels)):
                 place = places[number // columns, number % columns]
-                drawn.append(figure.add_subplot(place, sharex=first))
+                drawn.append(sheet.figure.add_subplot(place, sharex=first))
                 first = drawn[0]
-            lowest = figure.add_subplot(places[rows, :])
+            lowest = sheet.figure.add_subplot(places[rows, :])
         else:
-            grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
+            grid: Any = sheet.subplots(rows, columns, sharex=True, squeeze=False)
             drawn = list(grid.flat[: len(panels)])
             for axes in grid.flat[len(panels) :]:
                 axes.set_axis_off()
@@ -150,12 +152,13 @@ def plot_wrapping(
         if compared:
             _draw_compared(lowest, compared)
         letter_panels([*drawn, lowest] if compared else drawn)
-        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
-        add_legend(
-            figure, _entries(drawn[0], panels), loc="outside lower center",
-            ncols=3 if columns > 1 else 1, title=_errors_title(panels[0].curves),
-        )  # fmt: skip
-    return figure, {
+        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.add_legend(
+            _entries(drawn[0], panels),
+            ncols=3 if columns > 1 else 1,
+            title=_errors_title(panels[0].curves),
+        )
+    return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "panels": [_numbers_of(panel) for panel in panels],
@@ -239,8 +242,6 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
 
 
 def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
-    from percolab.analysis.json_values import plain
-
     return {
         "observable": panel.name,
         "meaning": panel.meaning,
@@ -271,7 +272,7 @@ def _names(figures: StudyView) -> list[str]:
     return [name for name in known if items and all(name in own for own in stored)]
 
 
-def _draw(figures: StudyView) -> Drawn:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
     study = figures.study
     known = {item.name: item for item in study.observables}
@@ -294,12 +295,12 @@ def _draw(figures: StudyView) -> Drawn:
             # Theory's value is that of percolation, not of the clusters of spins.
             known=None
             if figures.model.has_spins
-            else critical_probability(study.structure, study.boundary, name),
+            else critical_probability(study.structure, study.boundary, name, study.model),
         )
         for name in _names(figures)
     ]
     sites = {item.task.size: item.task.num_sites for item in figures.measured()}
-    return plot_wrapping(panels, num_sites=sites, **figures.head)
+    return plot_wrapping(panels, num_sites=sites, **figures.head, into=into)
 
 
 def _errors_of_chains(item: TaskResult, name: str) -> NDArray[np.float64]:
@@ -310,8 +311,20 @@ def _errors_of_chains(item: TaskResult, name: str) -> NDArray[np.float64]:
     return np.asarray(means.std(axis=0, ddof=1) / len(means) ** 0.5)
 
 
+def _describe(numbers: Numbers) -> list[str]:
+    """Return what is seen, in sentences."""
+    panels = numbers["panels"]
+    found = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
+    compared = numbers["at_threshold"]
+    if compared:
+        away = max(abs(item["value"] - item["theory"]) / item["error"] for item in compared)
+        found.append(f"At p_c all are within {away:.1f} standard errors of theory.")
+    return found
+
+
 KIND = FigureKind(
     place=7,
+    help="the ways to wrap around periodic axes",
     meaning=(
         "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
         "against L; dotted, where it is known, what theory says of them at p_c, and below, how far "
@@ -324,4 +337,5 @@ KIND = FigureKind(
     ),
     problem=_problem,
     draw=_draw,
+    alt=_describe,
 )

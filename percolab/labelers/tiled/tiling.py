@@ -26,7 +26,7 @@ from percolab.lattices.grid import parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
-# (docs/performance.md, slabs).
+# (results/notebook/performance.md, slabs).
 BONDS_A_TILE = 1000
 #: Parts in which the bonds of a class are listed, at most.
 PARTS = 8

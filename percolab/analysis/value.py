@@ -1,0 +1,157 @@
+"""A number with its error, and how well the fit that gives it describes the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot, isfinite, nan, sqrt
+from typing import TYPE_CHECKING, Any
+
+from scipy.special import chdtrc
+
+from percolab.analysis.json_values import plain
+
+if TYPE_CHECKING:
+    from percolab.analysis.theory.known_exponents import Known
+
+#: A fit whose chi^2 is less probable than this is rejected: it gives no value with an error.
+REJECTED = 1e-3
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """Pearson's chi^2 of a fit, its degrees of freedom and p-value (NaN without freedom)."""
+
+    value: float
+    dof: int
+    p_value: float
+
+    @classmethod
+    def of(cls, value: float, dof: int) -> ChiSquare:
+        """Return a chi^2 with its p-value.
+
+        >>> round(ChiSquare.of(1.0, 2).p_value, 6)
+        0.606531
+        """
+        return cls(value, dof, float(chdtrc(dof, value)) if dof else nan)
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        """chi^2 over its degrees of freedom, and the p-value, "-" without freedom, as texts."""
+        return (
+            f"{self.value:.1f}/{self.dof}",
+            f"{self.p_value:.2g}" if isfinite(self.p_value) else "-",
+        )
+
+    def __str__(self) -> str:
+        """Return both in words."""
+        return "chi2/dof {}, p-value {}".format(*self.cells)
+
+
+def is_rejected(quality: ChiSquare) -> bool:
+    """Return whether chi^2 contradicts a fit so clearly that its value is no answer."""
+    return quality.p_value < REJECTED
+
+
+def format_with_error(value: float, error: float) -> str:
+    """Write a value with its one-sigma error in units of the last digits, two digits of error.
+
+    An error that is zero or not finite is left out; an absent value is "-".
+
+    >>> format_with_error(0.652706, 0.000131)
+    '0.65271(13)'
+    >>> format_with_error(12.34, 1.42)
+    '12.3(1.4)'
+    """
+    if not isfinite(value):
+        return "-"
+    if not isfinite(error) or error <= 0:
+        return f"{value:.6g}"
+    # Two digits after rounding: 0.0996 is 0.10, not 0.100.
+    exponent = int(f"{error:.1e}".split("e")[1])
+    decimals = 1 - exponent
+    if decimals < 0:
+        return f"{round(value, decimals):.0f}({round(error, decimals):.0f})"
+    shown = f"{error:.{decimals}f}" if exponent >= 0 else f"{error * 10**decimals:.0f}"
+    return f"{value:.{decimals}f}({shown})"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with its error, one sigma: a mean, or what was fitted.
+
+    statistical_error: of a fit the part that other samples would change, NaN where it is not known.
+    chi_square: of the best fit, None of a mean.  members: how many fits were averaged.
+    """
+
+    value: float
+    error: float
+    statistical_error: float = nan
+    chi_square: ChiSquare | None = None
+    members: int = 0
+
+    @property
+    def systematic_error(self) -> float:
+        """What priors and averaging add to the statistical error."""
+        return sqrt(max(self.error**2 - self.statistical_error**2, 0.0))
+
+    @property
+    def quality(self) -> ChiSquare:
+        """The chi^2 of the best fit."""
+        assert self.chi_square is not None
+        return self.chi_square
+
+    @property
+    def rejected(self) -> bool:
+        """Whether chi^2 rejects the best fit, so that the value has no error to quote."""
+        return self.chi_square is not None and is_rejected(self.chi_square)
+
+    def scaled(self, value: float, slope: float) -> Value:
+        """Return another value, a function of this one with this slope."""
+        errors = abs(slope) * self.error, abs(slope) * self.statistical_error
+        return Value(value, *errors, self.chi_square, self.members)
+
+    def deviation(self, known: Known | None) -> float:
+        """Return the distance from a known value in combined errors; NaN where there is none."""
+        if known is None or self.rejected:
+            return nan
+        return (self.value - known.value) / (hypot(self.error, known.error) or nan)
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The value with its whole error, and the two parts of that, as texts."""
+        parts = (self.statistical_error, self.systematic_error)
+        if self.rejected or not all(map(isfinite, parts)):
+            return str(self), "", ""
+        return str(self), f"+- {parts[0]:.2g}", f"+- {parts[1]:.2g}"
+
+    def __str__(self) -> str:
+        """Return the value with its error, or that chi^2 rejects the fit."""
+        if self.rejected:
+            return f"rejected by chi^2, p-value {self.quality.p_value:.1g}"
+        return format_with_error(self.value, self.error)
+
+    def rejection(self, name: str, what: str = "its best fit") -> list[str]:
+        """Return in one line that chi^2 rejects the fit of what has this name; [] if it does not.
+
+        what: which fit even is rejected.
+        """
+        if not self.rejected:
+            return []
+        p_value = f"{self.quality.p_value:.1e}"
+        return [f"{name}: chi^2 rejects even {what} (p-value {p_value}), so it has no answer"]
+
+    def to_dict(self, name: str = "value", error: str = "error") -> dict[str, Any]:
+        """Return every number as plain JSON values; name, error: keys of the value and its error.
+
+        A mean has these two alone.
+        """
+        record: dict[str, Any] = {name: self.value, error: self.error}
+        if self.chi_square is not None:
+            more = ("statistical_error", "chi_square", "members", "systematic_error")
+            record = {"rejected": self.rejected, **record}
+            record |= {key: getattr(self, key) for key in more}
+        return {key: plain(item) for key, item in record.items()}
+
+
+#: What a fit gives that the data do not determine.
+NO_VALUE = Value(nan, nan, nan, ChiSquare(0.0, 0, nan))

@@ -1,0 +1,156 @@
+"""What the further stages share: what to time, and the times of whole calls by the host's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from percolab.benchmark.records import Place, places_of
+from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, timer_of
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import threshold_of
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.lattice import Lattice, load_lattice
+
+#: Calls before those that count.  On CUDA the first compiles, the second is recorded as a graph.
+WARM_UP_CALLS = {"cpu": 1, "cuda": 3}
+# Half a window of p is the first number times L to the power of minus the second: a study's window.
+_WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the further stages time, and where; what is None is chosen by the stage.
+
+    devices: resolved; only "split" and "study" use more than the first.  points: numbers of values
+    of p of a grid.  sites: of all samples of a call; of "slabs" those of a slab, of "split" those
+    of a sample.  samples: of a call; of "split" and "study" those of a run.  layers: of a slab.
+    """
+
+    devices: tuple[Device, ...]
+    lattices: tuple[Lattice, ...] = ()
+    sizes: tuple[int, ...] | None = None
+    ratios: tuple[float, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+    model: Model = BOND
+    labelers: tuple[str | None, ...] = (None,)
+    boundary: str | None = None
+    points: tuple[int, ...] | None = None
+    sites: int | None = None
+    samples: int | None = None
+    layers: tuple[int, ...] | None = None
+    runs: int = 11
+
+    @property
+    def device(self) -> Device:
+        """The first device."""
+        return self.devices[0]
+
+    @property
+    def kind(self) -> str:
+        """Return "cpu" or "cuda"."""
+        return self.device.kind
+
+    def make_timer(self) -> CpuTimer | CudaTimer:
+        """Return the timer of the first device."""
+        return timer_of(self.device)
+
+    def choose_lattices(self, *names: str) -> tuple[Lattice, ...]:
+        """Return the lattices or, if none is given, those of these names."""
+        return self.lattices or tuple(map(load_lattice, names))
+
+    def choose_boundaries(self, *kinds: str) -> tuple[str, ...]:
+        """Return the boundary of all axes or, if none is given, these."""
+        return kinds if self.boundary is None else (self.boundary,)
+
+    def choose_places(self, lattice: Lattice, *ratios: float) -> tuple[Place, ...]:
+        """Return the values of p or, if none is given, these multiples of p_c."""
+        return places_of(lattice, self.ratios or ratios, self.probabilities, self.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallTime:
+    """The time of a call, or of a kernel in it, per sample: median, least and most over the runs.
+
+    part: of the stage.  shape: of the lattice.  probabilities: values of p of a sample.
+    compared_with, ratio: another time, and this one divided by it.
+    """
+
+    stage: str
+    part: str = ""
+    lattice: str
+    shape: tuple[int, ...]
+    num_sites: int
+    p: float | None = None
+    program: str
+    device: str
+    samples: int = 1
+    probabilities: int = 1
+    runs: int = 0
+    seconds_per_sample: float = 0.0
+    seconds_per_sample_min: float = 0.0
+    seconds_per_sample_max: float = 0.0
+    bytes_moved_per_sample: int | None = None
+    compared_with: str = ""
+    ratio: float | None = None
+    note: str = ""
+
+    def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> CallTime:
+        """Return this record with the seconds of calls."""
+        each = np.asarray(seconds) / changes.get("samples", self.samples)
+        return replace(
+            self,
+            runs=each.size,
+            seconds_per_sample=float(np.median(each)),
+            seconds_per_sample_min=float(each.min()),
+            seconds_per_sample_max=float(each.max()),
+            **changes,
+        )
+
+    def compared(self, other: CallTime, name: str) -> CallTime:
+        """Return this record with its ratio to another, as far as the clock could measure that."""
+        if other.seconds_per_sample <= 0:
+            return self
+        ratio = self.seconds_per_sample / other.seconds_per_sample
+        return replace(self, compared_with=name, ratio=ratio)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self) | {"shape": list(self.shape)}
+
+
+def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
+    """Return the seconds of whole calls by the host's clock, float64 (runs,).
+
+    The work ends when its result is on the host, or the device has done it.
+    """
+    times = []
+    for _ in range(WARM_UP_CALLS[kind] + runs):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return np.array(times[-runs:])
+
+
+def make_grid(lattice: Lattice, size: int, p: float, points: int) -> list[float]:
+    """Return values of p over a window as wide as a study's, ascending; one is p itself.
+
+    InputError: the lattice has neither two dimensions nor three.
+    """
+    if points == 1:
+        return [p]
+    if lattice.dimension not in _WINDOWS:
+        raise InputError(f"{lattice.name}: grids of p are timed in two and three dimensions")
+    width, exponent = _WINDOWS[lattice.dimension]
+    half = width * size**-exponent
+    return [float(each) for each in np.linspace(max(p - half, 0.0), min(p + half, 1.0), points)]
+
+
+def make_thresholds(values: Sequence[float]) -> np.ndarray:
+    """Return p as the labelers take it, uint64."""
+    return np.array([threshold_of(p) for p in values], np.uint64)

@@ -1,0 +1,208 @@
+"""Whole studies, and one sample over several processors, compared with one processor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from percolab.benchmark.calls import CallTime, Setting, make_grid
+from percolab.benchmark.kernel_times import kernel_events, sum_events
+from percolab.kernels.device import open_device
+from percolab.lattices.lattice import Lattice
+from percolab.run.request import Watcher, options_of
+from percolab.run.runner import run_study
+from percolab.store.results import Results
+from percolab.tasks.study_file import make_request
+
+_SIZES = {"cpu": (64,), "cuda": (64, 256, 1024, 4096)}
+#: Sites of all samples of a study, and of a sample that is split, without --sites.
+_STUDY_SITES = {"cpu": 2**24, "cuda": 2**37}
+_SPLIT_SITES = {"cpu": 2**20, "cuda": 10**11}
+#: Rows of each case of a split without --samples; the first is not counted.
+_ROWS = 4
+_SEED = 7
+
+
+class _BlockTimes(Watcher):
+    """Takes the time at which every block is finished, and what ranks report after the first."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.first: dict[str, Any] = {}
+
+    def advanced(self, results: Any, item: Any, blocks: Any) -> None:
+        """Take finished blocks."""
+        self.times += [time.perf_counter()] * len(blocks)
+        self.first = self.first or _sum_ranks(results)
+
+
+def _sum_ranks(results: Results) -> dict[str, float]:
+    """Return rows, bytes and seconds of all ranks of a split run so far."""
+    ranks = results.runs[-1]["split"]
+    joining = sum(stage["join_seconds"] for stage in ranks["stages"])
+    names = ("rows", "bytes", "local_seconds", "transport_seconds")
+    return {name: ranks[name] for name in names} | {"join_seconds": joining}
+
+
+def _run(lattice: Lattice, watcher: Watcher | None = None, **settings: Any) -> Results:
+    """Run a study in memory, as ``percolab sweep`` would."""
+    request = make_request(lattice, seed=_SEED, **settings)
+    options = options_of(request, watcher=watcher or Watcher())
+    return run_study(request.study, request.rule, **options)
+
+
+def _choose_workers(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Return the settings of one processor and of all of them, and their number."""
+    if setting.kind == "cpu":
+        return {"device": "cpu"}, {"device": "cpu"}, 2
+    numbers = ",".join(str(device.number) for device in setting.devices)
+    return {"device": str(setting.device)}, {"device": f"cuda:{numbers}"}, len(setting.devices)
+
+
+# Studies
+
+
+def time_studies(setting: Setting) -> Iterator[CallTime]:
+    """Time studies of nine p and of thresholds, with their preparation, on one and all GPUs.
+
+    The share of the time in which the GPU computes is that of a study of a tenth of the samples,
+    by device events around every kernel.
+    """
+    for lattice in setting.choose_lattices("honeycomb"):
+        boundary = setting.choose_boundaries("open")[0]
+        for size in setting.sizes or _SIZES[setting.kind]:
+            sites = size**lattice.dimension
+            samples = setting.samples or max(
+                (setting.sites or _STUDY_SITES[setting.kind]) // sites, 10
+            )
+            for place in setting.choose_places(lattice, 1.0):
+                points = (setting.points or (9,))[0]
+                grid = make_grid(lattice, size, place.p, points)
+                common = {"L": [size], "boundary": boundary}
+                kinds = {"grid": (common | {"p": grid}, samples)}
+                if boundary == "open":
+                    kinds["threshold"] = (common | {"method": "threshold"}, max(samples // 5, 10))
+                for part, (options, count) in kinds.items():
+                    base = CallTime(
+                        stage="study",
+                        part=part,
+                        lattice=lattice.name,
+                        shape=lattice.shape(size),
+                        num_sites=sites,
+                        p=place.p,
+                        program="1 process" if setting.kind == "cpu" else "1 GPU",
+                        device=str(setting.device),
+                        samples=count,
+                        probabilities=points if part == "grid" else 1,
+                    )
+                    yield from _study_times(setting, lattice, base, options)
+
+
+def _study_times(
+    setting: Setting, lattice: Lattice, base: CallTime, options: dict[str, Any]
+) -> Iterator[CallTime]:
+    one, every, number = _choose_workers(setting)
+    _run(lattice, samples=10, **options, **one)  # compiles
+    alone = _timed_study(lattice, base, options | one)
+    if setting.kind == "cuda":
+        few = max(base.samples // 10, 10)
+        with kernel_events(open_device(str(setting.device))) as events:
+            _run(lattice, samples=few, **options, **one)
+            busy = sum(sum_events(events).values()) / few
+        alone = replace(
+            alone,
+            note=f"{alone.note}, the GPU computes {busy / alone.seconds_per_sample:.0%}",
+        )
+    yield alone
+    if number == 1:
+        return
+    if setting.kind == "cpu":
+        every |= {"executor": "processes", "workers": number}
+    program = f"{number} {'processes' if setting.kind == 'cpu' else 'GPUs'}"
+    yield _timed_study(lattice, replace(base, program=program), options | every).compared(
+        alone, "one"
+    )
+
+
+def _timed_study(lattice: Lattice, base: CallTime, settings: dict[str, Any]) -> CallTime:
+    """Return the time of a sample once the study runs: of all samples less that of a few."""
+    seconds, few = [], max(base.samples // 30, 1)
+    for samples in (few, base.samples):
+        begin = time.perf_counter()
+        _run(lattice, samples=samples, **settings)
+        seconds.append(time.perf_counter() - begin)
+    note = f"{base.samples} samples in {seconds[1]:.4g} s, {few} in {seconds[0]:.4g} s"
+    running = max(seconds[1] - seconds[0], 0.0) * base.samples / max(base.samples - few, 1)
+    return base.timed([running], note=note)
+
+
+# One sample over several processors
+
+
+def time_splits(setting: Setting) -> Iterator[CallTime]:
+    """Time rows of one sample on one processor, on all ("strong"), and of a larger one ("weak").
+
+    The larger sample has as many sites more as there are processors, on an open lattice.  A row
+    takes the time from the block before to its own, so that the first, which also makes tables and
+    loads kernels, is not counted.
+    """
+    one, every, number = _choose_workers(setting)
+    sites = setting.sites or _SPLIT_SITES[setting.kind]
+    for lattice in setting.choose_lattices("square", "cubic"):
+        for boundary in setting.choose_boundaries("open", "periodic"):
+            for place in setting.choose_places(lattice, 1.0):
+                first: CallTime | None = None
+                cases = [("one", sites, 1, one), ("strong", sites, number, every)]
+                if boundary == "open":
+                    cases.append(("weak", number * sites, number, every))
+                for part, points, workers, device in cases:
+                    size = round(points ** (1 / lattice.dimension))
+                    seconds, note = _row_seconds(
+                        lattice,
+                        L=[size],
+                        p=[place.p],
+                        boundary=boundary,
+                        samples=max(setting.samples or _ROWS, 2),
+                        workers=workers,
+                        **device,
+                    )
+                    found = CallTime(
+                        stage="split",
+                        part=part,
+                        lattice=lattice.name,
+                        shape=lattice.shape(size),
+                        num_sites=size**lattice.dimension,
+                        p=place.p,
+                        program=f"{workers} {boundary}",
+                        device=device["device"],
+                    ).timed(seconds, note=note)
+                    first = first or found
+                    yield found if found is first else _with_efficiency(found, first, workers)
+
+
+def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
+    """Return the seconds of the rows after the first, and what the ranks report of a row."""
+    watcher = _BlockTimes()
+    parallel = {"executor": "processes", "split": "lattice", "block_size": 1}
+    results = _run(lattice, watcher, **settings, **parallel)
+    last, first = _sum_ranks(results), watcher.first
+    rows = max(last["rows"] - first["rows"], 1)
+    mean = {name: 1e3 * (last[name] - first[name]) / rows for name in last}
+    note = f"ranks {mean['local_seconds']:.4g} ms"
+    if mean["bytes"]:
+        note += (
+            f", messages {mean['bytes'] / 1e9:.3g} MB in {mean['transport_seconds']:.3g} ms, "
+            f"joining {mean['join_seconds']:.3g} ms"
+        )
+    return np.diff(watcher.times), note
+
+
+def _with_efficiency(found: CallTime, one: CallTime, workers: int) -> CallTime:
+    """Return a record compared with one processor; the efficiency is that of the least times."""
+    rates = [record.num_sites / record.seconds_per_sample_min for record in (one, found)]
+    note = f"{found.note}, efficiency {rates[1] / rates[0] / workers:.3f}"
+    return replace(found.compared(one, "one"), note=note)

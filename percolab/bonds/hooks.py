@@ -1,0 +1,186 @@
+"""The hooks of a model in kernels: what it draws and culls, and in which order its bonds open.
+
+Kernels are given a *record* of the model, and call the hooks of the record's type, which is known
+when they are compiled: another model costs bond percolation nothing.  The empty tuple is the record
+of models whose bonds all have the threshold of p, :class:`ClassLimits` that of models with other
+thresholds for some classes; :class:`percolab.bonds.sites.Sites` adds its own.
+
+A bond that does not have the threshold of p is open or closed at all p: what opens between two p
+has the order of uniform numbers, whatever the limits of other classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit, uint32, uint64
+from numba.extending import overload
+
+from percolab.bonds.digits import word_digits
+from percolab.bonds.words import uniform_of
+from percolab.bonds.words_cpu import fill_open_bonds
+
+#: In place of a threshold: the class has that of p.
+VARIES = 2**64 - 1
+
+
+class ClassLimits(NamedTuple):
+    """The record of a model in which classes of bonds have thresholds of their own.
+
+    limits:    uint64 (num_classes,), VARIES where a class has the threshold of p
+    num_words: words of one class, uint32
+    """
+
+    limits: Any
+    num_words: Any
+
+
+class Hooks(NamedTuple):
+    """What kernels call of a model, compiled functions.
+
+    draw:   (generator, record, seed, sample, threshold, exists, opened): write a sample's open
+            bonds on the CPU, without those that are culled
+    number: (generator, record, seed, sample, bond): the number of a bond, uint64; it is open at a
+            threshold above
+    digits: (generator, record, seed, sample, bond, planes, last): its first ``planes.size`` digits,
+            and the word whose planes these are then
+    """
+
+    draw: Any
+    number: Any
+    digits: Any
+
+
+#: The hooks by the type of a model's record.
+_HOOKS: dict[type, Hooks] = {}
+
+
+def add_hooks(record: type, hooks: Hooks) -> None:
+    """Have kernels call these hooks where they are given a record of this type."""
+    _HOOKS[record] = hooks
+
+
+def _hooks_of(kind: Any) -> Hooks:
+    """Return the hooks of Numba's type of a record."""
+    return _HOOKS[getattr(kind, "instance_class", tuple)]
+
+
+@njit
+def _draw(generator, record, seed, sample, threshold, exists, opened):
+    fill_open_bonds(generator, seed, sample, threshold, uint64(0), exists, opened)
+
+
+@njit
+def number_of_bond(generator, seed, sample, bond):
+    """Return the uniform number of bond 32 * word + bit."""
+    word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
+    return uniform_of(generator, seed, sample, word, bit)
+
+
+@njit
+def digits_of_bond(generator, seed, sample, bond, planes, last):
+    """Return the first digits of a bond's uniform number, as :class:`Hooks` has it."""
+    word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
+    return word_digits(generator, seed, sample, word, bit, planes, last)
+
+
+@njit
+def _number(generator, record, seed, sample, bond):
+    return number_of_bond(generator, seed, sample, bond)
+
+
+@njit
+def _digits(generator, record, seed, sample, bond, planes, last):
+    return digits_of_bond(generator, seed, sample, bond, planes, last)
+
+
+@njit
+def limit_of(limits, k, threshold):
+    """Return the threshold of class k among ``limits``, uint64, at the threshold of p."""
+    limit = uint64(limits[k])
+    return uint64(threshold) if limit == uint64(VARIES) else limit
+
+
+@njit
+def _draw_classes(generator, record, seed, sample, threshold, exists, opened):
+    words = int(record.num_words)
+    for k in range(record.limits.size):
+        span = slice(k * words, (k + 1) * words)
+        limit, first = limit_of(record.limits, k, threshold), uint64(k * words)
+        fill_open_bonds(generator, seed, sample, limit, first, exists[span], opened[span])
+
+
+add_hooks(tuple, Hooks(_draw, _number, _digits))
+add_hooks(ClassLimits, Hooks(_draw_classes, _number, _digits))
+
+
+def fill_sample(
+    generator: Any, record: Any, seed: Any, sample: Any, threshold: Any, exists: Any, opened: Any
+) -> None:
+    """Write a sample's open bonds at a threshold of p on the CPU: uint32 words like ``exists``."""
+    _HOOKS[type(record)].draw(generator, record, seed, sample, threshold, exists, opened)
+
+
+@overload(fill_sample)
+def _fill_sample(generator, record, seed, sample, threshold, exists, opened):
+    draw = _hooks_of(record).draw
+    return lambda generator, record, seed, sample, threshold, exists, opened: draw(
+        generator, record, seed, sample, threshold, exists, opened
+    )
+
+
+def bond_number(generator, record, seed, sample, bond):
+    """Return the number of bond 32 * word + bit as uint64: it is open at a threshold above it.
+
+    Only for bonds that open at some p: where one probability is fixed, what it closes stays so.
+    """
+    return _HOOKS[type(record)].number(generator, record, seed, sample, bond)
+
+
+@overload(bond_number, target="generic")
+def _bond_number(generator, record, seed, sample, bond):
+    number = _hooks_of(record).number
+    return lambda generator, record, seed, sample, bond: number(
+        generator, record, seed, sample, bond
+    )
+
+
+def first_digits(generator, record, seed, sample, bond, planes, last):
+    """Return (the first ``planes.size`` digits of a bond's number, the word in ``planes``)."""
+    return _HOOKS[type(record)].digits(generator, record, seed, sample, bond, planes, last)
+
+
+@overload(first_digits)
+def _first_digits(generator, record, seed, sample, bond, planes, last):
+    digits = _hooks_of(record).digits
+    return lambda generator, record, seed, sample, bond, planes, last: digits(
+        generator, record, seed, sample, bond, planes, last
+    )
+
+
+def class_limit(limits, k, threshold):
+    """Return the threshold of class k: that of p where ``limits`` are ()."""
+    return threshold if isinstance(limits, tuple) else limit_of(limits, k, threshold)
+
+
+@overload(class_limit, target="generic")
+def _class_limit(limits, k, threshold):
+    if hasattr(limits, "dtype") and hasattr(limits, "ndim"):
+        return lambda limits, k, threshold: limit_of(limits, k, threshold)
+    return lambda limits, k, threshold: threshold
+
+
+def word_limit(record, word, threshold):
+    """Return the threshold of the class that a bond word is of: that of p without a record."""
+    if isinstance(record, ClassLimits):
+        return limit_of(record.limits, word // record.num_words, threshold)
+    return threshold
+
+
+@overload(word_limit, target="generic")
+def _word_limit(record, word, threshold):
+    if getattr(record, "instance_class", None) is ClassLimits:
+        return lambda record, word, threshold: limit_of(
+            record.limits, uint32(uint32(word) // uint32(record.num_words)), threshold
+        )
+    return lambda record, word, threshold: threshold

@@ -1,0 +1,67 @@
+"""The registry of models: what is drawn at random, one file each, loaded when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from percolab.errors import InputError, nearest
+from percolab.kernels.registry import load
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model as users write it, and where its class is found.
+
+    name:     what its text begins with; "name:" where more follows, if that has a class of its own
+    examples: for the help of --model
+    place:    of the class, as :func:`percolab.kernels.registry.load` takes it
+    """
+
+    name: str
+    examples: str
+    place: str
+
+
+MODELS = {
+    entry.name: entry
+    for entry in (
+        ModelEntry("bond", "bond", "bonds.models.bond:Bond"),
+        ModelEntry("site", "site", "bonds.models.site:Site"),
+        ModelEntry(
+            "site-bond",
+            "site-bond; site-bond:site=0.9 or site-bond:bond=0.7 fixes one of its two "
+            "probabilities",
+            "bonds.models.site_bond:SiteBond",
+        ),
+        ModelEntry(
+            "bond:",
+            "bond:y=0.3 fixes that of the bonds along y",
+            "bonds.models.bond_classes:BondClasses",
+        ),
+        ModelEntry("ising", "ising", "bonds.models.ising:Ising"),
+        ModelEntry("potts", "or potts:q=3 for spins", "bonds.models.potts:Potts"),
+    )
+}
+
+
+def parse_model(text: str) -> Any:
+    """Return the model that a text names; InputError in one line if it names none."""
+    return _parsed(str(text))
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    name, colon, rest = text.partition(":")
+    entry = MODELS.get(f"{name}:") if colon else None
+    entry = entry or MODELS.get(name)
+    if entry is None:
+        known = [name for name in MODELS if not name.endswith(":")]
+        raise InputError(f"unknown model {name!r}; {nearest(name, known)}")
+    return load(entry.place).read(text, rest if colon else None)
+
+
+def list_models() -> str:
+    """Return all models by example, as the help of --model has them."""
+    return "; ".join(entry.examples for entry in MODELS.values())

@@ -1,0 +1,152 @@
+"""What every model of percolation says of itself: words in, planes of open bonds out.
+
+A model's file in this folder has a class that inherits from :class:`Model`, and where it needs
+kernels of its own, their *hooks* (:mod:`percolab.bonds.hooks`):
+
+draw    which uniform numbers, from which keyed words, are compared with which threshold
+cull    what is removed before labeling: bonds with a vacant site
+order   the number of a bond, at which it opens; without it every p is measured by itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from percolab.bonds.models import parse_model
+from percolab.bonds.words import TOP, threshold_of
+from percolab.errors import InputError
+
+
+class Rule(NamedTuple):
+    """What p decides in a model, as kernels are given it.
+
+    site_varies, bond_varies: whether p is the probability of a site, of a bond
+    site_limit, bond_limit:   thresholds, which count where the probability does not vary
+    """
+
+    site_varies: np.uint32
+    bond_varies: np.uint32
+    site_limit: np.uint64
+    bond_limit: np.uint64
+
+
+class Model:
+    """A percolation model; the clusters are those of occupied sites.  Its text enters ids.
+
+    site_p, bond_p: probabilities that are fixed, None where p is that probability
+    draws_sites:    whether sites may be vacant, so that their bonds are culled
+    has_order:      whether bonds open one after the other by their numbers as p grows
+    keeps_symmetry: whether it treats all bonds of a lattice alike
+    states:         of a spin; 1 where there are no spins
+
+    >>> str(Model.parse("site-bond:bond=.70"))
+    'site-bond:bond=0.7'
+    >>> str(Model.parse("potts:q=3"))
+    'potts:q=3'
+    """
+
+    name: ClassVar[str]
+    draws_sites: ClassVar[bool] = False
+    has_order: ClassVar[bool] = True
+    keeps_symmetry: ClassVar[bool] = True
+    site_p: float | None = None
+    bond_p: float | None = None
+    states: int = 1
+
+    @staticmethod
+    def parse(text: str) -> Model:
+        """Return the model of a text: a name, or "site-bond:site=0.9", "potts:q=3", ..."""
+        found: Model = parse_model(text)
+        return found
+
+    @classmethod
+    def read(cls, text: str, rest: str | None) -> Model:
+        """Return the model of the whole text, ``rest`` being what follows its first colon."""
+        if rest is not None:
+            raise InputError(f"model {text!r}: {cls.name} has nothing to choose, write {cls.name}")
+        return cls()
+
+    def __str__(self) -> str:
+        """The text that :meth:`parse` reads: the same for equal models."""
+        return self.name
+
+    def on(self, structure: Any) -> Model:
+        """Return the model as tasks of a structure name it; InputError if it has none there."""
+        return self
+
+    @property
+    def title(self) -> str:
+        """What it is called in a figure: "Site percolation"."""
+        return f"{self.name.capitalize()} percolation"
+
+    @property
+    def varying(self) -> str:
+        """What p is the probability of, in words."""
+        what = ["a site is occupied"] * self.site_varies + ["a bond is open"] * self.bond_varies
+        return "probability that " + ", and that ".join(what)
+
+    @property
+    def site_varies(self) -> bool:
+        """Whether p is the probability of a site."""
+        return self.draws_sites and self.site_p is None
+
+    @property
+    def bond_varies(self) -> bool:
+        """Whether p is the probability of a bond."""
+        return self.bond_p is None
+
+    @property
+    def has_spins(self) -> bool:
+        """Whether sites have spins, so that samples are the sweeps of Markov chains."""
+        return self.states > 1
+
+    @property
+    def coupling_symbol(self) -> str:
+        """What J / kT is called where there are spins."""
+        raise self._no_spins()
+
+    def p_of_coupling(self, coupling: float) -> float:
+        """Return p of J / kT."""
+        raise self._no_spins()
+
+    def coupling_of_p(self, p: float) -> float:
+        """Return J / kT; infinite at p = 1."""
+        raise self._no_spins()
+
+    def _no_spins(self) -> TypeError:
+        return TypeError(f"{self} percolation has no spins and no coupling")
+
+    def open_share(self, p: float) -> float:
+        """Return the probability that a bond is open, its two sites occupied, or a bound of it."""
+        site = p if self.site_varies else 1.0 if self.site_p is None else self.site_p
+        bond = p if self.bond_varies else 1.0 if self.bond_p is None else self.bond_p
+        return site * site * bond
+
+    @property
+    def steepest_share(self) -> int:
+        """The most that :meth:`open_share` grows with p: of how many numbers p decides."""
+        return 2 * self.site_varies + self.bond_varies
+
+    def most_open(self, p: float) -> float:
+        """Return a probability that no bond exceeds, nor a site at its end, at p."""
+        return p
+
+    @property
+    def rule(self) -> Rule:
+        """What the kernels are given."""
+        return Rule(
+            np.uint32(self.site_varies),
+            np.uint32(self.bond_varies),
+            np.uint64(TOP if self.site_p is None else threshold_of(self.site_p)),
+            np.uint64(TOP if self.bond_p is None else threshold_of(self.bond_p)),
+        )
+
+    def class_limits(self, names: Sequence[str]) -> Any:
+        """Return the thresholds of the classes of bonds that have these names, uint64.
+
+        ``percolab.bonds.hooks.VARIES`` where a class has that of p; () where all have.
+        """
+        return ()

@@ -1,0 +1,15 @@
+"""Bond percolation: every bond is open with probability p, all sites are occupied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from percolab.bonds.models.base import Model
+
+
+@dataclass(frozen=True)
+class Bond(Model):
+    """Bond percolation; its hooks are those that everything without a record of its own has."""
+
+    name: ClassVar[str] = "bond"

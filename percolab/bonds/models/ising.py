@@ -1,0 +1,52 @@
+"""The Ising model: H = -J sum s s' with s = -1, 1 and K = J / kT.
+
+It is the Potts model of two states with beta = 2 K: the bond of two equal spins is open with
+probability p = 1 - exp(-2 K).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from percolab.bonds.models.base import Model
+from percolab.bonds.models.potts import Potts
+from percolab.errors import InputError
+
+
+@dataclass(frozen=True)
+class Ising(Potts):
+    """The Ising model."""
+
+    name: ClassVar[str] = "ising"
+    exponent: ClassVar[int] = 2
+    states: int = 2
+
+    @classmethod
+    def read(cls, text: str, rest: str | None) -> Model:
+        """Return the model; it has no q."""
+        if rest is not None:
+            raise InputError(
+                f"model {text!r}: ising has two spins and no q; write ising, whose coupling is K, "
+                "or potts:q=2, whose coupling is beta = 2 K"
+            )
+        return cls()
+
+    @property
+    def title(self) -> str:
+        """What it is called in a figure."""
+        return "Ising model"
+
+    @property
+    def varying(self) -> str:
+        """What p is, in words."""
+        return "probability that the bond of two equal spins is open, 1 - exp(-2 K)"
+
+    @property
+    def coupling_symbol(self) -> str:
+        """What J / kT is called."""
+        return "K"
+
+    def __str__(self) -> str:
+        """The text: its name."""
+        return self.name

@@ -1,0 +1,81 @@
+"""The Potts model: H = -J sum delta(s, s') with s = 0 ... q - 1 and beta = J / kT.
+
+The bond of two equal spins is open with probability p = 1 - exp(-beta) in the representation of
+Fortuin and Kasteleyn, Physica 57, 536 (1972); p is what tasks store, whatever it was given by.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from percolab.bonds.models.base import Model
+from percolab.errors import InputError
+
+#: The most states of a spin.
+MOST_STATES = 256
+
+
+@dataclass(frozen=True)
+class Potts(Model):
+    """The Potts model with ``states`` spins; InputError unless that is from 2 to MOST_STATES."""
+
+    name: ClassVar[str] = "potts"
+    #: What J / kT is multiplied by in p = 1 - exp(-...).
+    exponent: ClassVar[int] = 1
+    states: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.states <= MOST_STATES:
+            raise InputError(
+                f"model {self.name}: q = {self.states}, but it must be an integer from 2 to "
+                f"{MOST_STATES}"
+            )
+
+    @classmethod
+    def read(cls, text: str, rest: str | None) -> Model:
+        """Return the model of "potts:q=3"."""
+        if rest is None:
+            raise InputError(
+                "model potts needs its number of states, as in potts:q=3; q = 1 is bond"
+            )
+        key, equals, number = (part.strip() for part in rest.partition("="))
+        if key != "q" or not equals:
+            raise InputError(f"model {text!r}, but states are written as in potts:q=3")
+        if not number.isdecimal():
+            raise InputError(
+                f"model {text!r}: q = {number}, but it must be an integer from 2 to {MOST_STATES}"
+            )
+        return cls(int(number[:9]))
+
+    @property
+    def title(self) -> str:
+        """What it is called in a figure."""
+        return f"{self.states}-state Potts model"
+
+    @property
+    def varying(self) -> str:
+        """What p is, in words."""
+        return "probability that the bond of two equal spins is open, 1 - exp(-beta)"
+
+    @property
+    def coupling_symbol(self) -> str:
+        """What J / kT is called: "K" of the Ising model, "beta" of a Potts model."""
+        return "beta"
+
+    def p_of_coupling(self, coupling: float) -> float:
+        """Return p of J / kT.
+
+        >>> Model.parse("ising").p_of_coupling(0.25) == Potts(2).p_of_coupling(0.5)
+        True
+        """
+        return -math.expm1(-self.exponent * coupling)
+
+    def coupling_of_p(self, p: float) -> float:
+        """Return J / kT; infinite at p = 1."""
+        return -math.log1p(-p) / self.exponent if p < 1 else math.inf
+
+    def __str__(self) -> str:
+        """The text, with the number of states."""
+        return f"{self.name}:q={self.states}"

@@ -1,0 +1,34 @@
+"""Site percolation: sites are occupied with probability p, bonds are open between occupied ones.
+
+The hooks are in :mod:`percolab.bonds.sites`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from percolab.bonds.models.base import Model
+from percolab.bonds.models.fixed import read_fixed
+from percolab.errors import InputError
+
+
+@dataclass(frozen=True)
+class Site(Model):
+    """Site percolation."""
+
+    name: ClassVar[str] = "site"
+    draws_sites: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, text: str, rest: str | None) -> Site:
+        """Return the model; nothing follows its name."""
+        if rest is not None:
+            read_fixed(text, rest)
+            raise InputError(f"model {text}: only site-bond has a probability that is fixed")
+        return cls()
+
+    @property
+    def bond_varies(self) -> bool:
+        """Whether p is the probability of a bond."""
+        return False

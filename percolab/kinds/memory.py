@@ -1,0 +1,76 @@
+"""The memory that measuring a task takes, and whether there is enough of it."""
+
+from __future__ import annotations
+
+import psutil
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.lattices.extent import Extent
+from percolab.tasks.study import Task
+
+
+def estimate_memory(task: Task, algorithm: str | None, device: str, workers: int = 1) -> Memory:
+    """Return the memory that measuring a task takes at its peak, one item in a batch.
+
+    algorithm: the labeler or tree method, None for the fastest.  device: its kind, "cpu" or "cuda".
+    """
+    extent = Extent.of_structure(task.structure, task.shape, task.boundary)
+    name = algorithm or task.kind.algorithms.default(device)
+    one: Memory = task.kind.memory(task, name, device, extent)
+    # Kernels of a device have the bonds there.
+    is_short = device == "cuda" and not task.kind.tables_on_host
+    tables = extent.base_bytes if is_short else extent.topology_bytes
+    # While the topology is made there is nothing that measures yet.
+    host = max(extent.building_bytes, workers * one.host) + tables
+    return Memory(host, one.device)
+
+
+def required_memory(task: Task, algorithm: str | None, device: Device, workers: int) -> int:
+    """Return the bytes of host memory that measuring a task takes at its peak."""
+    return estimate_memory(task, algorithm, device.kind, workers).host
+
+
+def check_memory(
+    task: Task,
+    algorithm: str | None,
+    device: Device,
+    workers: int,
+    *,
+    held: int = 0,
+    share: float = 0.9,
+) -> None:
+    """Raise InputError if a task needs more memory than there is, before allocating any.
+
+    held: host memory that all else takes, as tasks of other sizes, other processes, or labels.
+    share: of a CUDA device's free memory, that may be taken.
+    """
+    needed = estimate_memory(task, algorithm, device.kind, workers)
+    available = psutil.virtual_memory().available
+    if held + needed.host > available:
+        beside = f" beside {held / 1e9:.1f} GB for all else" if held > 1e8 else ""
+        raise InputError(
+            f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{beside}; "
+            f"{available / 1e9:.1f} GB are free"
+        )
+    if needed.device:
+        _check_device_memory(task, algorithm, device, needed.device, share)
+
+
+def _check_device_memory(
+    task: Task, algorithm: str | None, device: Device, needed: int, share: float
+) -> None:
+    axes = len(task.boundary)
+    most = task.kind.algorithms.most_points(algorithm, device.kind, axes)
+    if most is not None and task.num_points > most:
+        raise InputError(
+            f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
+            f"in 32 bits on {device}; use --device cpu"
+        )
+    free = share * device.free_memory()
+    if needed > free:
+        raise InputError(
+            f"L = {task.size} needs {needed / 1e9:.1f} GB on {device}; "
+            f"{free / 1e9:.1f} GB are its share of what is free"
+        )

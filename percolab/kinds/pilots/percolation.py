@@ -1,0 +1,301 @@
+"""Pilots: find where to place p, from nothing but p in (0, 1).
+
+A pilot's samples are drawn for that purpose: they are not the study's.
+
+**Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
+which it spans.  A few samples' T are found by bisection; their mean and spread say where R_L(p)
+rises along each axis.  An anisotropic lattice, like the honeycomb's brick wall, spans along one
+axis at smaller p than along another, and the p values serve all of them.  On a torus nothing spans,
+and T is the smallest p at which a sample wraps around.
+
+**Of what does not scale**, graphs and Bethe lattices: over what clusters show.
+Their thresholds are those of one size, so the p are placed about the maxima of three functions: the
+second largest cluster <s_2>, the mean cluster size chi without the largest cluster, and the scatter
+of the largest, (<s_1^2> - <s_1>^2)/<s_1>.  From nothing but p in (0, 1):
+
+1. By bisection, the p at which the largest cluster has half of its size at p = 1, to within a
+   factor of about 1.5.  What is sought lies below, or not far above: the first window is (0, 2 p).
+2. On ROUND points of the window the mean of a few samples is taken.  The next window is where it is
+   above half its maximum, out to the points on both sides where it no longer is.  This is repeated
+   until a window is not narrowed to less than half any more, for each function by itself: in
+   scale-free graphs the maxima lie apart, and one is much sharper.
+3. CLUSTER_POINTS p cover all windows, as dense as the narrowest asks for where they overlap.
+   Where there are ends that a sample can connect, the p between which that begins are covered,
+   too: on a Bethe lattice, most of whose sites are at its surface, they lie far below the maxima.
+
+A graph with a second component nearly as large as its first has the maximum of <s_2> at p = 1; the
+window then reaches up to there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.words import TOP, threshold_of
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
+from percolab.measure.columns import open_axes
+from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
+from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.store.task_result import TaskResult
+from percolab.tasks.kind import PilotConditions
+from percolab.tasks.study import Study, Task
+
+SAMPLES = 48
+POINTS = 9
+# An axis' p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
+_REACH = 1.75
+_BRACKET = 5.0
+# Samples outside are looked for again, which takes twice as long; a wider window takes longer too.
+_WINDOW = 4.0
+_RESOLUTION = 0.2
+_MAX_STEPS = 40
+
+CLUSTER_POINTS, ROUND = 25, 16
+# Samples of a mean: many of a small graph; large ones differ little from each other.
+_MOST_SAMPLES, _LEAST_SAMPLES, _SITES = 48, 8, 2**21
+_MAX_ROUNDS = 20
+# The functions that are taken, in their order.
+_LARGEST, *_PEAKED = range(4)
+
+Floats = NDArray[np.float64]
+
+
+def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size of a study on a grid of p."""
+    place = place_probabilities if study.structure.is_scalable else place_over_maxima
+    return place(study, labeler=pilot.labeler, device=pilot.device, report=pilot.on_p)
+
+
+def place_probabilities(
+    study: Study,
+    *,
+    labeler: str | None = None,
+    device: Device,
+    report: Callable[[int, tuple[float, ...]], None] | None = None,
+) -> dict[int, tuple[float, ...]]:
+    """Return the p values of every size of a study, small sizes first.
+
+    InputError if the lattice does not span even with all bonds open, or spans at every p.
+    """
+    grids: dict[int, tuple[float, ...]] = {}
+    for size, low, high in transitions_of(study, labeler=labeler, device=device):
+        grids[size] = covering(low, high, POINTS)
+        if report is not None:
+            report(size, grids[size])
+    return grids
+
+
+def transitions_of(
+    study: Study, *, labeler: str | None, device: Device
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield every size, small ones first, and the p between which it begins to span.
+
+    These are float64 (axes,) each; InputError as :func:`place_probabilities`.
+    """
+    window = (0.0, 1.0)
+    for size in sorted(study.sizes):
+        thresholds = _sample_thresholds(pilot_of(study.task(size)), window, labeler, device)
+        # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
+        if thresholds.max() < 2.0**-_MAX_STEPS:
+            raise InputError(
+                f"L = {size}: {study.structure.name} spans at every p, so there is no transition "
+                "to look for: give the p values (-p)"
+            )
+        window = _bracket(thresholds)
+        centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
+        yield size, centres - _REACH * spreads, centres + _REACH * spreads
+
+
+def place_window(
+    task: Task, window: tuple[float, float] | None, labeler: str | None, device: Device
+) -> tuple[float, float]:
+    """Return two p between which nearly all samples of a task begin to span, along every axis.
+
+    window: where they do at another size, or None.  InputError as :func:`place_probabilities`.
+    """
+    thresholds = _sample_thresholds(pilot_of(task), window or (0.0, 1.0), labeler, device)
+    return reach_of(thresholds)
+
+
+def place_windows(
+    study: Study, sizes: Iterable[int], stored: Collection[TaskResult], pilot: PilotConditions
+) -> dict[int, tuple[float, float]]:
+    """Return where the thresholds of these sizes are looked for first.
+
+    stored: tasks of the study, whose thresholds tell it where there are some.
+    """
+    windows: dict[int, tuple[float, float]] = {}
+    for size in sizes:
+        found = _stored_thresholds(item for item in stored if item.task.size == size)
+        if len(found) > 1:
+            windows[size] = reach_of(found)
+            continue
+        before = windows[max(windows)] if windows else None
+        windows[size] = place_window(study.task(size), before, pilot.labeler, pilot.device)
+        low, high = windows[size]
+        pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
+    return windows
+
+
+def _stored_thresholds(items: Iterable[TaskResult]) -> Floats:
+    """Return T of the samples that are there and span at some p, float64 (n, open axes)."""
+    parts = [found.reshape(-1, found.shape[-1]) for found in (i.all_thresholds() for i in items)]
+    found = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
+    spans: Floats = found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
+    return spans
+
+
+def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
+    """Return p below and above nearly all thresholds, given as floats (n, axes)."""
+    centres, spreads = thresholds.mean(axis=0), thresholds.std(axis=0)
+    low, high = centres - _WINDOW * spreads, centres + _WINDOW * spreads
+    return max(float(low.min()), 0.0), min(float(high.max()), 1.0)
+
+
+def pilot_of(task: Task) -> Task:
+    """Return the task with samples of its own, and one p where it has none."""
+    return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
+
+
+def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
+    """Return where the thresholds of a larger size are expected."""
+    centre, spread = float(thresholds.mean()), float(thresholds.std())
+    return max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0)
+
+
+def _sample_thresholds(
+    task: Task, window: tuple[float, float], labeler: str | None, device: Device
+) -> np.ndarray:
+    """Return T of every sample along the axes looked at, float64 (SAMPLES, axes), by bisection.
+
+    These are the open ones; on a torus, where nothing spans, all of them, and T is where the sample
+    begins to wrap around.
+    """
+    sampler = GridSampler(task, labeler=labeler, device=device)
+    flags = [1 << axis for axis in open_axes(task.boundary)]
+    if not flags:
+        flags = [1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary))]
+    samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(flags))
+    bits = np.tile(flags, SAMPLES)
+
+    def spans(p: np.ndarray) -> np.ndarray:
+        rows = sampler.rows(samples, np.array([threshold_of(x) for x in p], np.uint64))
+        return np.asarray(rows[:, SPANNING] & bits != 0)
+
+    low, high = np.full(samples.size, window[0]), np.full(samples.size, window[1])
+    if window != (0.0, 1.0):
+        low[spans(low)] = 0.0
+        high[~spans(high)] = 1.0
+    elif spans(high).reshape(SAMPLES, -1).mean(axis=0).min() < 0.5:
+        # Where some bonds have a probability that is fixed, few samples may not span: T is 1 then.
+        raise InputError(f"{task.structure.name} does not span at p = 1: give the p values (-p)")
+    for _ in range(_MAX_STEPS):
+        middle = (low + high) / 2
+        below = spans(middle)
+        high = np.where(below, middle, high)
+        low = np.where(below, low, middle)
+        if np.max(high - low) < _RESOLUTION * np.std((low + high) / 2):
+            break
+    return np.reshape((low + high) / 2, (SAMPLES, len(flags)))
+
+
+def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...]:
+    """Return p over all transitions, float64 (n,) from low to high, rounded to a tenth of a step.
+
+    Everywhere they are as dense as the sharpest transition there asks for, and where there is none
+    there are no p.  Transitions that agree get equal spacing.  p outside (0, 1) are left out.
+    """
+    edges = np.unique(np.concatenate([low, high]))
+    covers = (low <= edges[:-1, None]) & (edges[1:, None] <= high)
+    asked = np.cumsum(np.diff(edges) * np.max(covers / (high - low), axis=1))
+    values = np.interp(np.linspace(0.0, asked[-1], points), np.append(0.0, asked), edges)
+    digits = max(math.ceil(-math.log10(np.diff(values).min())) + 1, 2)
+    found = {round(float(value), digits) for value in values}
+    return tuple(sorted(p for p in found if 0.0 < p < 1.0))
+
+
+def place_over_maxima(
+    study: Study,
+    *,
+    labeler: str | None = None,
+    device: Device,
+    report: Callable[[int, tuple[float, ...]], None] | None = None,
+) -> dict[int, tuple[float, ...]]:
+    """Return the p values of every size of a study, small sizes first.
+
+    InputError as :func:`place_probabilities`, if the study has ends to connect.
+    """
+    grids: dict[int, tuple[float, ...]] = {}
+    spanning: dict[int, list[tuple[float, float]]] = {}
+    if study.boundary:
+        for size, begin, end in transitions_of(study, labeler=labeler, device=device):
+            spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
+    for size in study.sizes:
+        sampler = GridSampler(pilot_of(study.task(size)), labeler=labeler, device=device)
+        first = 0.0, min(2 * _half_grown(sampler), 1.0)
+        windows = [_narrowed(sampler, first, which) for which in _PEAKED]
+        low, high = np.array(windows + spanning.get(size, [])).T
+        grids[size] = covering(low, high, CLUSTER_POINTS)
+        if report is not None:
+            report(size, grids[size])
+    return grids
+
+
+def _narrowed(sampler: GridSampler, window: tuple[float, float], which: int) -> tuple[float, float]:
+    """Return two p between which a function is above half its maximum, and a little more."""
+    low, high = window
+    for _ in range(_MAX_ROUNDS):
+        p, wide = np.linspace(low, high, ROUND), high - low
+        low, high = _above_half(p, _means(sampler, p)[which])
+        if high - low > wide / 2:
+            break
+    return low, high
+
+
+def _above_half(p: Floats, values: Floats) -> tuple[float, float]:
+    """Return the next p on both sides of the maximum at which values fall below half of it."""
+    top = int(values.argmax())
+    below = np.flatnonzero(values < values[top] / 2)
+    left, right = below[below < top], below[below > top]
+    return float(p[left[-1] if left.size else 0]), float(p[right[0] if right.size else -1])
+
+
+def _half_grown(sampler: GridSampler) -> float:
+    """Return about the p at which the largest cluster has half of its size at p = 1.
+
+    1 where it has so from the beginning: in a graph without bonds, or of two sites.
+    """
+    least, most = _means(sampler, np.array([0.0, 1.0]))[_LARGEST]
+    if least >= most / 2:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_MAX_STEPS):
+        middle = (low + high) / 2
+        if _means(sampler, np.array([middle]))[_LARGEST][0] < most / 2:
+            low = middle
+        else:
+            high = middle
+        if high < 1.5 * low:
+            break
+    return high
+
+
+def _means(sampler: GridSampler, p: Floats) -> tuple[Floats, ...]:
+    """Return <s_1>, <s_2>, chi and the scatter of s_1 at every p, float64 (m,) each."""
+    sites = sampler.task.num_points
+    count = min(max(_SITES // sites, _LEAST_SAMPLES), _MOST_SAMPLES)
+    thresholds = np.array([threshold_of(float(value)) for value in p], np.uint64)
+    rows = sampler.grid_rows(np.arange(count, dtype=np.uint64), thresholds)
+    largest, second = rows[..., LARGEST].astype(float), rows[..., SECOND_LARGEST]
+    chi = (rows[..., SUM_SQUARES] - largest**2) / sites
+    mean = largest.mean(axis=0)
+    # Without an occupied site nothing scatters.
+    scatter = np.divide(largest.var(axis=0), mean, out=np.zeros_like(mean), where=mean > 0)
+    return mean, second.mean(axis=0), chi.mean(axis=0), scatter

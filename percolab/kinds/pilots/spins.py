@@ -1,0 +1,331 @@
+"""Pilots of spins: where to place p, and how long chains take to forget their start.
+
+**Where.**  Nothing is looked up.  First *invaded clusters*: in every sweep the satisfied bonds are
+opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half
+of the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
+transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but they fluctuate
+over several times its width.  So chains at fixed p over that window follow, and again, longer
+ones, over the p between which their samples begin to span.
+
+**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
+are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
+left of the start is about exp(-20) of it at the slowest of these.  That holds for updates of all
+clusters.  Where only some get new spins, a random start takes longer than any such time: its
+clusters are small, and the first ones are flipped one by one.  So there the chains of the pilot are
+also given longer burn-ins until those that started ordered and at random agree, and the burn-in is
+that one and the 20 times.  At high temperature such clusters are so small that thousands of updates
+do what one of all clusters does: of long chains only every n-th update is measured.
+
+At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
+a burn-in is what a chain needs to forget where in its phase it was, and this is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.autocorrelation import autocorrelation
+from percolab.analysis.transition_order import RELAXED, is_relaxed
+from percolab.bonds.words import GENERATORS
+from percolab.errors import AnalysisError, InputError
+from percolab.kernels.device import Device
+from percolab.kinds.chains import ChainSampler
+from percolab.kinds.pilots.percolation import POINTS, covering
+from percolab.measure.columns import open_axes
+from percolab.measure.rows import LARGEST, SPANNING
+from percolab.measure.spins import SERIES
+from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.tasks.blocks import Block
+from percolab.tasks.kind import PilotConditions
+from percolab.tasks.study import Study, Task
+
+#: Sweeps of invaded clusters that are left out, and that are used; p is found to 2^-_STEPS.
+_LOST, _USED, _STEPS = 6, 12, 9
+_MOST_CHAINS, _LEAST_CHAINS, _SITES = 16, 2, 2**20
+#: Standard deviations of the invaded clusters' p that are looked at first.
+_REACH = 1.5
+#: Chains at each p of a window, their burn-in, and their measured sweeps.
+_CHAINS, _BURN_IN, _SWEEPS = 4, 24, 48
+#: How often a window is narrowed: once with chains as short as these, then with longer ones.
+_ROUNDS = 3
+#: Between these probabilities p are placed, and the widths that are added at both ends.
+_LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
+#: How many autocorrelation times a burn-in is, and a chain that one is measured by.
+_TIMES = 20
+_LEAST_BURN_IN, _MOST_SWEEPS = 20, 2**14
+#: Measured updates of a chain, from which on further ones are skipped; and the most updates of a
+#: chain, for each grid point, where only some clusters get new spins.
+_MOST_MEASURED, _UPDATES_PER_POINT = 2**10, 64
+#: Measured updates in which chains of two phases have not left them, at least.
+_LEAST_APART = 8 * _SWEEPS
+_PHASES = "chains that start ordered and at random stay in different phases"
+#: The burn-in where the pilot cannot tell it.
+_UNKNOWN_BURN_IN = 2**10
+#: Standard errors within which chains of both starts agree.
+_AGREEING = 3.0
+
+Floats = NDArray[np.float64]
+
+
+def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size of a study of spins."""
+    grids = {}
+    for size in study.sizes:
+        grids[size] = place_spins(study.task(size), pilot.labeler, pilot.device)
+        pilot.on_p(size, grids[size])
+    return grids
+
+
+def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float, ...]:
+    """Return the p values of a task of spins, in ascending order, whatever its update is."""
+    task = replace(task, update="sw")
+    begin = invaded(task, labeler, device)
+    reach = max(_REACH * float(begin.std()), 2.0**-_STEPS)
+    low, high = float(begin.mean()) - reach, float(begin.mean()) + reach
+    edges = np.array([[max(low, 0.0)], [min(high, 1.0)]])
+    burn_in, sweeps = _BURN_IN, _SWEEPS
+    for around in range(_ROUNDS):
+        p = covering(edges[0], edges[1], POINTS)
+        seen = _probabilities(task, p, burn_in, sweeps, labeler, device)
+        edges = _transitions(seen, np.array(p))
+        if around == 0:
+            # Chains that know their start yet make the transition wider than it is.
+            middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
+            found = find_burn_in(replace(task, p=middle), labeler, device)
+            sweeps = _SWEEPS if found.warning else max(found.updates, _SWEEPS)
+            burn_in = sweeps // 2
+    return covering(edges[0], edges[1], POINTS)
+
+
+def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
+    """Return the p at which invaded clusters begin to span, float64 (chains * sweeps,)."""
+    sampler = ChainSampler(_pilot(task, (0.5,), 0, 1), labeler=labeler, device=device)
+    count = min(max(_SITES // task.num_points, _LEAST_CHAINS), _MOST_CHAINS)
+    mask = sum(1 << axis for axis in open_axes(task.boundary))
+    if not mask:
+        mask = sum(1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary)))
+
+    def begins(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if mask:
+            return np.asarray(rows[:, SPANNING] & mask != 0)
+        return np.asarray(2 * rows[:, LARGEST] >= task.num_sites)
+
+    found: list[Floats] = []
+    step = sampler.chains.capacity
+    for first in range(0, count, step):
+        numbers = range(first, min(first + step, count))
+        keys = [sampler.task.chain(number, 0.5) for number in numbers]
+        # Where all spins are equal anything that can be connected is.
+        sampler.chains.begin(GENERATORS[task.rng], keys, [False] * len(keys))
+        for sweep in range(_LOST + _USED):
+            low, high = np.zeros(len(keys)), np.ones(len(keys))
+            for _ in range(_STEPS):
+                middle = (low + high) / 2
+                below = begins(sampler.chains.rows_at(_thresholds(middle)))
+                high, low = np.where(below, middle, high), np.where(below, low, middle)
+            sampler.chains.advance_at(_thresholds(high))
+            if sweep >= _LOST:
+                found.append(high)
+    # In an order that does not depend on how many chains a device sweeps together.
+    values = np.sort(np.concatenate(found))
+    if values.min() > 1 - 2.0 ** (1 - _STEPS):
+        raise InputError(
+            f"L = {task.size}: {task.structure.name} does not span with all bonds open: give the p "
+            "values (-p, --beta, -T)"
+        )
+    return values
+
+
+def _thresholds(p: Floats) -> NDArray[np.uint64]:
+    return np.array([int(math.ldexp(float(value), 63)) for value in p], np.uint64)
+
+
+def _pilot(
+    task: Task,
+    p: Sequence[float],
+    burn_in: int,
+    sweeps: int,
+    measure: tuple[str, ...] = (),
+    every: int = 1,
+) -> Task:
+    """Return a task of chains of their own."""
+    return replace(
+        task,
+        purpose="pilot",
+        p=tuple(p),
+        burn_in=burn_in,
+        block_size=sweeps,
+        measure=measure,
+        every=every,
+        chains=0,
+    )
+
+
+def _blocks(task: Task, numbers: Sequence[int], labeler: str | None, device: Device) -> list[Block]:
+    sampler = ChainSampler(task, labeler=labeler, device=device)
+    items = [(number, p) for number in numbers for p in task.p]
+    return sampler.make_blocks(numbers, sampler.measure(items))
+
+
+def _probabilities(
+    task: Task,
+    p: Sequence[float],
+    burn_in: int,
+    sweeps: int,
+    labeler: str | None,
+    device: Device,
+) -> Floats:
+    """Return how often samples span, along every axis looked at, at each p: (axes, points).
+
+    On a graph without ends to connect, the share of the largest cluster.
+    """
+    pilot = _pilot(task, p, burn_in, sweeps)
+    # From chains of another number than those of the invaded clusters.
+    first = _MOST_CHAINS + 2 * round(1e3 * p[0])
+    blocks = _blocks(pilot, range(first, first + _CHAINS), labeler, device)
+    sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
+    names = [column.name for column in pilot.observables]
+    words = [
+        name
+        for name in names
+        if name.partition("_")[0] in ("spanning", "wrapping")
+        and name.rpartition("_")[2] in ("x", "y", "z", "w", "spanning")
+    ]
+    if open_axes(task.boundary):
+        words = [name for name in words if name.startswith("spanning")]
+    if not words:
+        return np.asarray(sums[:, [names.index("largest")]].T / task.num_sites)
+    return np.asarray(sums[:, [names.index(name) for name in words]].T)
+
+
+def _transitions(probabilities: Floats, p: Floats) -> Floats:
+    """Return p below and above the transition along every axis, (2, axes)."""
+    edges = []
+    for row in probabilities:
+        # Chance alone makes it fall.
+        rising = np.maximum.accumulate(row)
+        low, high = (_crossing(rising, p, value) for value in (_LOW, _HIGH))
+        beyond = max(_BEYOND * (high - low), float(np.ptp(p)) / 100)
+        edges.append((max(low - beyond, 0.0), min(high + beyond, 1.0)))
+    return np.array(edges).T
+
+
+def _crossing(rising: Floats, p: Floats, value: float) -> float:
+    """Return where a rising function has a value, by interpolation; else the nearer end."""
+    above = np.flatnonzero(rising >= value)
+    if not above.size:
+        return float(p[-1])
+    n = int(above[0])
+    if n == 0:
+        return float(p[0])
+    share = (value - rising[n - 1]) / (rising[n] - rising[n - 1])
+    return float(p[n - 1] + share * (p[n] - p[n - 1]))
+
+
+@dataclass(frozen=True)
+class BurnIn:
+    """Updates at the start of a chain that are not measured, and what must be said of them."""
+
+    updates: int
+    warning: str = ""
+
+
+def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
+    """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
+
+    With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
+    stay in two phases, or are correlated over so long that no chain of a pilot tells it, there is a
+    warning.  InputError: updates of some clusters are so slow.
+    """
+    p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
+    is_partial = task.update != "sw"
+    most = max(_MOST_SWEEPS, _UPDATES_PER_POINT * task.num_points if is_partial else 0)
+    sweeps, every, needed, start = _SWEEPS, 1, 0.0, 0
+    while sweeps * every <= most:
+        burn_in = max(round(needed), _BURN_IN, start)
+        pilot = _pilot(task, p, burn_in, sweeps, ("series",), every)
+        blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
+        series = _series_of(blocks, len(p))
+        tau, is_complete = _longest(series)
+        needed = _TIMES * tau * every
+        if is_complete and sweeps >= _TIMES * tau:
+            if not is_partial:
+                return BurnIn(max(10 * math.ceil(needed / 10), _LEAST_BURN_IN))
+            if _have_met(series, tau):
+                return BurnIn(10 * math.ceil((burn_in + needed) / 10))
+        apart = _in_two_phases(series)
+        if apart.any() and sweeps >= _LEAST_APART and is_relaxed(pilot):
+            at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
+            updates = max(RELAXED * task.size, _LEAST_APART)
+            return BurnIn(updates, f"{_PHASES} at p = {at}: a transition of first order")
+        if is_partial:
+            start = 2 * burn_in
+        if is_partial and sweeps >= _MOST_MEASURED:
+            every *= 2
+        else:
+            sweeps *= 2
+    said = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
+    if is_partial:
+        raise InputError(f"L = {task.size}: {said}; give the burn-in (--burn-in)")
+    return BurnIn(
+        _UNKNOWN_BURN_IN,
+        f"{said}, so this burn-in is too short (--burn-in): errors are quoted only where ordered "
+        "and random starts agree",
+    )
+
+
+def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
+    """Return at which p ordered and random chains have no energy in common, bool (points,)."""
+    energies = series[:, :, 0]
+    return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
+
+
+def _series_of(blocks: Sequence[Block], points: int) -> Floats:
+    """Return the series of chains, (chains, points, SERIES, sweeps)."""
+    stored = np.array([block.extras["series"] for block in blocks], np.float64)
+    return stored.reshape(len(blocks), points, len(SERIES), -1)
+
+
+def _longest(parts: Floats) -> tuple[float, bool]:
+    """Return the longest autocorrelation time of series, and whether all are known."""
+    tau, is_complete = 0.5, True
+    for point in range(parts.shape[1]):
+        for n in range(len(SERIES)):
+            series = parts[:, point, n]
+            try:
+                found = autocorrelation(*_lagged(series - series.mean()), series.shape[1])
+            except AnalysisError:
+                # What does not vary has no time.
+                continue
+            tau, is_complete = max(tau, found.tau), is_complete and found.complete
+    return tau, is_complete
+
+
+def _have_met(parts: Floats, tau: float) -> bool:
+    """Return whether chains that started ordered have the means of those that started at random.
+
+    Within _AGREEING standard errors, of which each chain has 2 tau / n of the series' variance.
+    """
+    chains, sweeps = parts.shape[0], parts.shape[-1]
+    ordered, random = parts[::2].mean(axis=(0, -1)), parts[1::2].mean(axis=(0, -1))
+    variance = parts.var(axis=-1).mean(axis=0) * 2 * tau / sweeps * 4 / chains
+    return bool((np.abs(ordered - random) <= _AGREEING * np.sqrt(variance)).all())
+
+
+def _lagged(series: Floats) -> tuple[Floats, Floats]:
+    """Return lagged products and edges of series, (chains, n), up to a quarter of their length.
+
+    They are those that a results file has up to 64 lags (:mod:`percolab.measure.spins`).
+    """
+    chains, n = series.shape
+    lags = n // 4
+    spectrum = np.abs(np.fft.rfft(series, 2 * n)) ** 2
+    products = np.fft.irfft(spectrum, 2 * n)[:, : lags + 1]
+    sums = np.concatenate([np.zeros((chains, 1)), np.cumsum(series, axis=1)], axis=1)
+    at = np.arange(lags + 1)
+    return products, sums[:, n - at] + sums[:, -1:] - sums[:, at]

@@ -1,0 +1,127 @@
+"""What samplers share: a place where a task is measured, and pieces of work that can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TypeVar
+
+import numpy as np
+
+from percolab.kernels.device import Device
+from percolab.kernels.memory import items_that_fit
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
+from percolab.measure.columns import TALLY, is_gathered_from
+from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.tallies import row_width_of
+from percolab.tasks.study import Task
+
+#: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
+SITES_PER_LAUNCH = 2**30
+#: A CPU call measures about this many sites before it looks whether it should stop.
+SITES_PER_CALL = 2**22
+#: Rows of one call, which the host holds.
+_ROWS_PER_CALL = 2**22
+
+_T = TypeVar("_T")
+
+
+class Stopped(Exception):
+    """Sampling was asked to stop before the blocks were finished."""
+
+
+class Workplace:
+    """A task on a device: its topology, and what measures it.
+
+    Every thread of the CPU has a measuring object of its own; all threads share one on a GPU, which
+    the one that drives the device uses.  share: of a CUDA device's free memory, that may be taken.
+    """
+
+    def __init__(self, task: Task, device: Device, share: float) -> None:
+        self.task, self.device, self.share = task, device, share
+        self._topology: Topology | None = None
+        self._building = threading.Lock()
+        self._local, self._shared = threading.local(), SimpleNamespace()
+
+    @property
+    def topology(self) -> Topology:
+        """The sites and bonds of the task, built at first use."""
+        with self._building:
+            if self._topology is None:
+                found = self.task.structure.topology(self.task.shape, self.task.boundary)
+                if not self.device.is_shared:
+                    # Threads on the CPU share all bonds and lists, which are made once.
+                    _ = found.exists, found.seam_bonds
+                self._topology = found
+            return self._topology
+
+    def own(self, make: Callable[[], _T]) -> _T:
+        """Return what measures the task for this thread, or for all threads, made at first use."""
+        at = self._shared if self.device.is_shared else self._local
+        if not hasattr(at, "measuring"):
+            at.measuring = make()
+        found: _T = at.measuring
+        return found
+
+    def capacity(self, algorithm: str, sites_per_launch: int = SITES_PER_LAUNCH) -> int:
+        """Return how many items a batch should have: one on the CPU.
+
+        algorithm: the labeler or tree method.  sites_per_launch: of all items together, where
+        memory allows.
+        """
+        if not self.device.is_shared:
+            return 1
+        task, extent = self.task, Extent.of_topology(self.topology)
+        self.device.open()
+        fitting = items_that_fit(
+            lambda items: task.kind.memory(task, algorithm, self.device.kind, extent, items),
+            int(self.share * self.device.free_memory()),
+        )
+        return max(min(fitting, sites_per_launch // self.topology.num_points), 1)
+
+    def pieces(
+        self, samples: np.ndarray, stopped: Callable[[], bool] | None
+    ) -> Iterator[np.ndarray]:
+        """Cut samples into the pieces between which sampling can be stopped."""
+        step = len(samples)
+        if not self.device.is_shared:
+            step = SITES_PER_CALL // (self.task.num_points * max(len(self.task.p), 1))
+        for part in steps(len(samples), step, stopped):
+            yield samples[part]
+
+
+def steps(total: int, step: int, stopped: Callable[[], bool] | None) -> Iterator[slice]:
+    """Cut so many things into steps; Stopped if ``stopped`` returns True before one of them."""
+    step = max(step, 1)
+    for first in range(0, total, step):
+        if stopped is not None and stopped():
+            raise Stopped
+        yield slice(first, min(first + step, total))
+
+
+def number_samples(numbers: list[int], block_size: int) -> np.ndarray:
+    """Return the numbers of the samples of blocks, uint64 (blocks * block_size,)."""
+    starts = np.array(numbers, np.uint64)[:, None] * np.uint64(block_size)
+    return (starts + np.arange(block_size, dtype=np.uint64)).ravel()
+
+
+def has_tally(task: Task) -> bool:
+    """Return whether rows of a task have a tally of cluster sizes."""
+    return is_gathered_from(TALLY, task.columns)
+
+
+def row_width(task: Task) -> int:
+    """Return the numbers of a row of a task."""
+    return row_width_of(task.num_points) if has_tally(task) else ROW_WIDTH
+
+
+def choose_blocks_per_call(task: Task, blocks_that_fill: int) -> int:
+    """Return how many blocks one call on a GPU should make.
+
+    blocks_that_fill: that keep the GPU at work; fewer where their rows were too many for the host.
+    """
+    rows = task.block_size * max(len(task.p), 1)
+    by_rows = _ROWS_PER_CALL * ROW_WIDTH // (row_width(task) * rows)
+    return max(min(blocks_that_fill, by_rows), 1)

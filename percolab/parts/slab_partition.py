@@ -1,0 +1,224 @@
+"""The partition "slabs": every rank has neighbouring layers, and measures them slab by slab.
+
+One rank alone is a chain of slabs, which measures a sample in the memory of one slab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import lcm
+from typing import Any
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.lattices.topology import MAX_POINTS
+from percolab.parts.front import Front
+from percolab.parts.partitions import Available, StudyLattices
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import AnyJob, Job, Leader, first_layer_of, layers_of_ranks
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import is_of_first, refusal
+from percolab.parts.transport import Local
+
+#: The layers of the slabs of every rank, from the first on.
+RankLayers = tuple[tuple[int, ...], ...]
+
+# Sites of a slab where their number is chosen: on the CPU about a second at most, and a GB of
+# memory; on CUDA some 10 ms, compared with which what is done at its faces takes little.
+_SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
+# On CUDA slabs are as large as can be where they would have fewer layers than this, and where the
+# lattice has so many sites that seconds for larger tables do not matter.
+_FEW_ON_CUDA, _LARGE = 32, 2**39
+# The most layers of a tile that slabs are fitted to.
+_DEEPEST = 64
+
+
+@dataclass(frozen=True)
+class SlabDivision:
+    """Lattices cut into slabs of whole layers.
+
+    layers:  of the slabs of every rank, by the size of the lattice
+    devices: names of those of one host, one for each rank; the CPU is for all
+    """
+
+    layers: Mapping[int, RankLayers]
+    devices: tuple[str, ...] = ("cpu",)
+    extra_stages: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks there are."""
+        return len(next(iter(self.layers.values())))
+
+    @property
+    def stages(self) -> int:
+        """Stages in which fronts are joined by a tree."""
+        return (self.ranks - 1).bit_length()
+
+    def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
+        """Return what the ranks measure samples of, of the lattice of a size."""
+        return Job(whole, self.layers[size], tally, self.devices, p)
+
+    def parts_of_first(self, size: int) -> int:
+        """Return how many layers rank 0 measures of a sample."""
+        return sum(self.layers[size][0])
+
+    def continues(self, size: int, rank: int, front: Front) -> bool:
+        """Return whether a front is of the first slabs of a rank."""
+        layers = self.layers[size]
+        return rank < len(layers) and is_of_first(front, layers[rank], first_layer_of(layers, rank))
+
+    def run_record(self) -> dict[str, Any]:
+        """Return how many slabs there are, by size."""
+        return {"slabs": {str(n): sum(map(len, layers)) for n, layers in self.layers.items()}}
+
+    def split_record(self) -> dict[str, Any]:
+        """Return nothing: it is the usual way."""
+        return {}
+
+    def warm_up(self, whole: Whole, draw: Draw, *, tally: bool) -> None:
+        """Measure one sample in two slabs, or in one where two would be too thin."""
+        for slabs in (2, 1):
+            try:
+                layers = layers_of_ranks(whole, 1, slabs)
+            except InputError:
+                continue
+            Leader(Local.ranks(1)[0]).row(Job(whole, layers, tally, self.devices[:1]), draw)
+            return
+
+
+class SlabPartition:
+    """Cuts lattices into slabs; ``slabs``, an option, is their number, of all ranks together."""
+
+    def count_ranks(
+        self, lattices: StudyLattices, options: Mapping[str, Any], available: Available
+    ) -> int:
+        """Return as many ranks as are given or usual, unless there are fewer layers."""
+        wholes = lattices.wholes.values()
+        most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
+        ranks = available.ranks
+        if ranks is None:
+            ranks = min(available.usual, max(most, 1))
+        if ranks <= most:
+            available.check_local(ranks)
+        return ranks
+
+    def divide(
+        self,
+        lattices: StudyLattices,
+        options: Mapping[str, Any],
+        ranks: int,
+        available: Available,
+    ) -> SlabDivision:
+        """Return the layers of all ranks; InputError: too many ranks or slabs, or no memory."""
+        device, local, found = available.device, available.local_of(ranks), {}
+        free = available.free_memory()
+        for size, whole in lattices.wholes.items():
+            check_labelable(whole, device)
+            where = f"L = {size} over {ranks} ranks"
+            needed = partial(needed_memory, whole, local, device, lattices.p[size])
+            try:
+                layers = choose_layers(
+                    whole, options.get("slabs"), ranks, device.kind, needed, free
+                )
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from error
+            where += f" in {sum(map(len, layers))} slabs"
+            check_fits(where, needed(layers), free, device, f" for {local} of them")
+            found[size] = layers
+        return SlabDivision(found, tuple(map(str, available.devices)))
+
+    def job(self, record: dict[str, Any]) -> AnyJob:
+        """Return the job of a record."""
+        return Job.of_record(record)
+
+
+SLABS = SlabPartition()
+
+
+def check_labelable(whole: Whole, device: Device) -> None:
+    """Raise InputError unless slabs of a lattice can be labeled on a device."""
+    problem = refusal(whole, device.kind)
+    if problem:
+        raise InputError(
+            f"{whole.lattice.name} cannot be labeled in slabs on {device}: {problem}; use "
+            "--device cpu"
+        )
+
+
+def needed_memory(
+    whole: Whole, copies: int, device: Device, p: float, layers: RankLayers
+) -> Memory:
+    """Return the memory that so many ranks with slabs of these layers take, one on a device."""
+    one = Job(whole, layers, devices=(str(device),), p=p).most_memory
+    return Memory(copies * one.host, one.device)
+
+
+def choose_layers(
+    whole: Whole,
+    slabs: int | str | None,
+    ranks: int,
+    kind: str,
+    needed: Callable[[RankLayers], Memory],
+    free: Memory,
+) -> RankLayers:
+    """Return the layers of the slabs of every rank.
+
+    slabs: of all ranks; None and "auto" choose the usual thickness, or thinner slabs until the
+    memory they need is free.  InputError: the lattice cannot be cut so.
+    """
+    if slabs not in (None, "auto"):
+        return layers_of_ranks(whole, ranks, int(slabs or 0))
+    least = max(whole.reach, 1)
+    thick = usual_layers(whole, kind)
+    while True:
+        layers = layers_of_ranks(whole, ranks, thick=thick)
+        if thick <= least or fits(needed(layers), free):
+            return layers
+        thick = usual_layers(whole, kind, most=max(thick // 2, least))
+
+
+def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
+    """Return how thick slabs are where there is memory for them; of ``most`` layers, if given."""
+    each, largest = whole.layer_points, MAX_POINTS // whole.layer_points
+    if kind == "cpu":
+        usual = _SITES_PER_SLAB // each
+    else:
+        usual = _SITES_ON_CUDA // each
+        if usual < _FEW_ON_CUDA or whole.num_points > _LARGE:
+            usual = largest
+    most = max(min(most or usual, whole.num_layers), whole.reach, 1)
+    unit = whole.lattice.cell[-1]
+    # Slabs of whole cells are alike.
+    of_cells = most - most % unit
+    fitting = [of_cells if of_cells >= max(whole.reach, 1) else most]
+    if kind == "cuda":
+        from percolab.parts.tiled_cuda import seconds_a_layer
+
+        depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
+        whole_tiles = (most - most % lcm(depth, unit) for depth in depths)
+        fitting += [thick for thick in whole_tiles if 2 * thick > most and thick >= whole.reach]
+        return min(fitting, key=lambda thick: seconds_a_layer(whole, thick))
+    return fitting[0]
+
+
+def fits(needed: Memory, free: Memory) -> bool:
+    """Return whether memory is free on the host and on the device."""
+    return needed.host <= free.host and needed.device <= free.device
+
+
+def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: str = "") -> None:
+    """Raise InputError unless memory is free; where: what needs it; times: for how many."""
+    if needed.host > free.host:
+        raise InputError(
+            f"{where} needs {needed.host / 1e9:.1f} GB of memory{times}; "
+            f"{free.host / 1e9:.1f} GB are free"
+        )
+    if needed.device > free.device:
+        raise InputError(
+            f"{where} needs {needed.device / 1e9:.1f} GB on {device}; "
+            f"{free.device / 1e9:.1f} GB are its share of what is free"
+        )

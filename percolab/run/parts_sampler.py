@@ -1,0 +1,389 @@
+"""Samples measured in parts: which are, in which slabs, and the one sampler that does it.
+
+A sample in parts has the row of the whole lattice, bit for bit, so parts are no part of a task: the
+results file is the same.  Whoever measures the parts is a rank: all ranks of a group together
+(:mod:`percolab.run.rank_group`), or one rank alone, slab after slab.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import numpy as np
+import psutil
+
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped, has_tally
+from percolab.lattices.lattice import Lattice
+from percolab.measure.columns import LOW_BITS
+from percolab.measure.rows import BINS, ROW_WIDTH
+from percolab.measure.tallies import EXACT, row_width_of, sums_of_tallies
+from percolab.parts.front import Row
+from percolab.parts.partitions import Division
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import AnyJob, Leader
+from percolab.parts.raster import Draw
+from percolab.parts.slab_partition import (
+    SlabDivision,
+    check_fits,
+    check_labelable,
+    choose_layers,
+    needed_memory,
+)
+from percolab.parts.transport import Local
+from percolab.run.processes import tell
+from percolab.run.saving import Saving, kept_job
+from percolab.store.checkpoints import Checkpoint, Checkpoints
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of
+from percolab.tasks.kind import SamplerSpec
+from percolab.tasks.study import Task
+
+CPU = Device("cpu")
+#: The labelers of slabs.
+LABELERS = {"cpu": "raster", "cuda": "tiled"}
+# Seconds after which a thread that waits for the GPU looks whether it should stop.
+_PATIENCE = 0.1
+
+
+def whole_of(task: Task) -> Whole:
+    """Return the lattice of a task, to be cut; InputError, in one line, why it cannot be."""
+    reason = ""
+    if not isinstance(task.structure, Lattice):
+        reason = f"{task.structure.name} has no layers to be cut at"
+    elif task.refusal("parts"):
+        reason = task.refusal("parts")
+    elif "gyration" in task.measure:
+        reason = "measure gyration: the radii of clusters are not known at a face"
+    if reason or not isinstance(task.structure, Lattice):
+        raise InputError(f"slabs: {reason}")
+    return Whole(task.structure, task.shape, task.boundary, task.draw)
+
+
+def most_open(task: Task) -> float:
+    """Return a probability that no bond exceeds, nor a site at its end; 1 if p is not known."""
+    return task.draw.most_open(max(task.p, default=1.0))
+
+
+def choose_slabs(
+    task: Task,
+    slabs: int | str,
+    samples: int,
+    *,
+    held: int = 0,
+    device: Device = CPU,
+    share: float = 0.9,
+) -> tuple[int, ...]:
+    """Return the layers of the slabs of a task's samples, from the first on.
+
+    slabs: how many, or "auto".  samples: that are measured at a time on this host, a GPU each.
+    held: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
+    InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
+    """
+    whole = whole_of(task)
+    try:
+        check_labelable(whole, device)
+    except InputError as error:
+        raise InputError(f"slabs: {error}") from error
+    free = Memory(psutil.virtual_memory().available - held)
+    if device.is_shared:
+        free = Memory(free.host, int(share * device.free_memory()))
+    needed = partial(needed_memory, whole, samples, device, most_open(task))
+    try:
+        layers = choose_layers(whole, slabs, 1, device.kind, needed, free)
+    except InputError as error:
+        raise InputError(f"L = {task.size} in {slabs} slabs: {error}") from error
+    times = f" for {samples} samples at a time" if samples > 1 else ""
+    where = f"L = {task.size} in {len(layers[0])} slabs"
+    check_fits(where, needed(layers), free, device, times)
+    return layers[0]
+
+
+def check_labeler(labeler: str | None, device: Device) -> None:
+    """Raise InputError unless slabs are labeled by this labeler."""
+    own = LABELERS[device.kind]
+    if labeler not in (None, own):
+        raise InputError(f"slabs: on {device} they are labeled by {own}, not by {labeler}")
+
+
+class Ranks(Protocol):
+    """Those who measure the parts of samples: this process, and perhaps others."""
+
+    @property
+    def division(self) -> Division:
+        """How lattices are cut for them."""
+
+    @property
+    def device(self) -> Device:
+        """The device of the first rank."""
+
+    def row(
+        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+    ) -> Row | None:
+        """Return the row of a sample; None once it is to be ``left``.
+
+        done: is called with the number of finished layers, or boxes, of the first rank.
+        """
+
+
+class SingleRank:
+    """Every thread is the only rank of the samples that it measures.
+
+    Each keeps the tables and the memory of the job that it did last, on the CPU; those of a GPU are
+    for the one thread at a time that uses it.
+    """
+
+    _of_threads, _of_gpu = threading.local(), SimpleNamespace()
+
+    def __init__(self, division: SlabDivision, device: Device = CPU) -> None:
+        self.division, self.device = division, device
+
+    def row(
+        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+    ) -> Row | None:
+        """Return the row of a sample; None once it is to be ``left``."""
+        found = self._leader().row(job, draw, left, done)
+        return None if found is None else found[0]
+
+    def _leader(self) -> Leader:
+        """Return this thread's rank, or that of the GPU."""
+        holder: Any = self._of_gpu if self.device.is_shared else self._of_threads
+        leader: Leader | None = getattr(holder, "leader", None)
+        if leader is None or leader.is_busy:
+            # One that has failed is not used again.
+            holder.leader = leader = Leader(Local.ranks(1)[0])
+        return leader
+
+
+def alone(layers: Sequence[int], size: int, device: Device = CPU) -> SingleRank:
+    """Return ranks that are alone, for samples of one size in slabs of these layers."""
+    return SingleRank(SlabDivision({size: (tuple(layers),)}, (str(device),)), device)
+
+
+class PartsSampler:
+    """Makes blocks of one task whose samples are measured in parts, row by row.
+
+    A block continues from its checkpoint.  On a GPU one thread at a time makes blocks.
+
+    report:      is called with the number of sites that were labeled
+    checkpoints: next to the results file; None if there is none
+    """
+
+    blocks_per_call, is_serial = 1, False
+    _gpu = threading.Lock()
+
+    def __init__(
+        self, task: Task, ranks: Ranks, report: Callable[[int], None] | None = None
+    ) -> None:
+        self.task, self.ranks, self.device = task, ranks, ranks.device
+        self.whole = whole_of(task)
+        self.checkpoints: Checkpoints | None = None
+        self._report = report
+        self._has_tally = has_tally(task)
+        self._thresholds = [threshold_of(p) for p in task.p]
+
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        stopped = stopped or (lambda: False)
+        with self._in_turn(stopped):
+            return [self._block(number, stopped) for number in numbers]
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: samples are independent."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, so that it is compiled."""
+        self.sample([0])
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from, where a rank is alone.
+
+        TypeError: other ranks follow the process of the study.
+        """
+        division = self.ranks.division
+        if not isinstance(self.ranks, SingleRank) or not isinstance(division, SlabDivision):
+            raise TypeError("samples over all ranks are measured by the process of the study")
+        (layers,) = division.layers[self.task.size]
+        given = {"layers": layers, "checkpoints": self.checkpoints}
+        return SamplerSpec("run.parts_sampler:make_in_worker", self.task, given)
+
+    @contextmanager
+    def _in_turn(self, stopped: Callable[[], bool]) -> Iterator[None]:
+        """Wait until no other thread measures parts on the GPU; Stopped if asked to stop."""
+        if not self.device.is_shared:
+            yield
+            return
+        while not self._gpu.acquire(timeout=_PATIENCE):
+            if stopped():
+                raise Stopped
+        try:
+            yield
+        finally:
+            self._gpu.release()
+
+    def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
+        task, saving = self.task, Saving(self.checkpoints)
+        rows, job = list(self.saved_rows(number)), self._job()
+
+        def save() -> None:
+            saving.begin(lambda: Checkpoint(task.id, number, tuple(rows)))
+            saving.finish()
+
+        for sample, threshold in self.items(number)[len(rows) :]:
+            draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
+            row = self.ranks.row(job, draw, stopped, self._progress())
+            if row is None:
+                if rows:
+                    save()
+                raise Stopped
+            rows.append(row)
+            if saving.is_due:
+                # Before ranks replace what they have saved of this row, a minute from now.
+                save()
+        return block_of(task, number, rows)
+
+    def _job(self) -> AnyJob:
+        """Return what the ranks measure samples of."""
+        task = self.task
+        job = self.ranks.division.job(
+            task.size, self.whole, tally=self._has_tally, p=most_open(task)
+        )
+        return kept_job(job, self.checkpoints, task)
+
+    def _progress(self) -> Callable[[int], None]:
+        """Return what is called with the layers, or boxes, of rank 0 that are done, for one row."""
+        all_parts, points = self.ranks.division.parts_of_first(self.task.size), self.task.num_points
+        parts = reported = 0
+
+        def done(more: int) -> None:
+            nonlocal parts, reported
+            parts += more
+            now = points * parts // all_parts
+            if self._report is not None:
+                self._report(now - reported)
+            reported = now
+
+        return done
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def items(self, number: int) -> list[tuple[int, int]]:
+        """Return the sample and the threshold of every row of a block."""
+        size = self.task.block_size
+        samples = range(number * size, (number + 1) * size)
+        return list(product(samples, self._thresholds))
+
+    def saved_rows(self, number: int) -> tuple[Row, ...]:
+        """Return the rows of a block in its checkpoint; InputError if that is damaged."""
+        if self.checkpoints is None:
+            return ()
+        found = self.checkpoints.load(self.task.id, number)
+        if found is None or found.key != (self.task.id, number, None):
+            return ()
+        self.check_fits(found)
+        return found.rows
+
+    def check_fits(self, found: Checkpoint) -> None:
+        """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
+        bins = row_width_of(self.whole.num_points) - BINS if self._has_tally else 0
+        width = BINS + bins if bins else ROW_WIDTH
+        front = found.front
+        is_own = all(len(row.numbers) == width for row in found.rows) and (
+            front is None
+            or (len(front.sums.bins), front.num_layers) == (bins, self.whole.num_layers)
+        )
+        if not is_own or len(found.rows) > len(self.items(found.number)):
+            assert self.checkpoints is not None
+            raise InputError(
+                f"{self.checkpoints.path_of(*found.key)}: is damaged, as its rows are none of its "
+                "task; remove it to measure what it has anew"
+            )
+
+    def uses_front(self, found: Checkpoint, rows: int) -> bool:
+        """Return whether a rank continues from its checkpoint, where a block has so many rows."""
+        if found.rank_row is None or found.front is None:
+            return False
+        rank, *row = found.rank_row
+        if tuple(row) not in self.items(found.number)[rows : rows + 1]:
+            return False
+        return self.ranks.division.continues(self.task.size, rank, found.front)
+
+
+def make_in_worker(
+    task: Task, *, device: Device, layers: Sequence[int], checkpoints: Checkpoints | None
+) -> PartsSampler:
+    """Return the sampler of a worker process, which reports the sites that it has labeled."""
+    sampler = PartsSampler(task, alone(layers, task.size, device), tell)
+    sampler.checkpoints = checkpoints
+    return sampler
+
+
+def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
+    """Return the block of samples with these rows, sample by sample and p by p."""
+    shape = 1, task.block_size, len(task.p)
+    numbers = np.array([row.numbers for row in rows], np.int64).reshape(*shape, -1)
+    extras = {}
+    if task.is_wide:
+        squares = [divmod(row.sum_squares, 2**LOW_BITS)[::-1] for row in rows]
+        extras["wide_squares"] = np.array(squares, np.int64).reshape(*shape, 2).sum(axis=1)
+        if numbers.shape[-1] > BINS:
+            extras["powers"] = _powers_of(numbers, rows)
+    return blocks_of([number], numbers, task.observables, extras)[0]
+
+
+def _powers_of(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
+    """Return the dataset "powers" where sums of s^3 and s^4 may take more than 128 bits."""
+    powers = sums_of_tallies(numbers)["powers"]
+    shape = numbers.shape[:-1]
+    counts = numbers[..., BINS : BINS + EXACT - 1].astype(object)
+    small = np.arange(1, counts.shape[-1] + 1, dtype=object)
+    for place, power in enumerate((3, 4)):
+        large = np.array([(row.cubes, row.fourths)[place] for row in rows], object).reshape(shape)
+        below = (counts * small**power).sum(axis=-1)
+        found = large.astype(float) + below.astype(float)
+        powers[..., place] = [
+            [sum(found[block, :, point].tolist()) for point in range(shape[2])]
+            for block in range(shape[0])
+        ]
+    return np.asarray(powers, np.float64)
+
+
+def advice(task: Task) -> str:
+    """Return what to say where samples do not fit as a whole: "" where they cannot be cut."""
+    try:
+        whole_of(task)
+    except InputError:
+        return ""
+    return "; --slabs auto measures it in slabs"
+
+
+def warm_up_parts(task: Task, division: Division) -> None:
+    """Call once what samples in parts call, for a small task."""
+    draw = Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
+    division.warm_up(whole_of(task), draw, tally=has_tally(task))
+
+
+def warm_up_slabs(task: Task, device: Device) -> None:
+    """Call once what samples in slabs call, for a small task."""
+    warm_up_parts(task, SlabDivision({}, (str(device),)))
+
+
+def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
+    """Raise InputError if p is left to a pilot, which measures samples as a whole.
+
+    asked: what a user asked for.
+    """
+    if None in missing:
+        raise InputError(
+            f"{asked}: give p (-p); the pilot that finds it measures samples as a whole"
+        )

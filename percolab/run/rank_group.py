@@ -1,0 +1,362 @@
+"""``--split lattice``: every sample of a study over all ranks of an executor.
+
+Rank 0 is in this process: it says what is measured, has the rows and writes the file, and measures
+its part like the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples, bit for
+bit, so the task and the file are the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device, device_names
+from percolab.parts.front import Row
+from percolab.parts.partitions import Available, Division, StudyLattices, choose_partition
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import AnyJob, Leader, Step, follow
+from percolab.parts.raster import Draw
+from percolab.parts.transport import Local, RankLost, Sockets, Transport
+from percolab.run.executors import check_workers, default_workers
+from percolab.run.measured import WorkersLost
+from percolab.run.parts_sampler import check_labeler, most_open, whole_of
+from percolab.run.processes import Processes
+from percolab.run.saving import job_of_record
+from percolab.tasks.settings import EXECUTORS, SPLITS
+from percolab.tasks.study import Task
+
+# Seconds that a process has to say why it ended.
+_PATIENCE = 10.0
+_PREFIX = "--split lattice: "
+
+
+class RankExecutor(ThreadPoolExecutor):
+    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(1, thread_name_prefix="percolab-rank")
+        self.leader, self.name = Leader(transport), name
+
+
+class RankGroup:
+    """The ranks that measure the samples of a study together, of which rank 0 is in this process.
+
+    executor: "threads", "processes", or a RankExecutor
+    devices:  of ranks of one host, one each; the CPU is for all
+    division: how every lattice is cut for them
+    """
+
+    def __init__(
+        self, executor: str | Executor, devices: tuple[Device, ...], division: Division
+    ) -> None:
+        self.executor, self.devices, self.division = executor, devices, division
+        self._leader: Leader | None = None
+        self._problem: Callable[[], Exception | None] = lambda: None
+        self._error: Exception | None = None
+        self._record: dict[str, Any] = {}
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self.division.ranks
+
+    @property
+    def device(self) -> Device:
+        """The device of rank 0."""
+        return self.devices[0]
+
+    @property
+    def local_ranks(self) -> int:
+        """How many of the ranks are on this host."""
+        if isinstance(self.executor, RankExecutor):
+            return self.executor.leader.transport.beside
+        return self.size
+
+    @property
+    def processes(self) -> int:
+        """How many processes of this host the ranks are."""
+        if isinstance(self.executor, RankExecutor):
+            return 1 if self.executor.leader.transport.in_one_process else self.local_ranks
+        return self.size if self.executor == "processes" else 1
+
+    def record(self) -> dict[str, Any]:
+        """Return what a run's record says of its ranks; it grows as rows are measured."""
+        stage = {"bytes": 0, "transport_seconds": 0.0, "waiting_seconds": 0.0, "join_seconds": 0.0}
+        self._record = {
+            "kind": SPLITS[0],
+            "ranks": self.size,
+            "rows": 0,
+            "messages": 0,
+            "bytes": 0,
+            "transport_seconds": 0.0,
+            "local_seconds": 0.0,
+            "close_seconds": 0.0,
+            "stages": [dict(stage) for _ in range(self.division.stages)],
+            **self.division.split_record(),
+            **{name: dict(stage) for name in self.division.extra_stages.values()},
+        }
+        name = getattr(self.executor, "name", self.executor)
+        record = {"executor": name, "workers": self.size, "split": self._record}
+        return record | self.division.run_record()
+
+    @contextmanager
+    def opened(self) -> Iterator[Executor]:
+        """Open the ranks until the end of the context, and yield the thread of rank 0."""
+        if isinstance(self.executor, RankExecutor):
+            self._leader = self.executor.leader
+            yield self.executor
+            return
+        is_here = self.executor == "threads" or self.size == 1
+        with _threads(self) if is_here else _processes(self) as found:
+            executor, self._problem = found
+            self._leader = executor.leader
+            with executor:
+                yield executor
+
+    def row(
+        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+    ) -> Row | None:
+        """Return the row of a sample, or None once it is to be ``left``.
+
+        InputError: what a rank cannot do.  WorkersLost: one has ended.
+        """
+        assert self._leader is not None
+        if self._error is not None:
+            raise self._error
+        try:
+            found = self._leader.row(job, draw, left, done)
+        except Exception as error:
+            # So does every row that is asked for before it is seen.
+            self._error = self._cause(error)
+            if self._error is error:
+                raise
+            raise self._error from error
+        if found is None:
+            return None
+        row, steps = found
+        self._keep(steps)
+        return row
+
+    def _cause(self, error: Exception) -> Exception:
+        """Return what is behind the error of a row."""
+        if not isinstance(error, RankLost):
+            return error
+        problem = self._problem()
+        if problem is None or isinstance(problem, BrokenExecutor):
+            return WorkersLost(str(problem or error))
+        return problem
+
+    def _keep(self, steps: Sequence[Step]) -> None:
+        """Add the times of a row to the record: of ranks side by side, the longest."""
+        record, by_stage = self._record, defaultdict(list)
+        if not record:
+            return
+        for step in steps:
+            by_stage[step.stage].append(step)
+        record["rows"] += 1
+        record["local_seconds"] = _plus(record["local_seconds"], by_stage[-1])
+        record["close_seconds"] = _plus(record["close_seconds"], by_stage[self.division.stages])
+        stages = dict(enumerate(record["stages"]))
+        stages |= {n: record[name] for n, name in self.division.extra_stages.items()}
+        for stage, sums in stages.items():
+            own = by_stage[stage]
+            sums["bytes"] += sum(step.bytes for step in own)
+            sums["transport_seconds"] = _plus(sums["transport_seconds"], own, "transport")
+            sums["waiting_seconds"] = _plus(sums["waiting_seconds"], own, "waiting")
+            sums["join_seconds"] = _plus(sums["join_seconds"], own)
+            record["messages"] += len(own) if self.size > 1 else 0
+            record["bytes"] += sum(step.bytes for step in own)
+        seconds = sum(sums["transport_seconds"] for sums in stages.values())
+        record["transport_seconds"] = round(seconds, 6)
+
+
+def _plus(seconds: float, steps: Sequence[Step], name: str = "work") -> float:
+    """Return seconds with those of the rank that had most."""
+    by_rank: dict[int, float] = defaultdict(float)
+    for step in steps:
+        by_rank[step.rank] += getattr(step, name)
+    return round(seconds + max(by_rank.values(), default=0.0), 6)
+
+
+def check_split_executor(executor: str | Executor | None) -> None:
+    """Raise InputError unless the workers of an executor can be ranks."""
+    if executor not in (None, *EXECUTORS) and not isinstance(executor, RankExecutor):
+        name = "Dask" if isinstance(executor, str) else "this executor"
+        raise InputError(
+            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
+            "threads, processes or mpi"
+        )
+
+
+def split_whole(task: Task) -> Whole:
+    """Return the lattice of a task, to be split; InputError, in one line, why it cannot be."""
+    try:
+        return whole_of(task)
+    except InputError as error:
+        raise InputError(f"{_PREFIX}{str(error).removeprefix('slabs: ')}") from error
+
+
+def make_rank_group(
+    tasks: Sequence[Task],
+    devices: tuple[Device, ...],
+    *,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    labeler: str | None = None,
+    **options: Any,
+) -> RankGroup:
+    """Return the ranks that measure the samples of tasks on devices, as a user wants them.
+
+    options: which partitions read: slabs, and blocks and merge as text.  InputError, in one line:
+    no ranks are there or they cannot send to each other, there are more than layers or GPUs, or not
+    as many as boxes, or a task cannot be split so or does not fit in memory.
+    """
+    check_split_executor(executor)
+    lattices = StudyLattices(
+        {task.size: split_whole(task) for task in tasks},
+        {task.size: most_open(task) for task in tasks},
+    )
+    device, local = devices[0], None
+    check_labeler(labeler, device)
+    if isinstance(executor, RankExecutor):
+        workers, local = executor.leader.transport.size, executor.leader.transport.beside
+    elif workers is not None:
+        check_workers(workers)
+    usual = len(devices) if device.is_shared else default_workers(device)
+    available = Available(workers, usual, local, devices)
+    try:
+        partition = choose_partition(options)
+        ranks = partition.count_ranks(lattices, options, available)
+        if executor is None:
+            executor = "processes" if len(devices) > 1 else "threads"
+        _check_gpus(ranks, available, executor)
+        return RankGroup(executor, devices, partition.divide(lattices, options, ranks, available))
+    except InputError as error:
+        raise InputError(f"{_PREFIX}{error}") from error
+
+
+def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> None:
+    """Raise InputError unless every rank of this host has a GPU of its own, or the CPU."""
+    local = available.local_of(ranks)
+    if not available.device.is_shared:
+        return
+    if local > len(available.devices):
+        raise InputError(
+            f"{local} ranks on one host, which has {device_names(available.devices)}; "
+            "every rank needs a GPU of its own"
+        )
+    if ranks > 1 and executor == "threads":
+        raise InputError("threads drive one GPU; take --executor processes")
+
+
+Opened = tuple[RankExecutor, Callable[[], Exception | None]]
+
+
+@contextmanager
+def _threads(group: RankGroup) -> Iterator[Opened]:
+    """Open ranks that are threads of this process."""
+    own, *others = Local.ranks(group.size)
+    problems: list[Exception] = []
+
+    def run(transport: Local) -> None:
+        try:
+            follow(transport, job_of_record)
+        except RankLost:
+            pass
+        except Exception as error:
+            problems.append(error)
+            transport.abort(f"rank {transport.rank} has failed", 1)
+
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in others]
+    for thread in threads:
+        thread.start()
+    executor = RankExecutor(own, "threads")
+    try:
+        yield executor, lambda: problems[0] if problems else None
+    finally:
+        if executor.leader.is_busy:
+            own.abort("rank 0 has ended", 1)
+        else:
+            executor.leader.end()
+        for thread in threads:
+            thread.join()
+
+
+@contextmanager
+def _processes(group: RankGroup) -> Iterator[Opened]:
+    """Open ranks that are processes of this host, but for the first."""
+    # Names of sockets have 108 bytes.
+    usual = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="percolab-", dir=usual if len(usual) < 70 else "/tmp"))
+    arguments = str(folder), group.size
+    futures: list[Future[None]] = []
+
+    def notice(future: Future[None]) -> None:
+        if not future.cancelled() and future.exception() is not None:
+            own.lost = "a rank has ended"
+
+    def problem() -> Exception | None:
+        wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
+        found = [item.exception() for item in futures if item.done()]
+        first = [
+            error
+            for error in found
+            if isinstance(error, Exception) and not isinstance(error, RankLost)
+        ]
+        return first[0] if first else None
+
+    try:
+        own = Sockets(0, group.size, folder)
+        pool = Processes(
+            group.size - 1, begin=be_rank, arguments=arguments, halt=_nothing, leave=leave_folder
+        )
+        executor = RankExecutor(own, "processes")
+        for _ in range(group.size - 1):
+            future = pool.submit(follow_here)
+            future.add_done_callback(notice)
+            futures.append(future)
+        try:
+            yield executor, problem
+        finally:
+            is_clean = not executor.leader.is_busy and not own.lost
+            with suppress(RankLost):
+                if is_clean:
+                    executor.leader.end()
+            own.close()
+            pool.shutdown(wait=is_clean)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nothing() -> None:
+    """Leave a rank at what it does: rank 0 tells it what to leave."""
+
+
+_HERE: list[Sockets] = []
+
+
+def be_rank(number: int, folder: str, size: int) -> None:
+    """Make this process a rank, the one after ``number`` others."""
+    _HERE.append(Sockets(number + 1, size, Path(folder)))
+
+
+def leave_folder() -> None:
+    """Remove what ranks met in: rank 0 does so too, if it was not killed."""
+    for own in _HERE:
+        own.remove_folder()
+
+
+def follow_here() -> None:
+    """Follow rank 0 to the end."""
+    try:
+        follow(_HERE[0], job_of_record)
+    finally:
+        _HERE[0].close()

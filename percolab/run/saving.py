@@ -1,0 +1,155 @@
+"""What is saved of samples in parts while they are measured, and when.
+
+A block has a checkpoint with its finished rows, and every rank of slabs has one with the front of
+its own slabs of the row in work; a rank may be alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from percolab.parts.front import Front
+from percolab.parts.partitions import make_job
+from percolab.parts.ranks import AnyJob, Job, Keeper, first_layer_of
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import is_of_first
+from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow
+from percolab.tasks.study import Task
+
+# Seconds between checkpoints, and how many times longer than slabs waited for one.
+_CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
+
+
+class Saving:
+    """Saves checkpoints about once a minute, the first a minute from now, during the measuring.
+
+    checkpoints: where; None saves nothing, since there is no results file
+    """
+
+    def __init__(self, checkpoints: Checkpoints | None) -> None:
+        self._checkpoints = checkpoints
+        self._next = time.monotonic() + _CHECKPOINT_EVERY
+        self._writing: Future[None] | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to save one."""
+        return self._checkpoints is not None and time.monotonic() > self._next
+
+    def begin(self, made: Callable[[], Checkpoint]) -> None:
+        """Begin to save a checkpoint.
+
+        The measuring waits for its being ``made`` and for the one before, not for writing.
+        """
+        if self._checkpoints is None:
+            return
+        start = time.monotonic()
+        self.finish()
+        checkpoint = made()
+        writer = ThreadPoolExecutor(1, "checkpoint")
+        self._writing = writer.submit(self._checkpoints.save, checkpoint)
+        writer.shutdown(wait=False)
+        end = time.monotonic()
+        self._next = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
+
+    def finish(self) -> None:
+        """Wait until the last checkpoint is written; InputError if it could not be."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+
+class RankKeeper:
+    """Saves the front of one rank's first slabs in a checkpoint, for the rows of one task.
+
+    That is done next to a results file that this rank sees; where it has another disk than rank 0
+    there is none.
+
+    layers: of its slabs, from ``first_layer`` on
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        task_id: str,
+        block_size: int,
+        rank: int,
+        layers: Sequence[int],
+        first_layer: int,
+    ) -> None:
+        self._checkpoints, self._task_id, self._block_size = checkpoints, task_id, block_size
+        self._rank, self._layers, self._first_layer = rank, tuple(layers), first_layer
+        self._saving = Saving(checkpoints)
+        self._number, self._row = 0, RankRow(rank, 0, 0)
+
+    def begin(self, draw: Draw) -> Front | None:
+        """Begin a row; return the front that is kept of it, on the host, or None.
+
+        InputError: the checkpoint is damaged.
+        """
+        # First due in a minute; what was kept of the row before stays until that row is saved.
+        self._saving = Saving(self._checkpoints)
+        self._number = draw.sample // self._block_size
+        self._row = RankRow(self._rank, draw.sample, draw.threshold)
+        held = self._checkpoints.load(self._task_id, self._number, self._rank)
+        if held is None or held.front is None:
+            return None
+        is_same = held.key[:2] == (self._task_id, self._number) and held.rank_row == self._row
+        is_own = is_of_first(held.front, self._layers, self._first_layer)
+        return held.front if is_same and is_own else None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to keep a front."""
+        return self._saving.is_due
+
+    def keep(self, copied: Callable[[], Front]) -> None:
+        """Begin to keep the front that ``copied`` returns on the host."""
+        if self._checkpoints.path.exists():
+            self._saving.begin(
+                lambda: Checkpoint(self._task_id, self._number, (), copied(), self._row)
+            )
+
+    def end(self) -> None:
+        """Wait until what is kept is written; InputError if it could not be."""
+        self._saving.finish()
+
+
+@dataclass(frozen=True)
+class KeptJob(Job):
+    """A job whose ranks save checkpoints.
+
+    kept: the path of the results file, the task's id, and the samples of a block
+    """
+
+    kept: tuple[str, str, int] = ("", "", 1)
+
+    def keeper(self, rank: int) -> Keeper:
+        """Return what saves the fronts of a rank."""
+        path, task_id, block_size = self.kept
+        own = rank, self.layers[rank], first_layer_of(self.layers, rank)
+        return RankKeeper(Checkpoints(Path(path)), task_id, block_size, *own)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+        return super().record() | {"kept": self.kept}
+
+
+def kept_job(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob:
+    """Return a job whose ranks save their fronts, if they have any and there is a results file."""
+    if checkpoints is None or not isinstance(job, Job):
+        return job
+    return KeptJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
+
+
+def job_of_record(record: dict[str, Any]) -> AnyJob:
+    """Return the job of a record, with checkpoints or without."""
+    job = make_job(record)
+    if not isinstance(job, Job) or "kept" not in record:
+        return job
+    return KeptJob(**vars(job), kept=tuple(record["kept"]))

@@ -1,0 +1,142 @@
+"""How blocks are stored: as arrays by name, one entry for every block.
+
+A codec says which arrays there are, of which type and shape, and makes blocks of them.  Where they
+are in a file is the matter of :mod:`percolab.store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.words import NEVER, TOP
+from percolab.measure.columns import Column, axis_names, datasets_of, open_axes
+from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.tasks.study import Task
+
+Arrays = Mapping[str, NDArray[Any]]
+
+#: What follows the meaning of a dataset of sums.
+SUM_AXES = " [block, p, column]"
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of every block: its type, its shape in one block, what it is, and its unit."""
+
+    dtype: type
+    shape: tuple[int, ...]
+    meaning: str
+    unit: str
+
+
+class Codec(Protocol):
+    """How the blocks of a kind of study are stored.
+
+    holds_columns: whether they hold sums of the columns at every p, by which they can be joined
+    """
+
+    holds_columns: bool
+
+    def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
+        """Return the arrays of a task with these columns, by the names of their datasets."""
+
+    def attributes(self, task: Task) -> dict[str, list[str]]:
+        """Return what the arrays have in common, as texts by name."""
+
+    def block(self, number: int, arrays: Arrays) -> AnyBlock:
+        """Return the block of these arrays."""
+
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+        """Raise ValueError where stored arrays, of all blocks, cannot be true."""
+
+
+class SumsCodec:
+    """Blocks of sums of the columns at every p (:class:`percolab.tasks.blocks.Block`)."""
+
+    holds_columns = True
+
+    def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
+        """Return sums and products of the observables, and the datasets of the other columns."""
+        points, width = len(task.p), sum(column.is_observable for column in columns)
+        found = {
+            "sums": StoredArray(
+                np.int64,
+                (points, width),
+                "sum over the block's samples [block, p, observable]",
+                "mixed",
+            ),
+            "products": StoredArray(
+                np.float64,
+                (points, width * (width + 1) // 2),
+                "sum of products of two observables [block, p, pair]; pairs in upper-triangular "
+                "row order",
+                "mixed",
+            ),
+        }
+        for name, stored in datasets_of(columns, task.num_points, task.block_size).items():
+            meaning, unit = f"{stored.dataset.meaning}{SUM_AXES}", stored.dataset.unit
+            found[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
+        return found
+
+    def attributes(self, task: Task) -> dict[str, list[str]]:
+        """Return nothing: columns have texts of their own."""
+        return {}
+
+    def block(self, number: int, arrays: Arrays) -> AnyBlock:
+        """Return the block of these arrays."""
+        extras = {name: array for name, array in arrays.items() if name not in _OF_OBSERVABLES}
+        return Block(number, arrays["sums"], arrays["products"], extras)
+
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+        """Raise ValueError for negative sums, and for larger ones than samples can have."""
+        if not all(column.is_known for column in columns):
+            # What another version measures may be negative, and its products with the rest.
+            return
+        own = {each.name for each in task.functions}
+        for name, array in arrays.items():
+            if array.size and name not in own and array.min() < 0:
+                raise ValueError(f"task {task.id}: {name} holds a negative number")
+        largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
+        # Of a wide task there is no observable of more than its sites.
+        largest = task.num_points if task.is_wide else largest
+        most = [
+            task.block_size * (1 if column.is_probability else largest)
+            for column in columns
+            if column.is_observable
+        ]
+        if np.any(arrays["sums"] > np.array(most, np.uint64).astype(np.float64)):
+            raise ValueError(f"task {task.id}: sums holds more than its samples can have")
+
+
+_OF_OBSERVABLES = ("sums", "products")
+
+
+class ThresholdCodec:
+    """Blocks of exact thresholds (:class:`percolab.tasks.blocks.ThresholdBlock`)."""
+
+    holds_columns = False
+
+    def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
+        """Return the thresholds of every sample along every open axis."""
+        shape = task.block_size, len(open_axes(task.boundary))
+        meaning = "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]"
+        return {"thresholds": StoredArray(np.uint64, shape, meaning, "2^-63")}
+
+    def attributes(self, task: Task) -> dict[str, list[str]]:
+        """Return the names of the axes."""
+        return {"axes": list(axis_names(task.boundary))}
+
+    def block(self, number: int, arrays: Arrays) -> AnyBlock:
+        """Return the block of these arrays."""
+        return ThresholdBlock(number, arrays["thresholds"])
+
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+        """Raise ValueError for a threshold above 1."""
+        found = arrays["thresholds"]
+        if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
+            raise ValueError(f"task {task.id}: a threshold is above 1")

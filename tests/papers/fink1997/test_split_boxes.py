@@ -1,0 +1,335 @@
+"""``--split lattice --blocks --merge``: samples in boxes over ranks have the file of any."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import pytest
+from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from helpers import lattice
+
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
+from percolab.papers.fink1997 import quad
+from percolab.papers.fink1997.boxes import BoxRaster
+from percolab.parts.transport import Local
+from percolab.run import rank_group
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankExecutor, make_rank_group
+from percolab.run.request import Watcher
+from percolab.store.results import read_results
+from percolab.tasks.study import Task
+
+MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+by_mpi = pytest.mark.skipif(
+    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
+)
+
+ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
+CPU = Device("cpu")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the file of undivided samples of the square lattice."""
+    path = tmp_path_factory.mktemp("whole") / "whole.h5"
+    sweep("square", **ASKED, device="cpu", out=path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"blocks": "2x2", "merge": "quad:bubbles,runs"},
+        {"blocks": "2x2", "merge": "quad:bubbles,shorter", "executor": "threads"},
+        {"blocks": "4x2", "merge": "quad:runs", "workers": 1},
+        {"blocks": "1x3", "L": [12]},
+        {"merge": "quad:bubbles", "workers": 4},
+        {"merge": "tree:bubbles", "workers": 3, "L": [12]},
+    ],
+    ids=lambda kinds: " ".join(map(str, kinds.values())),
+)
+def test_the_file_of_samples_in_boxes_is_that_of_whole_samples(kinds, whole):
+    sweep("square", **ASKED | kinds, device="cpu", split="lattice", out="boxes.h5")
+    if "L" in kinds:
+        sweep("square", **ASKED | {"L": kinds["L"]}, device="cpu", out="whole.h5")
+        whole = Path("whole.h5")
+    assert_equal_datasets(Path("boxes.h5"), whole)
+    one, other = (read_results(path) for path in (Path("boxes.h5"), whole))
+    assert one.tasks.keys() == other.tasks.keys()
+
+
+def record_of(*, sites=None, **kinds):
+    watched = Watcher()
+    if sites is not None:
+        watched.labeled = sites.append
+    given = ASKED | {"L": [8]} | kinds
+    return sweep("square", **given, device="cpu", split="lattice", watcher=watched).runs[0]
+
+
+def test_the_record_of_a_run_says_how_boxes_were_merged():
+    sites = []
+    record = record_of(blocks="2x4", merge="quad:bubbles,shorter", sites=sites)
+    assert (record["executor"], record["workers"], record["labeler"]) == ("threads", 8, "raster")
+    assert "slabs" not in record
+    told = record["split"]
+    assert (told["blocks"], told["merge"]) == ("2x4", "quad:bubbles,shorter")
+    assert (told["kind"], told["ranks"], told["rows"]) == ("lattice", 8, 6)
+    # A row: 8 in each of 3 stages, and the two sides of 4 + 6 faces tell of bubbles.
+    assert told["messages"] == 6 * (8 * 3 + 2 * 10)
+    stages = [*told["stages"], told["bubbles"]]
+    assert len(stages) == 4
+    assert told["bytes"] == sum(stage["bytes"] for stage in stages)
+    for stage in stages:
+        assert stage["bytes"] > 0
+        assert min(stage["transport_seconds"], stage["join_seconds"]) > 0
+    assert 0 < told["local_seconds"] < record["seconds"]
+    assert told["close_seconds"] > 0
+    assert sum(sites) == 6 * 64
+
+
+def test_a_tree_sends_one_message_less_than_boxes_and_one_process_none():
+    tree = record_of(blocks="2x3", L=[12])["split"]
+    assert (tree["messages"], len(tree["stages"]), tree["merge"]) == (6 * 5, 3, "tree")
+    assert "bubbles" not in tree
+    sites = []
+    alone = record_of(blocks="2x2", merge="quad", workers=1, sites=sites)["split"]
+    assert (alone["ranks"], alone["blocks"]) == (1, "2x2")
+    assert (alone["messages"], alone["bytes"]) == (0, 0)
+    assert min(stage["join_seconds"] for stage in alone["stages"]) > 0
+    assert sum(sites) == 6 * 64
+
+
+REFUSED = [
+    (("--blocks", "3x2"), "L = 8: blocks 3x2 do not divide the lattice: 8 grid points along axis"),
+    (("--blocks", "2x2x2"), "blocks 2x2x2 have 3 axes, but square has 2"),
+    (("--blocks", "2x"), "blocks '2x'; they are numbers of boxes along the axes"),
+    (("--merge", "quad", "--workers", "9"), "9 ranks, but there are 8 layers"),
+    (("--merge", "quad", "--workers", "3", "-L", "9"), "merge quad needs a power of two of boxes"),
+    (("--merge", "quad", "--workers", "0"), "--workers"),
+    (("--merge", "quat"), "merge 'quat': unknown 'quat'; did you mean 'quad'?"),
+    (("--merge", "quad:all"), "merge 'quad:all': unknown option 'all'"),
+    (("--blocks", "2x2", "--workers", "3"), "3 ranks, but blocks 2x2 are 4 boxes: each rank has"),
+    (("--blocks", "2x2", "--slabs", "4"), "a box is measured as a whole; leave out --slabs"),
+    (("--blocks", "4x4", "-L", "1000000"), "boxes of 62500000000 sites, but at most"),
+    (("--blocks", "2x2", "--model", "ising"), "ising has spins, of which a sweep needs all"),
+    (("--merge", "quad", "--labeler", "reference"), "labeled by raster, not by reference"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
+    usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu")
+    told = refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+    assert message in told
+    assert told.count("--split lattice") <= 1
+
+
+@pytest.mark.parametrize(
+    "given", [("--blocks", "2x2"), ("--merge", "tree")], ids=lambda own: own[0]
+)
+def test_blocks_and_merge_go_with_split(given):
+    told = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
+    assert told == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
+    with pytest.raises(InputError, match=r"blocks = \(2, 2\), but it must be text, as 4x4x2"):
+        sweep("square", split="lattice", blocks=(2, 2))
+
+
+def task(size=12, **kinds):
+    return Task(lattice("square"), size, **{"boundary": ("open", "open"), "p": (0.5,)} | kinds)
+
+
+def team(devices=(CPU,), tasks=None, **kinds):
+    return make_rank_group(tasks or [task()], devices, **kinds)
+
+
+def test_ranks_are_as_many_as_boxes(monkeypatch):
+    assert (team(blocks="2x3").size, team(blocks="2x3", workers=1).size) == (6, 1)
+    monkeypatch.setattr(rank_group, "default_workers", lambda device: 7)
+    # What divides both lattices, and a power of two for quad.
+    both = [task(12), task(18)]
+    assert team(merge="tree:runs", tasks=both).division.counts == (1, 6)
+    assert team(merge="quad", tasks=both).division.counts == (1, 2)
+    for number, message in ((3, "3 ranks, but blocks 2x2 are 4 boxes"), (4, "")):
+        given = RankExecutor(Local.ranks(number)[0], "mpi")
+        if message:
+            with pytest.raises(InputError, match=message):
+                team(executor=given, blocks="2x2", workers=4)
+        else:
+            assert team(executor=given, blocks="2x2").size == 4
+        given.shutdown()
+
+
+def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
+    gpu = Device("cuda", 0)
+    for kinds, words in (({"blocks": "2x2"}, "blocks"), ({"merge": "quad"}, "merge quad")):
+        message = f"split lattice: {words}: boxes are labeled on the CPU alone; use device cpu"
+        with pytest.raises(InputError, match=message):
+            team((gpu,), **kinds)
+    memory = type("", (), {"available": 10**4})
+    monkeypatch.setattr("percolab.parts.partitions.psutil.virtual_memory", lambda: memory)
+    with pytest.raises(InputError, match=r"L = 12 in blocks 2x2 needs .* GB of memory for 4 of 4"):
+        team(blocks="2x2")
+
+
+def test_boxes_of_auto_are_on_the_cpu_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(Device, "resolve_all", lambda device: (Device("cuda", 0),))
+    watched, notes = Watcher(), []
+    watched.noted = notes.append
+    given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "watcher": watched}
+    assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
+    (note,) = notes
+    assert note.startswith("on the CPU, since on cuda:0 it cannot be: split lattice: blocks: ")
+
+
+def test_a_stop_is_between_two_rows():
+    own = team(blocks="2x2", merge="quad")
+    calls = iter([False, False, True])
+    with own.opened():
+        sampler = PartsSampler(task(block_size=3), own)
+        with pytest.raises(Stopped):
+            sampler.sample([0], lambda: next(calls))
+        assert len(sampler.sample([0])) == 1
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+@pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
+def test_what_a_rank_raises_is_raised_and_no_other_waits(rank, merge, monkeypatch):
+    boundary = BoxRaster.boundary
+
+    def broken(own, box, draw):
+        if box == (rank % 2, rank // 2) and draw.sample == 2:
+            raise ZeroDivisionError("of a rank")
+        return boundary(own, box, draw)
+
+    monkeypatch.setattr(BoxRaster, "boundary", broken)
+    ranks_of, made = Local.ranks, []
+    monkeypatch.setattr(Local, "ranks", lambda size: made.extend(ranks_of(size)) or made)
+    with ThreadPoolExecutor(1) as pool:
+        given = {"split": "lattice", "blocks": "2x2", "merge": merge, "device": "cpu"}
+        done = pool.submit(sweep, "square", **ASKED, **given)
+        try:
+            with pytest.raises(ZeroDivisionError, match="of a rank"):
+                done.result(timeout=10)
+        finally:
+            # Whoever waits still.
+            made[0].abort("the test is over", 1)
+    # The progress bar may have a thread, too.
+    assert {item.name for item in threading.enumerate()} <= {"MainThread", "tqdm_monitor"}
+
+
+def test_all_ranks_of_quad_have_the_row(monkeypatch):
+    """What the others have found is not asked for, but there."""
+    found = []
+    merge_over = quad.merge_over
+
+    def told(*given):
+        found.append(merge_over(*given))
+        return found[-1]
+
+    monkeypatch.setattr(quad, "merge_over", told)
+    record_of(blocks="2x2", merge="quad:bubbles", samples=1, block_size=1, p=[0.5])
+    rows = {tuple(quad.row_of_whole(item).numbers.tolist()) for item in found}
+    assert (len(found), len(rows)) == (4, 1)
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+CUBIC = {"L": [8], "p": [0.2488], "samples": 6, "boundary": "periodic", "measure": "sizes"}
+GIVEN = ("sweep", "--lattice", "cubic", "-L", "8", "-p", "0.2488", "--samples", "6", "--boundary",
+         "periodic", "--measure", "sizes", "--device", "cpu", "--split", "lattice", "--blocks",
+         "2x2x2", "--merge")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("merge", ["tree", "quad", "quad:bubbles,runs", "quad:bubbles,shorter"])
+def test_a_cubic_torus_in_boxes(merge):
+    sweep("cubic", **CUBIC, device="cpu", split="lattice", blocks="2x2x2", merge=merge, out="b.h5")
+    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
+    assert_equal_datasets(Path("b.h5"), Path("whole.h5"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("merge", ["tree", "quad:bubbles,runs"])
+def test_processes_make_the_file_of_whole_samples(merge):
+    answer(*GIVEN, merge, "--executor", "processes", "--out", "boxes.h5")
+    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
+    assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
+    record = read_results(Path("boxes.h5")).runs[0]
+    assert (record["executor"], record["workers"]) == ("processes", 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
+def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(merge):
+    command = [sys.executable, "-m", "percolab", *GIVEN, merge, "--samples", str(10**6), "--quiet"]
+    command += ["--executor", "processes", "--out", "boxes.h5"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for_blocks(Path("boxes.h5"), process)
+        psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 137
+    assert re.match("workers were lost, the last one: .*; finished blocks are in boxes.h5", errors)
+    assert blocks_in(Path("boxes.h5")) > 0
+
+
+def by_ranks(ranks, *given, code="pass"):
+    """Run a sweep by so many ranks of MPI, after some code."""
+    program = f"{code}\nfrom percolab.cli import main\nmain()"
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", program, *given]
+    command += ["--executor", "mpi", "--quiet"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+
+
+@by_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("merge", ["tree", "quad:bubbles,runs"])
+def test_ranks_of_mpi_make_the_file_of_whole_samples(merge):
+    done = by_ranks(8, *GIVEN, merge, "--out", "boxes.h5")
+    assert (done.returncode, done.stderr) == (0, "")
+    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
+    assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
+    told = read_results(Path("boxes.h5")).runs[0]
+    assert (told["executor"], told["split"]["blocks"]) == ("mpi", "2x2x2")
+
+
+_BROKEN = """
+from percolab.papers.fink1997 import boxes
+boundary = boxes.BoxRaster.boundary
+def broken(own, box, draw):
+    if box == (0, 1, 1) and draw.sample == 2:
+        raise ZeroDivisionError("of a rank")
+    return boundary(own, box, draw)
+boxes.BoxRaster.boundary = broken
+"""
+
+
+@by_mpi
+@pytest.mark.slow
+def test_a_rank_of_mpi_that_fails_ends_all():
+    done = by_ranks(8, *GIVEN, "quad:bubbles", "--out", "boxes.h5", code=_BROKEN)
+    assert done.returncode
+    assert "percolab: error: rank 6: ZeroDivisionError: of a rank" in done.stderr
+
+
+@by_mpi
+@pytest.mark.slow
+def test_other_numbers_of_ranks_are_refused():
+    done = by_ranks(3, *GIVEN, "quad", "--out", "boxes.h5")
+    assert done.returncode == 2
+    assert "3 ranks, but blocks 2x2x2 are 8 boxes" in done.stderr

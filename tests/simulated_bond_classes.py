@@ -1,0 +1,76 @@
+"""Runs bond percolation by classes in CUDA's simulator, compared with the CPU; a test starts it.
+
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/simulator.py tests/simulated_bond_classes.py
+"""
+
+import warnings
+
+import numpy as np
+from helpers import (
+    assert_cuda_equals_cpu,
+    assert_thresholds_equal,
+    cpu_labeler,
+    cuda_coupling,
+    items_of,
+)
+from slab_support import compare_fronts
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.lattices.lattice import load_lattice
+from percolab.parts.front import close, row_of
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+
+CASES = (
+    ("square", (37, 9), ("open", "open"), "bond:y=0.3", (0.6, 0.65, 0.7)),
+    ("triangular", (9, 8), ("periodic", "periodic"), "bond:d=0.15,y=0.4", (0.4, 0.5)),
+)
+
+
+def compare_labelers():
+    """Compare words, labels, rows, grids of p and thresholds of both labelers."""
+    for n, (name, shape, boundary, text, ps) in enumerate(CASES):
+        topology, model = load_lattice(name).topology(shape, boundary), Model.parse(text)
+        for labeler in ("tiled", "four_step"):
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=list(GENERATORS.values())[n],
+                items=items_of(ps, samples=2),
+                capacity=2,
+                case=name,
+                model=model,
+                tally=n == 0,
+            )
+            if topology.open_axes:
+                pair = (
+                    cuda_coupling(labeler, topology, model, capacity=2),
+                    cpu_labeler("raster", topology, model),
+                )
+                window = {"window": (0.6, 0.75), "samples": 2, "generator": 0}
+                assert_thresholds_equal(*pair, **window, case=labeler)
+            print(name, labeler)
+
+
+def compare_slabs():
+    """Compare fronts of slabs that begin within words, and the row of all of them."""
+    for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
+        shape, layers, model = (33, 10), [3, 5, 2], Model.parse(text)
+        whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
+        draw = Draw(0, 5, 7, threshold_of(0.6))
+        (front,) = compare_fronts(whole, [draw], layers)
+        row = row_of(close(front) if whole.is_closed else front)
+        topology = whole.lattice.topology(shape, whole.boundary)
+        one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
+        expected = cpu_labeler("raster", topology, model).rows(0, 5, *one)[0]
+        np.testing.assert_array_equal(row.numbers, expected)
+
+
+if __name__ == "__main__":
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    compare_labelers()
+    compare_slabs()
+    print("slabs")
