@@ -17,7 +17,7 @@ def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=
         for entries, given in zip((low, high), codes or ([], []))
     )
     sizes = np.array(sizes, np.uint64)
-    sums = Sums(0, 0, 0, 0, 0, bins=(0,) * bins)
+    sums = Sums.empty(bins)
     flags = np.full(sizes.size, flags, np.uint32)
     return Front(first_layer, 1, 3, axes, *faces, sizes, flags, sums)
 

@@ -14,7 +14,6 @@ from percolab.api import open_results, sweep
 from percolab.errors import InputError
 from percolab.measure import columns, tallies
 from percolab.measure.columns import TALLY, Column, RowInteger, Sums
-from percolab.measure.rows import LARGEST
 from percolab.store.reading import read_file
 from percolab.store.tree import Node, write_tree
 
@@ -434,7 +433,7 @@ def declare(monkeypatch, *more: Column) -> None:
 def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(full, monkeypatch):
     declare(
         monkeypatch,
-        Column("copy", "c", "sites of the largest cluster again", "site", RowInteger(LARGEST)),
+        Column("copy", "c", "sites of the largest cluster again", "site", RowInteger("largest")),
     )
     assert "sites of the largest cluster again" in answer("observables")
     new = stored(Path("new.h5"), sweep("square", device="cpu", workers=1, **SMALL))
@@ -456,7 +455,7 @@ def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(fu
 def test_tables_of_thresholds_do_not_change_with_a_new_column(monkeypatch):
     path = Path(__file__).parents[1] / "data" / "old" / "threshold_v2.h5"
     before = answer("export", path)
-    declare(monkeypatch, Column("copy", "c", "the largest again", "site", RowInteger(LARGEST)))
+    declare(monkeypatch, Column("copy", "c", "the largest again", "site", RowInteger("largest")))
     assert answer("export", path) == before
 
 
