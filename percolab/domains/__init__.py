@@ -9,3 +9,6 @@ Sources: S. J. Fink, S. B. Baden, C. Huston and K. Jansen, "Parallel cluster ide
 multidimensional lattices", IEEE Trans. Parallel Distrib. Syst. 8, 1089 (1997); D. Tiggemann,
 "Simulation of percolation on massively-parallel computers", Int. J. Mod. Phys. C 12, 871 (2001).
 """
+
+# It has the kernels of this room cached by the content of the sums, too.
+import percolab.measure  # noqa: F401
