@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 # What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
 # And what any rank answers to a front that is offered: that it was copied, or could not be.
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
-#: Digits of 64 bits of a sum of powers.
-_DIGITS = 4
 # Arrays that head_of returns; of a front that is offered two more follow, else six.
 _HEAD, _OFFERED = 4, 6
 
@@ -278,7 +276,7 @@ def most_message(whole: Whole, p: float = 1.0) -> int:
 def head_of(front: Front) -> list[NDArray[Any]]:
     """Return as arrays what else there is of a front than its faces, sizes and flags."""
     place = [front.first_layer, front.layers, front.num_layers, front.axes]
-    return [np.array(place, np.int64), *arrays_of_sums(front.sums)]
+    return [np.array(place, np.int64), *front.sums.to_arrays()]
 
 
 def offered_bytes(offer: Arrays) -> int:
@@ -292,7 +290,11 @@ def front_of_head(arrays: Arrays) -> Front:
     """Return a front with these :func:`head_of`, without faces."""
     first_layer, layers, num_layers, axes = arrays[0].tolist()
     none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
-    sizes, flags, sums = np.empty(0, np.uint64), np.empty(0, np.uint32), sums_of_arrays(arrays[1:])
+    sizes, flags, sums = (
+        np.empty(0, np.uint64),
+        np.empty(0, np.uint32),
+        Sums.from_arrays(arrays[1:]),
+    )
     return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
 
@@ -309,40 +311,6 @@ def front_of_arrays(arrays: Arrays) -> Front:
     low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
     faces = Face(low, low_codes), Face(high, high_codes)
     return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
-
-
-def arrays_of_sums(sums: Sums) -> list[NDArray[Any]]:
-    """Return sums as three arrays, to be sent."""
-    powers = (sums.squares, sums.cubes, sums.fourths)
-    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
-    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
-    return [
-        np.array(small, np.int64),
-        np.array(digits, np.uint64),
-        np.array(sums.bins, np.int64),
-    ]
-
-
-def sums_of_arrays(arrays: Arrays) -> Sums:
-    """Return the sums that these arrays are of."""
-    numbers, digits, bins = arrays
-    clusters, isolated, largest, second, bits, loop = numbers.tolist()
-    squares, cubes, fourths = (
-        sum(int(digit) << 64 * n for n, digit in enumerate(own))
-        for own in digits.reshape(-1, _DIGITS)
-    )
-    return Sums(
-        clusters=clusters,
-        isolated=isolated,
-        largest=largest,
-        second=second,
-        squares=squares,
-        cubes=cubes,
-        fourths=fourths,
-        bins=tuple(bins.tolist()),
-        flags=bits,
-        loop=loop,
-    )
 
 
 def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
