@@ -16,6 +16,7 @@ from percolab.measure.columns import (
     wrapping_names,
 )
 from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.sums import FIELDS
 from percolab.measure.tallies import num_bins
 
 #: What every lattice has, whatever its boundary.
@@ -126,3 +127,7 @@ def test_the_units_of_a_dataset_are_those_of_its_columns():
 def test_what_is_no_observable_is_not_read_off_a_row():
     with pytest.raises(ValueError, match="n_s is not read off a row"):
         EXTRA_COLUMNS[0].of_rows(np.zeros(ROW_WIDTH, np.int64))
+
+
+def test_every_number_of_a_row_is_a_column():
+    assert set(FIELDS) <= {column.name for column in columns_of(("open", "open"))}
