@@ -269,7 +269,7 @@ def front_launches() -> list[Launch]:
     from percolab.parts.join_cuda import FrontsCuda, to_device
 
     launches: list[Launch] = []
-    one, sums = np.zeros(1, np.uint32), Sums(0, 0, 0, 0, 0, bins=(0,))
+    one, sums = np.zeros(1, np.uint32), Sums.empty(1)
     with on_host(launches, "front"):
         face = Face(one, np.zeros(1, np.int64))
         low, high = (

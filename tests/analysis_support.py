@@ -1,8 +1,9 @@
 """Synthetic studies with a known answer, for tests of the analysis."""
 
 import numpy as np
+from synthetic_support import synthetic_study
 
-from percolab.analysis import ClusterCurve, ScalingFunction, synthetic_study
+from percolab.analysis import ClusterCurve, ScalingFunction
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.scaling import CORRECTION_WIDTHS
 

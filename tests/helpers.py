@@ -264,7 +264,7 @@ def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:
     )
     largest, second = (sizes + [0, 0])[:2]
     squares = sum(size * size for size in sizes)
-    return [len(sizes), largest, second, squares, spanning, sizes.count(1)]
+    return [len(sizes), largest, second, squares, sizes.count(1), spanning]
 
 
 def assert_cuda_equals_cpu(

@@ -14,16 +14,9 @@ from slab_support import check_bonds_before, compare_fronts
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.rows import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    ROW_WIDTH,
-    SECOND_LARGEST,
-    SPANNING,
-    SUM_SQUARES,
-)
-from percolab.measure.rows_cuda import PARTIAL_SUMS, PARTIALS, finish_rows_kernel
+from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING
+from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
+from percolab.measure.sums import ADDED, NUMBERS
 from percolab.parts.front import close, row_of
 from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
@@ -75,15 +68,14 @@ def compare_lattice(name, part, parts):
 def check_many_partials():
     """Check rows of partial sums that are more than the threads that merge them."""
     random, blocks = np.random.default_rng(1), 3 * PARTIALS + 1
-    partials = random.integers(0, 1000, (2, blocks, PARTIAL_SUMS))
-    partials[..., 2:4] = np.sort(partials[..., 2:4])[..., ::-1]
+    partials = random.integers(0, 1000, (2, blocks, NUMBERS))
+    two = [LARGEST, SECOND_LARGEST]
+    partials[..., two] = np.sort(partials[..., two])[..., ::-1]
     rows = np.zeros(2 * ROW_WIDTH, np.int64)
     finish_rows_kernel[2, PARTIALS](partials, np.array([0, 5], np.uint32), rows, 0, 1)
     for own, row in zip(partials, rows.reshape(2, -1)):
-        largest = np.sort(own[:, 2:4].ravel())[::-1]
-        assert [row[LARGEST], row[SECOND_LARGEST]] == largest[:2].tolist()
-        sums = [row[CLUSTERS], row[SUM_SQUARES], row[ISOLATED]]
-        assert sums == own[:, [0, 1, 4]].sum(axis=0).tolist()
+        assert row[two].tolist() == np.sort(own[:, two].ravel())[::-1][:2].tolist()
+        assert row[list(ADDED)].tolist() == own[:, ADDED].sum(axis=0).tolist()
     assert rows[SPANNING::ROW_WIDTH].tolist() == [0, 5]
 
 

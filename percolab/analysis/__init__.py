@@ -37,7 +37,6 @@ What all of them use
   json_values, text   results as JSON and as tables
   stored_data         what the analysis takes from a results file
   stored_fits         every fit of a results file
-  synthetic           curves from a known answer, to judge the estimator
 """
 
 from percolab.analysis.collapse import (
@@ -55,7 +54,6 @@ from percolab.analysis.maxima import Estimate, SizeEstimates, estimate_size
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.size_fit import SizeFit, fit_size
-from percolab.analysis.synthetic import synthetic_curve, synthetic_study
 from percolab.analysis.text import (
     collapse_table,
     estimate_table,
@@ -110,6 +108,4 @@ __all__ = [
     "ratio_crossings",
     "ratio_table",
     "sample_table",
-    "synthetic_curve",
-    "synthetic_study",
 ]

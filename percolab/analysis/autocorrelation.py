@@ -81,11 +81,6 @@ class Autocorrelation:
         """rho_l = gamma_l / gamma_0, float64 (lags + 1,)."""
         return np.asarray(self.covariance / self.covariance[0])
 
-    @property
-    def effective_samples(self) -> float:
-        """How many independent samples have the same error of the mean, N / (2 tau)."""
-        return self.blocks * self.updates / (2 * self.tau)
-
 
 def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autocorrelation:
     """Return the integrated autocorrelation time of a series from the sums of its blocks.

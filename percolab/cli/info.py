@@ -16,8 +16,6 @@ def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
     from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
-    from percolab.measure.packages import LABELERS as GROUP
-    from percolab.measure.packages import brought
     from percolab.run.executors import default_workers
     from percolab.store.provenance import package_versions, processor_name
 
@@ -27,7 +25,6 @@ def command(as_json: bool) -> None:
         "cpu_workers": default_workers(Device("cpu")),
         "cuda": cuda_problem() or _devices(),
         "labelers": {name: sorted(entry.classes) for name, entry in LABELERS.items()},
-        "labelers_of_packages": {item.name: item.package for item in brought(GROUP)},
     }
     if as_json:
         echo_json(record)
@@ -43,8 +40,6 @@ def command(as_json: bool) -> None:
         heading = "of a paper" if name in papers else "labeler"
         kinds = ", ".join(record["labelers"][name])
         echo(f"{heading:<11} {name}: {LABELERS[name].summary} ({kinds})")
-    for name, package in record["labelers_of_packages"].items():
-        echo(f"labeler     {name}: of package {package} (cpu)")
 
 
 def _devices() -> list[str]:

@@ -39,7 +39,7 @@ def command(boundary: str | None, as_json: bool) -> None:
         observables_of,
     )
     from percolab.measure.functions import LabelFunction
-    from percolab.measure.packages import OBSERVABLES, brought
+    from percolab.measure.packages import brought
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
@@ -54,7 +54,7 @@ def command(boundary: str | None, as_json: bool) -> None:
     trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
     of_packages = [
         _record(LabelFunction(item.name, package=item.package).column) | {"package": item.package}
-        for item in brought(OBSERVABLES)
+        for item in brought()
     ]
     everything = [*records, *spins, *extras, *trees, *of_packages]
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from percolab.cli.options import counted, described, echo_json
@@ -13,7 +13,6 @@ from percolab.tasks.study_file import SweepRequest
 
 if TYPE_CHECKING:
     from percolab.run.plan import Plan
-    from percolab.run.split_plan import SplitPlan
 
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
@@ -23,57 +22,13 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
     from percolab.run.plan import plan_study
 
     options["writer"] = ResultsWriter(request.out)
-    if request.split is not None:
-        _echo_split_plan(request, options, as_json=as_json)
-        return
     plan = plan_study(request.study, request.rule, **options)
+    title = described(request.study)
     if as_json:
-        title = described(request.study)
-        echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
+        echo_json({"study": title, "results": str(request.out)} | asdict(plan))
         return
-    echo(f"{described(request.study)}; would go to {request.out}")
+    echo(f"{title}; would go to {request.out}")
     echo("\n".join(plan_lines(plan)))
-
-
-def _echo_split_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
-    """Write to stdout what a request whose samples are split would take."""
-    from percolab.run.split_plan import plan_split
-
-    plan = plan_split(request.study, request.rule, **options)
-    if as_json:
-        title = described(request.study)
-        echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
-        return
-    echo(f"{described(request.study)}; would go to {request.out}")
-    echo("\n".join(split_plan_lines(plan)))
-
-
-def split_plan_lines(plan: SplitPlan) -> list[str]:
-    """Return a plan of samples that are split as lines of text: a row a size, then notes."""
-    rows = [
-        (
-            str(size.L),
-            str(size.points),
-            str(size.slabs),
-            _time(size.row_seconds),
-            _time(size.seconds),
-            _bytes(size.rank_bytes),
-            _bytes(size.message_bytes),
-            _bytes(size.bound_bytes),
-            _bytes(size.sample_bytes),
-        )
-        for size in plan.sizes
-    ]
-    pieces = "boxes" if plan.blocks else "slabs"
-    headings = ("L", "p", pieces, "a row", "time", "memory", "message", "bound", "all of a row")
-    ranks, stages = counted(plan.ranks, "rank"), counted(plan.stages, "stage")
-    joined = f"{plan.blocks} boxes merged by {plan.merge}" if plan.blocks else "joined"
-    return [
-        f"{ranks} on {plan.device}, {joined} in {stages}; memory is a rank's",
-        *_table(headings, rows),
-        *_totals(plan),
-        *(f"note: {note}" for note in plan.notes),
-    ]
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -84,38 +39,34 @@ def plan_lines(plan: Plan) -> list[str]:
             str(size.points) if size.points else "all",
             str(size.samples),
             str(size.held),
-            f"{size.rate:.4g}",
+            "-" if size.rate is None else f"{size.rate:.4g}",
             _time(size.seconds),
-            _bytes(size.host_bytes),
+            _bytes(size.host_bytes)
+            + (f" + {_bytes(size.device_bytes)} GPU" if size.device_bytes else ""),
             _bytes(size.file_bytes),
         )
         for size in plan.sizes
     ]
-    return [*_table(_HEADINGS, rows), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines of text in columns."""
-    widths = [max(map(len, column)) for column in zip(headings, *rows)]
-    return [
-        "  ".join(text.rjust(width) for text, width in zip(row, widths))
-        for row in (headings, *rows)
-    ]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
+    table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))
+    return [*map("  ".join, table), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
 
 
 def _totals(plan: Plan) -> list[str]:
-    threads = counted(plan.workers, "worker")
+    from percolab.run.plan import FACTOR
+
+    workers = counted(plan.workers, "worker")
     lines = [
-        f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"
-        f" (of it {_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
+        f"time    {_time(plan.seconds)} within a factor of {FACTOR}, on {plan.device} with "
+        f"{workers}, labeler {plan.labeler} (of it {_time(plan.start_seconds)} to start, "
+        f"{_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
         f"memory  at most {_bytes(plan.host_bytes)}, "
         f"of it {_bytes(plan.base_bytes)} Python and libraries"
         + (f"; {_bytes(plan.device_bytes)} on {plan.device}" if plan.device_bytes else ""),
-        f"file    {_bytes(plan.file_bytes)}"
-        + (f"; {_bytes(plan.checkpoint_bytes)} of checkpoints" if plan.checkpoint_bytes else ""),
+        f"file    {_bytes(plan.file_bytes)}",
     ]
     if plan.rounds > 1:
-        # What is held already has been judged; what is to come will be, by its own samples.
+        # What is there already has been judged; what is to come will be, by its own samples.
         about = ", or one more or less: the sweep judges its own samples" if plan.seconds else ""
         lines.append(f"rounds  {plan.rounds}{about}")
     if plan.threshold_error is not None:

@@ -59,8 +59,8 @@ def command(
     By --model site a bond is open if its two sites are occupied, and p is the probability of a
     site; by site-bond it must be open itself, too. Clusters are those of occupied sites.
 
-    --plan predicts from a pilot of a few seconds what the same sweep without it will take, and the
-    error of p_c it will give; the results file is read, not written.
+    --plan measures a few samples of every size and predicts what the same sweep without it will
+    take, within a factor of 1.5, and the error of p_c; the results file is read, not written.
 
     --part 3/16 makes one of 16 parts of a study, in a file of its own; percolab merge joins them.
     Where p is to be placed, that is done once, by --prepare, and each part starts from a copy of

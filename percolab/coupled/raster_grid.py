@@ -1,9 +1,9 @@
 """Rows of one sample at a whole grid of p: label at the lowest p, then add what opens.
 
 Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that a grid costs
-little more than one labeling.  The row is kept up to date at every union: clusters, sum of squares,
-the two largest, the spanning bits, the tally.  The second largest alone must be looked
-for again, when it was joined to the largest.
+little more than one labeling.  The sums over clusters, the spanning bits and the tally are kept up
+to date at every union.  The second largest alone must be looked for again, when it was joined to
+the largest.
 """
 
 from typing import Any, NamedTuple
@@ -15,18 +15,12 @@ from percolab.coupled.bond_order import list_opening_bonds, steps_of_bonds
 from percolab.kernels.neighbours import code_of_bond, end_of_bond
 from percolab.kernels.union_find import find_halving
 from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
-from percolab.measure.rows import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    ROW_WIDTH,
-    SECOND_LARGEST,
-    SPANNING,
-    SUM_SQUARES,
-    spanning_bits,
-)
+from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
+from percolab.measure.sums import SUMS, find_second
 from percolab.measure.tallies import tally_cluster
 from percolab.measure.wrapping import join_over_periods, note_loop
+
+_replaced, _put, _take = SUMS.replaced, SUMS.put, SUMS.take
 
 #: Thresholds of one sample that are measured in one go; a step's number is a uint8.
 MAX_STEPS = 255
@@ -82,65 +76,43 @@ def sort_by_step(steps, count, num_steps, order, ends):
 
 
 @njit
-def merge_clusters(parents, sizes, reach, row, a, b):
-    """Join the clusters of runs a and b and update the row; return whether its second is lost."""
+def merge_clusters(sums, parents, sizes, reach, row, a, b):
+    """Join the clusters of runs a and b; return (the new sums, whether the second is lost).
+
+    The sums are not in the row; its flags and its tally are brought up to date.
+    """
     a, b = find_halving(parents, a), find_halving(parents, b)
     if a == b:
-        return False
+        return sums, False
     if b < a:
         a, b = b, a
     parents[b] = a
-    return add_cluster(sizes, reach, row, a, b)
+    return add_cluster(sums, sizes, reach, row, a, b)
 
 
 @njit
-def merge_over_periods(parents, sizes, reach, row, a, b, code, windings):
+def merge_over_periods(sums, parents, sizes, reach, row, a, b, code, windings):
     """Do as :func:`merge_clusters` over ``code`` periods, and note loops that wrap."""
     a, b, wound = join_over_periods(parents, windings.periods, a, b, code)
     if a == b:
         row[SPANNING] |= note_loop(wound, windings.loop, windings.axes)
-        return False
-    return add_cluster(sizes, reach, row, a, b)
+        return sums, False
+    return add_cluster(sums, sizes, reach, row, a, b)
 
 
 @njit
-def add_cluster(sizes, reach, row, a, b):
-    """Add root b to root a, which became its parent; return whether the row's second is lost."""
+def add_cluster(sums, sizes, reach, row, a, b):
+    """Add root b to root a, which became its parent; return as :func:`merge_clusters` does."""
     large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
     joined = large + small
     sizes[a], sizes[b] = joined, 0
     reach[a] |= reach[b]
     row[SPANNING] |= spanning_bits(reach[a])
-    row[CLUSTERS] -= 1
-    row[SUM_SQUARES] += 2 * large * small
-    row[ISOLATED] -= int64(large == 1) + int64(small == 1)
     if row.size > ROW_WIDTH:
         tally_cluster(row, large, int64(-1))
         tally_cluster(row, small, int64(-1))
         tally_cluster(row, joined, int64(1))
-    largest, second = row[LARGEST], row[SECOND_LARGEST]
-    if joined > largest:
-        row[LARGEST] = joined
-        if large == largest:
-            return small == second
-        row[SECOND_LARGEST] = largest
-    elif joined > second:
-        row[SECOND_LARGEST] = joined
-    return False
-
-
-@njit
-def second_largest(sizes, runs, largest):
-    """Return the second largest of the sizes, one ``largest`` left out; 0 if there is none."""
-    second, seen = int64(0), False
-    for run in range(runs):
-        size = int64(sizes[run])
-        if size > second:
-            if size == largest and not seen:
-                seen = True
-            else:
-                second = size
-    return second
+    return _replaced(sums, large, small)
 
 
 @njit(nogil=True, cache=True)
@@ -164,18 +136,22 @@ def _grid_rows(sample, lists, rows):
         # NumPy's assignment would bring its messages about shapes, which take seconds to compile.
         for n in range(row.size):
             row[n] = rows[step - 1, n]
-        lost = False
+        sums, lost = _take(row, 0, 1), False
         for n in range(lists.ends[step - 1], lists.ends[step]):
             number = int64(lists.bonds[lists.order[n]])
             i, j = end_of_bond(number, sample.adjacency)
             a, b = run_of(i, starts, first), run_of(j, starts, first)
             if periods:
                 code = code_of_bond(number, sample.adjacency)
-                lost |= merge_over_periods(parents, sizes, reach, row, a, b, code, sample.windings)
+                sums, is_lost = merge_over_periods(
+                    sums, parents, sizes, reach, row, a, b, code, sample.windings
+                )
             else:
-                lost |= merge_clusters(parents, sizes, reach, row, a, b)
+                sums, is_lost = merge_clusters(sums, parents, sizes, reach, row, a, b)
+            lost |= is_lost
+        _put(row, 0, 1, sums)
         if lost:
-            row[SECOND_LARGEST] = second_largest(sizes, count, row[LARGEST])
+            row[SECOND_LARGEST] = find_second(sizes, count, sums.largest)
 
 
 @njit

@@ -188,11 +188,14 @@ def load_cuda() -> Any:
     from numba import config, cuda
 
     if not _registered and not config.ENABLE_CUDASIM:
+        from numba.cuda.core import caching
         from numba.cuda.core import config as cuda_config
 
         from percolab.kernels.atomics import register_cuda
+        from percolab.kernels.cache import stamp_kernels
 
         register_cuda()
+        stamp_kernels(caching)
         # Small lattices fill no GPU; a user need not be told at every launch.
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
         # Called before the finalizers that it detaches.

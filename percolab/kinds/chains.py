@@ -53,7 +53,6 @@ class ChainsOfSpins(Kind):
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",
-        "plan": "chains of spins cannot be planned; a short sweep tells their rate",
         "functions": "functions of labels are measured in percolation by method grid, not of "
         "{model}",
         "target_error": "a target error needs samples that are the same at all p, and those of "

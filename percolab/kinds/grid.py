@@ -23,10 +23,9 @@ from percolab.kinds.workplace import (
 )
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
-from percolab.lattices.geometry import Geometry, geometry_of
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import RADII, Column, columns_of, is_gathered_from
-from percolab.measure.radii import sums_of_radii
+from percolab.measure.columns import Column, columns_of
+from percolab.measure.measurements import list_measurements
 from percolab.tasks.blocks import AnyBlock, ChainEnd, blocks_of
 from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
 from percolab.tasks.study import Study, Task
@@ -45,9 +44,9 @@ class Grid(Kind):
     algorithms = Labelers()
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError where radii have no meaning."""
-        if "gyration" in item.measure:
-            geometry_of(item.structure, (1,) * max(item.structure.dimension, 1))
+        """Raise InputError where a measurement has no meaning."""
+        for measurement in list_measurements(item.measure):
+            measurement.reader_class.check(item.structure)
 
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
@@ -62,11 +61,9 @@ class Grid(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
-        axes = 0
-        if "gyration" in task.measure:
-            one = geometry_of(task.structure, (1,) * max(task.structure.dimension, 1))
-            axes = one.places.shape[0]
-        needs = Needs("sizes" in task.measure, max(len(task.p), 1), radii_axes=axes)
+        needs = Needs("sizes" in task.measure, max(len(task.p), 1))
+        for measurement in list_measurements(task.measure):
+            needs = measurement.reader_class.add_needs(task.structure, needs)
         return memory_of(name, device, extent, task.draw, needs, items)
 
     def sampler(
@@ -95,9 +92,10 @@ class GridSampler:
         self._key = GENERATORS[task.rng], task.stream_seed
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._functions = UserFunctions(self._place, self._thresholds)
-        self._geometry: Geometry | None = None
-        if is_gathered_from(RADII, task.columns):
-            self._geometry = geometry_of(task.structure, task.shape)
+        self._readers = [
+            each.reader_class(task.structure, task.shape)
+            for each in list_measurements(task.measure)
+        ]
 
     @property
     def topology(self) -> Topology:
@@ -132,16 +130,17 @@ class GridSampler:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         task, numbers = self.task, list(numbers)
         samples = number_samples(numbers, task.block_size)
-        rows, radii = [], []
+        rows: list[np.ndarray] = []
+        read: list[list[np.ndarray]] = [[] for _ in self._readers]
         with self.device.driven():
             for part in self._place.pieces(samples, stopped):
                 rows.append(self.coupling.grid_rows(*self._key, part, self._thresholds))
-                if self._geometry is not None:
-                    places = self._thresholds, self._geometry
-                    radii.append(self.coupling.radii_rows(*self._key, part, *places))
-        extras = {}
-        if self._geometry is not None:
-            extras = sums_of_radii(_by_block(radii, len(numbers)), self._geometry.unit)
+                for reader, found in zip(self._readers, read, strict=True):
+                    items = part, self._thresholds
+                    found.append(reader.rows(self.coupling, *self._key, *items))
+        extras: dict[str, np.ndarray] = {}
+        for reader, found in zip(self._readers, read, strict=True):
+            extras |= reader.sums(_by_block(found, len(numbers)))
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))

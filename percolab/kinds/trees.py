@@ -43,7 +43,6 @@ class SpanningTrees(Kind):
     )
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "method tree chooses from the bonds of the whole lattice",
-        "plan": "trees are not planned; a study of a few samples tells their rate",
         "functions": "functions of labels are measured in percolation by method grid, not of "
         "method tree",
         "target_error": "trees have no p_c with a target error",

@@ -1,7 +1,4 @@
-"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another.
-
-Other packages bring labelers for the CPU (:mod:`percolab.labelers.of_packages`).
-"""
+"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from percolab.kernels.registry import class_of, load
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-from percolab.measure import packages
 
 if TYPE_CHECKING:
     from percolab.bonds.model import Model
@@ -147,33 +143,9 @@ def _problem_of_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...
 
 
 def check_labeler(name: str) -> None:
-    """Raise InputError unless one labeler, of percolab or a package, has a name; loads nothing."""
+    """Raise InputError unless there is a labeler of this name; loads nothing."""
     if name not in LABELERS:
-        _brought(name)
-        return
-    for item in packages.brought(packages.LABELERS):
-        if item.name == name:
-            raise InputError(
-                f"labeler {name}: percolab has its own, and package {item.package} declares another"
-            )
-
-
-def told_labeler(name: str) -> str:
-    """Return a labeler's name, with the package that it is of: "mine of percolab-mine 0.3".
-
-    What is no labeler's, such as the name of a tree method, stays as it is.
-    """
-    if name in LABELERS:
-        return name
-    packages_of = {item.name: item.package for item in packages.brought(packages.LABELERS)}
-    return f"{name} of {packages_of[name]}" if name in packages_of else name
-
-
-def _brought(name: str) -> packages.Brought:
-    """Return what a package declares; InputError if none does."""
-    if not packages.brought(packages.LABELERS):
         raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
-    return packages.find_brought(packages.LABELERS, name, LABELERS)
 
 
 def labeler_class(name: str | None, kind: str) -> Any:
@@ -181,17 +153,7 @@ def labeler_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    name = name or DEFAULT_LABELER[kind]
-    if name not in LABELERS:
-        if kind != "cpu":
-            raise InputError(
-                f"labeler {name} of package {_brought(name).package} runs on the CPU alone: "
-                "--device cpu"
-            )
-        from percolab.labelers.of_packages import labeler_of_package
-
-        return labeler_of_package(_brought(name))
-    return class_of("labeler", LABELERS, name, kind)
+    return class_of("labeler", LABELERS, name or DEFAULT_LABELER[kind], kind)
 
 
 def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
@@ -201,7 +163,7 @@ def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
     """
     name = name or DEFAULT_LABELER[kind]
     labeler_class(name, kind)
-    place = LABELERS[name].refusal if name in LABELERS else ""
+    place = LABELERS[name].refusal
     if _problem_of_bonds(name, kind, topology.offsets):
         return "four_step"
     return "four_step" if place and load(place)(topology) else name

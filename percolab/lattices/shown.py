@@ -49,7 +49,8 @@ class Table:
         """
         found = [f"<caption>{escape(caption)}</caption>"]
         if self.headings:
-            found.append("".join(f"<th>{escape(name)}</th>" for name in self.headings))
+            names = "".join(f"<th>{escape(name)}</th>" for name in self.headings)
+            found.append(f"<tr>{names}</tr>")
         for name, *cells in self.rows:
             own = "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
             found.append(f"<tr><th>{escape(str(name))}</th>{own}</tr>")

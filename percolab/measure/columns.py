@@ -19,32 +19,11 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, nearest
 from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.rows import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    SECOND_LARGEST,
-    SPANNING,
-    SUM_SQUARES,
-)
-from percolab.measure.spins import (
-    LAGS,
-    LARGEST_STATE,
-    MOST_AXES,
-    OPEN_BONDS,
-    SATISFIED,
-    STATE_SQUARES,
-)
+from percolab.measure.rows import SPANNING
+from percolab.measure.spins import LAGS, MOST_AXES, SPIN_ROW
+from percolab.measure.sums import ROW
 from percolab.measure.tallies import num_bins
-from percolab.measure.trees import (
-    DEGREE_BINS,
-    TREE_BONDS,
-    TREE_WEIGHT,
-    WEIGHT_BINS,
-    WEIGHT_BITS,
-    place_of_path,
-    place_of_threshold,
-)
+from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BINS, WEIGHT_BITS
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 #: How many of the flags of a mask a sample must have.
@@ -53,9 +32,23 @@ ANY, ALL, SOME = range(3)
 
 @dataclass(frozen=True)
 class RowInteger:
-    """An integer of a sample's row: which of its numbers."""
+    """An integer of a sample's row, by its name there.
 
-    place: int
+    layout: the names of all numbers of such a row; TypeError if the name is not among them, so that
+    a column that nothing measures is found when it is declared.
+    """
+
+    name: str
+    layout: tuple[str, ...] = ROW
+
+    def __post_init__(self) -> None:
+        if self.name not in self.layout:
+            raise TypeError(f"a row has no {self.name!r}, but {', '.join(self.layout[:12])}")
+
+    @property
+    def place(self) -> int:
+        """Where the row has it."""
+        return self.layout.index(self.name)
 
 
 @dataclass(frozen=True)
@@ -179,24 +172,24 @@ class Column:
 
 _SIZES = (
     Column(
-        "clusters", "n_c", "number of clusters, single sites included", "1", RowInteger(CLUSTERS)
+        "clusters", "n_c", "number of clusters, single sites included", "1", RowInteger("clusters")
     ),
-    Column("largest", "s_1", "sites of the largest cluster", "site", RowInteger(LARGEST)),
+    Column("largest", "s_1", "sites of the largest cluster", "site", RowInteger("largest")),
     Column(
         "second_largest",
         "s_2",
         "sites of the second largest cluster",
         "site",
-        RowInteger(SECOND_LARGEST),
+        RowInteger("second_largest"),
     ),
     Column(
         "sum_squares",
         "sum s^2",
         "sum of squared cluster sizes, the largest included",
         "site^2",
-        RowInteger(SUM_SQUARES),
+        RowInteger("sum_squares"),
     ),
-    Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger(ISOLATED)),
+    Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger("isolated")),
 )
 
 #: The sum of squared sizes of a sample of 2^31.5 sites or more, in place of ``sum_squares``: its
@@ -232,7 +225,7 @@ _SPINS = (
         "number of bonds between equal spins; the energy is -J of them in a Potts model, "
         "J (bonds - 2 of them) in the Ising model",
         "1",
-        RowInteger(SATISFIED),
+        RowInteger("satisfied", SPIN_ROW),
         source=_EDWARDS,
     ),
     Column(
@@ -240,7 +233,7 @@ _SPINS = (
         "n_b",
         "number of open bonds, p times the satisfied ones on average",
         "1",
-        RowInteger(OPEN_BONDS),
+        RowInteger("open_bonds", SPIN_ROW),
         source=_EDWARDS,
     ),
     Column(
@@ -248,7 +241,7 @@ _SPINS = (
         "N_max",
         "sites with the commonest spin; the order parameter is (q N_max - N) / (q - 1)",
         "site",
-        RowInteger(LARGEST_STATE),
+        RowInteger("largest_state", SPIN_ROW),
         source="Binder, J. Stat. Phys. 24, 69 (1981)",
     ),
     Column(
@@ -257,7 +250,7 @@ _SPINS = (
         "sum over the q states of the squared number of sites in them; "
         "M^2 = (q sum N_a^2 - N^2) / (q - 1)",
         "site^2",
-        RowInteger(STATE_SQUARES),
+        RowInteger("state_squares", SPIN_ROW),
         source="Wu, Rev. Mod. Phys. 54, 235 (1982)",
     ),
 )
@@ -503,7 +496,7 @@ def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
             "n_t",
             "bonds of the minimum spanning tree: sites less its parts",
             "1",
-            RowInteger(TREE_BONDS),
+            RowInteger("tree_bonds", TREE_ROW),
             source=_KRUSKAL,
         ),
         Column(
@@ -511,7 +504,7 @@ def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
             "W_t",
             "sum of the uniform numbers u of the tree's bonds",
             unit,
-            RowInteger(TREE_WEIGHT),
+            RowInteger("tree_weight", TREE_ROW),
             source=_KRUSKAL,
         ),
     ]
@@ -526,7 +519,7 @@ def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
                 f"largest u on the way through the tree between {ends}: there the sample begins "
                 "to span",
                 unit,
-                RowInteger(place_of_threshold(axis)),
+                RowInteger(f"tree_threshold_{axis}", TREE_ROW),
                 source="Wilkinson and Willemsen, J. Phys. A 16, 3365 (1983)",
             ),
             Column(
@@ -534,7 +527,7 @@ def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
                 f"l_{letter}",
                 f"bonds on that way, {ends} being one site each",
                 "1",
-                RowInteger(place_of_path(axis)),
+                RowInteger(f"tree_path_{axis}", TREE_ROW),
                 source="Cieplak, Maritan and Banavar, Phys. Rev. Lett. 72, 2320 (1994)",
             ),
         ]

@@ -1,15 +1,19 @@
-"""A user's own observables: Python functions of the labels of a sample, or of other packages.
+"""A user's own observables: Python functions of the labels or open bonds of a sample.
 
-They are slow, since every sample at every p is labeled once more, on the CPU, and a Python function
-is called; and exact, since these are the samples that all else is measured of.
+A function says by the names of its parameters what it reads: labels, bonds, or both; one parameter
+of another name is the labels.  They are slow, since every sample at every p is drawn, and labeled
+where labels are read, once more, on the CPU, and a Python function is called; and exact, since
+these are the samples that all else is measured of.
 """
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +21,13 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, Sums
-from percolab.measure.packages import OBSERVABLES, find_brought, one_line
+from percolab.measure.packages import find_brought, one_line
 
-#: What a function is given, and what it returns: int32 labels, -1 where there is no site; a number.
-Function = Callable[[NDArray[np.int32]], float]
+#: A function of labels, int32, -1 where there is no site, or of bonds, int64 (m, 2), the sites of
+#: every open bond, or of both.  It returns a number.
+Function = Callable[..., float]
+#: What functions read, by the names of their parameters.
+READS = ("labels", "bonds")
 
 
 @dataclass(frozen=True)
@@ -57,15 +64,26 @@ class LabelFunction:
         of_package = f" of package {self.package}" if self.package else ""
         return f"observable {self.name}{of_package}"
 
-    def value_of(self, labels: NDArray[np.int32]) -> float:
-        """Return the value of a sample; InputError unless it is a finite number."""
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """What of :data:`READS` its function is given."""
+        try:
+            names = inspect.signature(self.call).parameters if self.call else {}
+        except (TypeError, ValueError):  # some functions of C do not say
+            return READS[:1]
+        return tuple(name for name in READS if name in names) or READS[:1]
+
+    def value_of(self, sample: Mapping[str, NDArray[Any]]) -> float:
+        """Return the value of a sample, by what is read; InputError unless it is finite."""
         if self.call is None:
             raise InputError(
                 f"{self._told}: its function is not in a results file: give it in Python "
                 "(percolab.sweep(..., observables={...}))"
             )
         try:
-            found = self.call(labels)
+            # Labels alone may be called otherwise.
+            is_plain = self.reads == ("labels",)
+            found = self.call(sample["labels"]) if is_plain else self.call(**sample)
             value = float(found)
         except Exception as error:  # a user's function raises anything
             raise InputError(f"{self._told}: {one_line(error)}") from error
@@ -104,7 +122,7 @@ def take_functions(
     if "" in (name.strip(" ,") for name in names):
         raise InputError("observables: one of the names is empty")
     words = {word.strip() for name in names for word in name.split(",")} - {""}
-    found = [find_brought(OBSERVABLES, word) for word in sorted(words)]
+    found = [find_brought(word) for word in sorted(words)]
     return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)
 
 

@@ -1,4 +1,4 @@
-"""What other packages bring: names that they declare as entry points.
+"""Observables of other packages: names that they declare as entry points.
 
 Names and versions come from the packages' metadata.  A package's code is loaded when one of its
 names is asked for, and never otherwise.
@@ -6,26 +6,23 @@ names is asked for, and never otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from percolab.errors import InputError
 
-#: What packages declare functions of the labels of a sample under, and labelers for the CPU.
-OBSERVABLES, LABELERS = "percolab.observables", "percolab.labelers"
-_WHAT = {OBSERVABLES: "observable", LABELERS: "labeler"}
+#: What packages declare functions of the labels of a sample under.
+_GROUP = "percolab.observables"
 
 
 @dataclass(frozen=True)
 class Brought:
     """One name that a package declares.
 
-    what: "observable" or "labeler".  package: whose it is, with the version: "percolab-holes 0.3".
+    package: whose it is, with the version: "percolab-holes 0.3".
     """
 
-    what: str
     name: str
     package: str
     entry: EntryPoint
@@ -33,7 +30,7 @@ class Brought:
     @property
     def told(self) -> str:
         """How messages begin."""
-        return f"{self.what} {self.name} of package {self.package}"
+        return f"observable {self.name} of package {self.package}"
 
     def load(self) -> Any:
         """Load the package's code and return what the name stands for; InputError if it fails."""
@@ -51,30 +48,28 @@ def one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def brought(group: str) -> list[Brought]:
-    """Return all that installed packages declare in a group, by name; nothing is loaded."""
+def brought() -> list[Brought]:
+    """Return all that installed packages declare, by name; nothing is loaded."""
     found = [
-        Brought(_WHAT[group], item.name, f"{item.dist.name} {item.dist.version}", item)
-        for item in entry_points(group=group)
+        Brought(item.name, f"{item.dist.name} {item.dist.version}", item)
+        for item in entry_points(group=_GROUP)
         if item.dist is not None
     ]
     return sorted(found, key=lambda item: (item.name, item.package))
 
 
-def find_brought(group: str, name: str, own: Collection[str] = ()) -> Brought:
+def find_brought(name: str) -> Brought:
     """Return what a package declares by a name; nothing is loaded.
 
-    own: percolab's names, which are listed with those of packages.  InputError: no package has it,
-    or several have.
+    InputError: no package has it, or several have.
     """
-    what = _WHAT[group]
-    there = brought(group)
+    there = brought()
     found = [item for item in there if item.name == name]
     if len(found) == 1:
         return found[0]
     if found:
         packages = " and ".join(item.package for item in found)
-        raise InputError(f"{what} {name}: both {packages} have one; uninstall one of them")
-    listed = [*own, *(f"{item.name} (of {item.package})" for item in there)]
+        raise InputError(f"observable {name}: both {packages} have one; uninstall one of them")
+    listed = [f"{item.name} (of {item.package})" for item in there]
     known = f"known: {', '.join(listed)}" if listed else "no package that is installed has any"
-    raise InputError(f"unknown {what} {name!r}; {known}")
+    raise InputError(f"unknown observable {name!r}; {known}")

@@ -135,14 +135,6 @@ def add_spreads(parents, reach, nodes, sums, axes, found):
             add_wide(found, at + 1, low, high)
 
 
-def sums_of_radii(found: np.ndarray, unit: float) -> dict[str, np.ndarray]:
-    """Return what the numbers of all bins add up to, float64 (blocks, m, numbers) by dataset.
-
-    found, unit: as :func:`sums_of_gyration` takes them.
-    """
-    return {"gyration": sums_of_gyration(found, unit)}
-
-
 def sums_of_gyration(found: np.ndarray, unit: float) -> np.ndarray:
     """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
 

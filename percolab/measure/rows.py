@@ -1,40 +1,33 @@
 """The integer row that a sample is measured by, and the renumbering of labels.
 
-A row is six int64: number of clusters, largest, second largest, sum of squared sizes, flags, and
-number of clusters of one site.  The flags are the spanning bits (bit a: one cluster touches both
-end layers of axis a) and the wrapping bits (bit 8 + a: one closes on itself around axis a; bit 16:
-loops wind in two directions).
+A row is int64: what is summed over clusters (:mod:`percolab.measure.sums`), and flags, which are
+the spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping bits (bit
+8 + a: one closes on itself around axis a; bit 16: loops wind in two directions).
 """
 
 import numpy as np
 from numba import int64, njit, uint32
 
 from percolab.kernels.bits import trailing_zeros
+from percolab.measure.sums import ADDED, EXACT_SUMS, ROW, SUMS
 
-CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING, ISOLATED = range(6)
-ROW_WIDTH = 6
+CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
+    ROW.index, ("clusters", "largest", "second_largest", "sum_squares", "spanning")
+)
+ROW_WIDTH = len(ROW)
 #: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
 CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
+
+_empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 
 @njit(nogil=True, cache=True)
 def row_of_sizes(sizes, count, row):
-    """Write the size columns of a row from the first ``count`` sizes, 0 where there is no root."""
-    clusters, largest, second, squares = int64(0), int64(0), int64(0), int64(0)
-    isolated = int64(0)
+    """Write the sums of a row from the first ``count`` sizes, 0 where there is no root."""
+    sums = _empty()
     for i in range(count):
-        # Without a branch, which would be mispredicted at every other run.
-        size = int64(sizes[i])
-        clusters += int64(size > 0)
-        isolated += int64(size == 1)
-        squares += size * size
-        second = max(second, min(largest, size))
-        largest = max(largest, size)
-    row[CLUSTERS] = clusters
-    row[LARGEST] = largest
-    row[SECOND_LARGEST] = second
-    row[SUM_SQUARES] = squares
-    row[ISOLATED] = isolated
+        sums = _with_cluster(sums, int64(sizes[i]))
+    _put(row, 0, 1, sums)
 
 
 @njit(nogil=True, cache=True)
@@ -67,13 +60,13 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
     rows: int64 (..., ROW_WIDTH or more); vacant: int64 (...,), the vacant sites of each.  A vacant
     site must not touch both end layers of an axis by itself.
 
-    >>> row = np.array([3, 1, 1, 3, 0, 3])
+    >>> row = np.array([3, 1, 1, 3, 3, 0])
     >>> without_vacant(row, np.int64(2)), row.tolist()
-    (None, [1, 1, 0, 1, 0, 1])
+    (None, [1, 1, 0, 1, 1, 0])
     """
-    rows[..., CLUSTERS] -= vacant
-    rows[..., SUM_SQUARES] -= vacant
-    rows[..., ISOLATED] -= vacant
+    single = EXACT_SUMS.with_cluster(EXACT_SUMS.empty(), 1)
+    for n in ADDED:
+        rows[..., n] -= single[n] * vacant
     rows[..., LARGEST] *= rows[..., CLUSTERS] > 0
     rows[..., SECOND_LARGEST] *= rows[..., CLUSTERS] > 1
     if rows.shape[-1] > ROW_WIDTH:

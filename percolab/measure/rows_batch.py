@@ -11,7 +11,8 @@ from percolab.bonds.batch_cuda import CudaBatch, period_width
 from percolab.kernels.device import load_cuda
 from percolab.kernels.memory import Memory, Needs
 from percolab.measure.rows import ROW_WIDTH
-from percolab.measure.rows_cuda import FULL, PARTIAL_SUMS, PARTIALS, finish_rows_kernel
+from percolab.measure.rows_cuda import FULL, PARTIALS, finish_rows_kernel
+from percolab.measure.sums import NUMBERS
 from percolab.measure.tallies import row_width_of
 from percolab.measure.tallies_cuda import clear_tally_kernel
 from percolab.measure.wrapping_cuda import Loops
@@ -26,7 +27,7 @@ _PINNED_ROWS = 2**17
 class RowsBatch:
     """Device memory for the rows of a batch, at one p or at several steps of a grid.
 
-    partials: int64 (capacity, partials, PARTIAL_SUMS), what blocks have summed of each item
+    partials: int64 (capacity, partials, NUMBERS), what blocks have summed of each item
     spanning: uint32 (capacity,), the flags of every item
     loops:    what is known of loops around the lattice
     tallies:  uint64, the tallies of all items, ``tally_width`` numbers each, or one number
@@ -35,7 +36,7 @@ class RowsBatch:
     def __init__(self, batch: CudaBatch, partials: int, *, tally: bool) -> None:
         top, capacity = batch.topology, batch.capacity
         self._batch = batch
-        self.partials = cuda.device_array((capacity, partials, PARTIAL_SUMS), np.int64)
+        self.partials = cuda.device_array((capacity, partials, NUMBERS), np.int64)
         self.spanning = cuda.device_array(capacity, np.uint32)
         loop = cuda.device_array(capacity, np.int32)
         width = np.int32(period_width(top))
@@ -52,7 +53,7 @@ class RowsBatch:
         rows = 8 * ROW_WIDTH * items * needs.steps
         tally = 8 * (row_width_of(points) - ROW_WIDTH) * items * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
-        partials = 8 * PARTIAL_SUMS * max(items * PARTIALS, FULL)
+        partials = 8 * NUMBERS * max(items * PARTIALS, FULL)
         return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * items)
 
     def _make_rows(self, rows: int) -> None:

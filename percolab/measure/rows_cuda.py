@@ -12,15 +12,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import inner_word
 from percolab.kernels.union_find import find
-from percolab.measure.rows import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    ROW_WIDTH,
-    SECOND_LARGEST,
-    SPANNING,
-    SUM_SQUARES,
-)
+from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.sums import ADDED, FIELDS, NUMBERS, SUMS, SUMS32, SUMS64
 
 cuda = load_cuda()
 
@@ -31,13 +24,16 @@ COUNTED_WORDS = THREADS // 2
 SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
-#: What a partial sum has: clusters, sum of squares, largest, second largest, isolated.
-PARTIAL_SUMS = 5
 #: Threads that an item's partial sums are merged by in the second of two steps; and the blocks that
 #: make them in the first, at most, where there are items enough to fill the GPU.
 PARTIALS = 4 if config.ENABLE_CUDASIM else 128
+_LARGEST, _SECOND = FIELDS.index("largest"), FIELDS.index("second_largest")
+_empty, _with_cluster, _merged = SUMS.empty, SUMS.with_cluster, SUMS.merged
+_put, _take = SUMS.put, SUMS.take
 #: Blocks of 256 threads that a GPU of 132 multiprocessors holds at a time, six each, and not more.
 FULL = 6 * PARTIALS
+#: Numbers that the threads of a block reduce in shared memory.
+COLUMNS, _PARTIAL_COLUMNS = NUMBERS * THREADS, NUMBERS * PARTIALS
 
 
 @cuda.jit(cache=True)
@@ -138,107 +134,90 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
             cuda.atomic.or_(sizes, root, mark)
 
 
-@cuda.jit(device=True)
-def with_cluster(sums, size):
-    """Return the sums over one more cluster; size: int64, at least 1.
+def reduction_in(arithmetic):
+    """Return reduce_block for sums of this :class:`percolab.measure.sums.Arithmetic`."""
+    merged, put, take = arithmetic.merged, arithmetic.put, arithmetic.take
 
-    sums: clusters, sum of squares, largest, second largest, isolated; int64 each.
-    """
-    count, total, top, low, single = sums
-    single += int64(size == int64(1))
-    return count + int64(1), total + size * size, max(top, size), max(low, min(top, size)), single
+    @cuda.jit(device=True)
+    def reduce_block(columns, step, thread, width, sums):
+        """Return to thread 0 the merged sums of all threads, a power of two of them.
 
-
-@cuda.jit(device=True)
-def put_sums(columns, thread, sums):
-    """Write a thread's sums into the columns that its block will reduce."""
-    columns[0][thread], columns[1][thread], columns[2][thread] = sums[0], sums[1], sums[2]
-    columns[3][thread], columns[4][thread] = sums[3], sums[4]
-
-
-@cuda.jit(device=True)
-def _merge(columns, thread, other):
-    clusters, squares, largest, second, isolated = columns
-    clusters[thread] += clusters[other]
-    squares[thread] += squares[other]
-    isolated[thread] += isolated[other]
-    top = max(largest[thread], largest[other])
-    low = min(largest[thread], largest[other])
-    second[thread] = max(low, max(second[thread], second[other]))
-    largest[thread] = top
-
-
-@cuda.jit(device=True)
-def reduce_block(columns, thread, width):
-    """Merge the sums of all threads, a column each in shared memory, into those of thread 0."""
-    cuda.syncthreads()
-    width //= 2
-    while width > 0:
-        if thread < width:
-            _merge(columns, thread, thread + width)
+        columns: shared memory for NUMBERS * step numbers, of which a thread has every step-th;
+        step: at least width.
+        """
+        put(columns, thread, step, sums)
         cuda.syncthreads()
-        width //= 2
+        other = width // 2
+        while other > 0:
+            if thread < other:
+                sums = merged(sums, take(columns, thread + other, step))
+                put(columns, thread, step, sums)
+            cuda.syncthreads()
+            other //= 2
+        return sums
+
+    return reduce_block
+
+
+reduce_block, reduce_block32, reduce_block64 = map(reduction_in, (SUMS, SUMS32, SUMS64))
 
 
 @cuda.jit(device=True)
-def write_partial(columns, partials, item, block):
-    """Write what a block has reduced, the first of each column."""
-    clusters, squares, largest, second, isolated = columns
-    partials[item, block, 0], partials[item, block, 1] = clusters[0], squares[0]
-    partials[item, block, 2], partials[item, block, 3] = largest[0], second[0]
-    partials[item, block, 4] = isolated[0]
+def add_atomically(totals, sums):
+    """Add a thread's sums, but for the second largest, to those of its block.
+
+    totals: NUMBERS + 1 numbers in shared memory that began as 0; the last counts how many clusters
+    are as large as the largest (:func:`add_second`).
+    """
+    for n in ADDED:
+        cuda.atomic.add(totals, n, sums[n])
+    cuda.atomic.max(totals, _LARGEST, sums.largest)
+
+
+@cuda.jit(device=True)
+def add_second(totals, sums):
+    """Find the second largest cluster, once the largest is known to all threads."""
+    largest = sums.largest
+    if largest == totals[_LARGEST]:
+        # One of these threads has the largest.
+        cuda.atomic.add(totals, NUMBERS, uint32(1))
+        largest = sums.second_largest
+    cuda.atomic.max(totals, _SECOND, largest)
+
+
+@cuda.jit(device=True)
+def settle_second(totals):
+    """Write the second largest where two clusters are equally large; one thread, at the end."""
+    if totals[NUMBERS] > uint32(1):
+        totals[_SECOND] = totals[_LARGEST]
 
 
 @cuda.jit(cache=True)
 def partial_rows_kernel(sizes, num_points, size_mask, partials):
     """Reduce an item's sizes to the sums of one thread a block."""
-    clusters = cuda.shared.array(THREADS, types.int64)
-    squares = cuda.shared.array(THREADS, types.int64)
-    largest = cuda.shared.array(THREADS, types.int64)
-    second = cuda.shared.array(THREADS, types.int64)
-    isolated = cuda.shared.array(THREADS, types.int64)
-    columns = (clusters, squares, largest, second, isolated)
+    columns = cuda.shared.array(COLUMNS, types.int64)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
     base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))
-    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
+    sums = _empty()
     for i in range(block * THREADS + thread, num_points, cuda.gridDim.x * THREADS):
         size = int64(sizes[uint32(base + uint32(i))] & size_mask)
         if size > 0:
-            sums = with_cluster(sums, size)
-    put_sums(columns, thread, sums)
-    reduce_block(columns, thread, THREADS)
+            sums = _with_cluster(sums, size)
+    sums = reduce_block(columns, THREADS, thread, THREADS, sums)
     if thread == 0:
-        write_partial(columns, partials, cuda.blockIdx.y, block)
-
-
-@cuda.jit(device=True)
-def _with_partial(sums, part):
-    """Return sums as those of :func:`with_cluster`, with those of a block."""
-    count, total, top, low, single = sums
-    low = max(max(low, part[3]), min(top, part[2]))
-    return count + part[0], total + part[1], max(top, part[2]), low, single + part[4]
+        _put(partials[cuda.blockIdx.y, block], 0, 1, sums)
 
 
 @cuda.jit(cache=True)
 def finish_rows_kernel(partials, spanning, rows, first, step):
     """Merge an item's partial sums into row ``first + item * step``; PARTIALS threads an item."""
-    clusters = cuda.shared.array(PARTIALS, types.int64)
-    squares = cuda.shared.array(PARTIALS, types.int64)
-    largest = cuda.shared.array(PARTIALS, types.int64)
-    second = cuda.shared.array(PARTIALS, types.int64)
-    isolated = cuda.shared.array(PARTIALS, types.int64)
-    columns = (clusters, squares, largest, second, isolated)
+    columns = cuda.shared.array(_PARTIAL_COLUMNS, types.int64)
     thread, item = cuda.threadIdx.x, cuda.blockIdx.x
-    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
+    sums = _empty()
     for n in range(thread, partials.shape[1], PARTIALS):
-        sums = _with_partial(sums, partials[item, n])
-    put_sums(columns, thread, sums)
-    reduce_block(columns, thread, PARTIALS)
+        sums = _merged(sums, _take(partials[item, n], 0, 1))
+    sums = reduce_block(columns, PARTIALS, thread, PARTIALS, sums)
     if thread == 0:
         place = (first + item * step) * ROW_WIDTH
-        rows[place + CLUSTERS] = clusters[0]
-        rows[place + LARGEST] = largest[0]
-        rows[place + SECOND_LARGEST] = second[0]
-        rows[place + SUM_SQUARES] = squares[0]
-        rows[place + ISOLATED] = isolated[0]
+        _put(rows, place, 1, sums)
         rows[place + SPANNING] = int64(spanning[item])

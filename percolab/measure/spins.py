@@ -13,10 +13,12 @@ from numba import njit
 
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import ROW_WIDTH, SUM_SQUARES
+from percolab.measure.sums import ROW
 
-SATISFIED, OPEN_BONDS, LARGEST_STATE, STATE_SQUARES = range(ROW_WIDTH, ROW_WIDTH + 4)
-#: Integers of a sweep with spins, those of its clusters among them.
-SPIN_ROW_WIDTH = ROW_WIDTH + 4
+#: The numbers of a sweep with spins by name, those of its clusters among them.
+SPIN_ROW = (*ROW, "satisfied", "open_bonds", "largest_state", "state_squares")
+SPIN_ROW_WIDTH = len(SPIN_ROW)
+SATISFIED, OPEN_BONDS, LARGEST_STATE, STATE_SQUARES = range(ROW_WIDTH, SPIN_ROW_WIDTH)
 #: What autocorrelations are of: the energy, the order parameter, and its improved estimator.
 SERIES = (SATISFIED, STATE_SQUARES, SUM_SQUARES)
 #: The largest lag.

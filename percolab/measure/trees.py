@@ -7,9 +7,15 @@ that sums over a tree and over a block are exact integers.  The rounding of one 
 
 from __future__ import annotations
 
-#: Places in a row: bonds of the tree, and the sum of their weights.
-TREE_BONDS, TREE_WEIGHT = 0, 1
-_FIRST_AXIS = 2
+from percolab.lattices.lattice import AXIS_NAMES
+
+#: The numbers of a row by name: bonds of the tree, the sum of their weights, and along each axis T
+#: and the bonds of the way between its ends, if it is open.
+TREE_ROW = (
+    "tree_bonds",
+    "tree_weight",
+    *(f"tree_{what}_{n}" for n in range(len(AXIS_NAMES)) for what in ("threshold", "path")),
+)
 #: Weights and thresholds are in units of 2^-WEIGHT_BITS.
 WEIGHT_BITS = 32
 #: Bins of the weights, equally wide from 0 to 1; and of degrees, the last for all from there on.
@@ -18,14 +24,4 @@ WEIGHT_BINS, DEGREE_BINS = 64, 64
 
 def tree_row_width(axes: int) -> int:
     """Return how many integers a row has, of a lattice with so many axes."""
-    return _FIRST_AXIS + 2 * axes
-
-
-def place_of_threshold(axis: int) -> int:
-    """Return where a row has T along an open axis."""
-    return _FIRST_AXIS + 2 * axis
-
-
-def place_of_path(axis: int) -> int:
-    """Return where a row has the bonds of the trunk along an open axis."""
-    return _FIRST_AXIS + 2 * axis + 1
+    return 2 + 2 * axes

@@ -12,3 +12,6 @@ Slabs are measured one after the other by one rank, or by ranks side by side
 Source: D. Tiggemann, "Simulation of percolation on massively-parallel computers", Int. J. Mod.
 Phys. C 12, 871 (2001).
 """
+
+# It has the kernels of this room cached by the content of the sums, too.
+import percolab.measure  # noqa: F401

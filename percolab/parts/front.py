@@ -9,6 +9,7 @@ slab at a time in one memory) and a tree (a slab on each of many processors) are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,19 +18,20 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure import rows
+from percolab.measure.sums import EXACT_SUMS, FIELDS, NUMBERS, ClusterSums
 from percolab.parts.kernels import (
-    CLUSTERS,
-    FLAGS,
     INSIDE,
-    ISOLATED,
-    LARGEST,
-    SECOND,
     bits_of_loops,
     finish_clusters,
     gather_clusters,
     join_entries,
     number_entries,
 )
+
+#: Digits of 64 bits of a sum of powers, as it is sent and stored.
+_DIGITS = 4
+#: Sums over clusters that are sent and stored in one of them.
+_SHORT = tuple(name for name in FIELDS if name != "sum_squares")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +61,25 @@ def no_face() -> Face:
 class Sums:
     """What finished clusters add up to: integers of any length, exact.
 
-    clusters, isolated:       how many there are, and how many of one site
-    largest, second:          sizes of the two largest
-    squares, cubes, fourths:  sums of s^2, and with a tally of s^3 and s^4 of those of EXACT sites
-                              or more (:mod:`percolab.measure.tallies`)
-    bins:                     clusters in each bin of sizes, () without a tally
-    flags:                    spanning and wrapping bits, of unfinished clusters too
-    loop:                     the winding numbers of the first loop, as a code; 0 if there is none
+    clusters:       the sums that a row has of them
+    cubes, fourths: with a tally the sums of s^3 and s^4 of those of EXACT sites or more
+                    (:mod:`percolab.measure.tallies`)
+    bins:           clusters in each bin of sizes, () without a tally
+    flags:          spanning and wrapping bits, of unfinished clusters too
+    loop:           the winding numbers of the first loop, as a code; 0 if there is none
     """
 
-    clusters: int
-    isolated: int
-    largest: int
-    second: int
-    squares: int
+    clusters: ClusterSums
     cubes: int = 0
     fourths: int = 0
     bins: tuple[int, ...] = ()
     flags: int = 0
     loop: int = 0
+
+    @classmethod
+    def empty(cls, bins: int = 0) -> Sums:
+        """Return the sums over no clusters; bins: of a tally."""
+        return cls(EXACT_SUMS.empty(), bins=(0,) * bins)
 
     def plus(self, other: Sums, axes: int) -> Sums:
         """Return what both add up to; ``axes`` of the lattice."""
@@ -85,19 +87,32 @@ class Sums:
         if self.loop and other.loop:
             # Loops of one part wind in one direction, unless its flags say that they do not.
             flags |= int(bits_of_loops(np.int64(self.loop), np.int64(other.loop), axes))
-        second, largest = sorted((self.largest, self.second, other.largest, other.second))[2:]
         return Sums(
-            self.clusters + other.clusters,
-            self.isolated + other.isolated,
-            largest,
-            second,
-            self.squares + other.squares,
+            EXACT_SUMS.merged(self.clusters, other.clusters),
             self.cubes + other.cubes,
             self.fourths + other.fourths,
             tuple(a + b for a, b in zip(self.bins, other.bins, strict=True)),
             flags,
             loop,
         )
+
+    def to_arrays(self) -> list[NDArray[Any]]:
+        """Return them as three arrays, to be sent or stored."""
+        short = [getattr(self.clusters, name) for name in _SHORT]
+        powers = (self.clusters.sum_squares, self.cubes, self.fourths)
+        return [
+            np.array([*short, self.flags, self.loop], np.int64),
+            np.array([digit for number in powers for digit in digits_of(number)], np.uint64),
+            np.array(self.bins, np.int64),
+        ]
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> Sums:
+        """Return the sums that these arrays are of."""
+        *short, flags, loop = arrays[0].tolist()
+        squares, cubes, fourths = map(integer_of, arrays[1].reshape(-1, _DIGITS))
+        clusters = ClusterSums(sum_squares=squares, **dict(zip(_SHORT, short, strict=True)))
+        return cls(clusters, cubes, fourths, tuple(arrays[2].tolist()), flags, loop)
 
 
 #: Types of the arrays of a front: clusters and codes of its faces, sizes, flags.
@@ -277,24 +292,24 @@ def _joined(meeting: Meeting) -> Front:
     low, high = (Face(face.clusters.copy(), face.codes.copy()) for face in left)
     number = number_entries(low.clusters, low.codes, 0, 0, *forest)
     number_entries(high.clusters, high.codes, shift, number, *forest)
-    counts, powers = np.zeros(5, np.int64), np.zeros((3, 4), np.uint64)
-    bins = np.zeros(len(first.sums.bins), np.int64)
+    powers, bins = np.zeros((3, 4), np.uint64), np.zeros(len(first.sums.bins), np.int64)
     clusters = parents, sizes, flags, numbers
-    open_sizes, open_flags = finish_clusters(*clusters, counts, powers, bins)
-    squares, cubes, fourths = (integer_of(digits) for digits in powers)
+    open_sizes, open_flags, sums, spanning = finish_clusters(*clusters, powers, bins)
+    squares, cubes, fourths = map(integer_of, powers)
     total = Sums(
-        clusters=int(counts[CLUSTERS]),
-        isolated=int(counts[ISOLATED]),
-        largest=int(counts[LARGEST]),
-        second=int(counts[SECOND]),
-        squares=squares,
-        cubes=cubes,
-        fourths=fourths,
-        bins=tuple(bins.tolist()),
-        flags=int(counts[FLAGS]) | int(wrapping),
-        loop=int(loop[0]),
+        ClusterSums(*map(int, sums))._replace(sum_squares=squares),
+        cubes,
+        fourths,
+        tuple(bins.tolist()),
+        int(spanning) | int(wrapping),
+        int(loop[0]),
     )
     return meeting.front((low, high), open_sizes, open_flags, total)
+
+
+def digits_of(number: int) -> list[int]:
+    """Return the digits of 64 bits of a number, the lowest first."""
+    return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
 
 
 def integer_of(digits: NDArray[np.uint64]) -> int:
@@ -315,18 +330,16 @@ def row_of(front: Front) -> Row:
         )
     width = rows.BINS + len(sums.bins) if sums.bins else rows.ROW_WIDTH
     numbers = np.zeros(width, np.int64)
-    numbers[rows.CLUSTERS], numbers[rows.ISOLATED] = sums.clusters, sums.isolated
-    numbers[rows.LARGEST], numbers[rows.SECOND_LARGEST] = sums.largest, sums.second
+    numbers[:NUMBERS] = _low_digits(*sums.clusters)
     numbers[rows.SPANNING] = sums.flags
-    numbers[rows.SUM_SQUARES] = _low_digits(sums.squares, 1)[0]
     if sums.bins:
-        numbers[rows.CUBES : rows.CUBES + 2] = _low_digits(sums.cubes, 2)
-        numbers[rows.FOURTHS : rows.FOURTHS + 2] = _low_digits(sums.fourths, 2)
+        numbers[rows.CUBES : rows.BINS] = _low_digits(
+            *digits_of(sums.cubes)[:2], *digits_of(sums.fourths)[:2]
+        )
         numbers[rows.BINS :] = sums.bins
-    return Row(numbers, sums.squares, sums.cubes, sums.fourths)
+    return Row(numbers, sums.clusters.sum_squares, sums.cubes, sums.fourths)
 
 
-def _low_digits(number: int, count: int) -> NDArray[np.int64]:
-    """Return the lowest digits of 64 bits of a number, as the columns of a row hold them."""
-    digits = [number >> 64 * n & 2**64 - 1 for n in range(count)]
-    return np.array(digits, np.uint64).view(np.int64)
+def _low_digits(*numbers: int) -> NDArray[np.int64]:
+    """Return the lowest 64 bits of each number, as the columns of a row hold them."""
+    return np.array([number & 2**64 - 1 for number in numbers], np.uint64).view(np.int64)

@@ -17,17 +17,16 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.parts.front import Face, Front, Meeting, Sums, closing_of, integer_of, meeting_of
 from percolab.parts.join_kernels import (
     ALL_BINS,
     BLOCKS,
-    CLUSTERS,
     CUBES,
     DIGITS,
     FLAGS,
     FOURTHS,
     GATHERED,
-    ISOLATED,
     LOOP,
     MOST_PERIODS,
     OPEN,
@@ -41,6 +40,7 @@ from percolab.parts.join_kernels import (
     plant_kernel,
     renumber_kernel,
 )
+from percolab.parts.kernels import merge_sums
 from percolab.parts.parts import Whole
 
 cuda = load_cuda()
@@ -88,8 +88,8 @@ class FrontsCuda:
         # The next slab is labeled at the same time, by more blocks than the device holds.
         self._launches = Launches(is_urgent=True)
         self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
-        self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)
-        self._totals = cuda.device_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)
+        self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
+        self._totals = cuda.device_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
         # Stand for arrays that there are not.
         self._no_codes = cuda.device_array(1, np.int64)
         self._no_sizes = cuda.device_array(1, np.uint64)
@@ -109,7 +109,7 @@ class FrontsCuda:
         # Of the front so far, and of the next slab.
         clusters = (faces + 2) * sites
         device = 24 * clusters + 3 * (entries + 12 * faces * sites)
-        totals = 8 * (TOTALS + ALL_BINS + 2 * BLOCKS)
+        totals = 8 * (TOTALS + ALL_BINS + NUMBERS * BLOCKS)
         return Memory(host=totals, device=device + device // _SPARE + totals)
 
     @property
@@ -231,20 +231,14 @@ def _sums_of(totals: Any, bins: int, blocks: int) -> Sums:
     squares, cubes, fourths = (
         integer_of(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
     )
-    tops = totals[TOTALS + bins :][: 2 * blocks]
-    second, largest = np.sort(np.append(tops, np.zeros(2, np.uint64)))[-2:].tolist()
-    counted = tuple(totals[TOTALS : TOTALS + bins].tolist())
+    clusters = merge_sums(totals[TOTALS + bins :][: NUMBERS * blocks])
     return Sums(
-        clusters=int(totals[CLUSTERS]),
-        isolated=int(totals[ISOLATED]),
-        largest=largest,
-        second=second,
-        squares=squares,
-        cubes=cubes,
-        fourths=fourths,
-        bins=counted,
-        flags=int(totals[FLAGS]),
-        loop=int(totals[LOOP].astype(np.int64)),
+        ClusterSums(*map(int, clusters))._replace(sum_squares=squares),
+        cubes,
+        fourths,
+        tuple(totals[TOTALS : TOTALS + bins].tolist()),
+        int(totals[FLAGS]),
+        int(totals[LOOP].astype(np.int64)),
     )
 
 

@@ -10,7 +10,8 @@ that does not fit, or that has more than MOST_PERIODS along an axis, is noted in
 Where several threads write a number plainly, all write the same: TOO_FAR, or that a root is named.
 
 The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
-behind them the two largest sizes that each block of :func:`finish_kernel` has found.
+behind them the sums over finished clusters (:mod:`percolab.measure.sums`) that each block of
+:func:`finish_kernel` has found.
 """
 
 from numba import config, int64, types, uint32, uint64
@@ -19,19 +20,29 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
-from percolab.measure.rows_cuda import SLOTS, add_size, clear_slots, flush_slots
+from percolab.measure.rows_cuda import (
+    COLUMNS,
+    SLOTS,
+    add_size,
+    clear_slots,
+    flush_slots,
+    reduce_block64,
+)
+from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, num_bins, product, wide_bin_of
 from percolab.measure.wrapping import wrapping_bits
 from percolab.parts.kernels import INSIDE
 
 cuda = load_cuda()
 
+_empty, _with_cluster, _put = SUMS64.empty, SUMS64.with_cluster, SUMS64.put
+
 #: Periods along one axis that a code may have here: so many that two of them still add up.
 MOST_PERIODS = 2 ** (PERIOD_BITS - 2) - 1
-#: Where the totals have the clusters that stay open, those that are finished and those of one site,
-#: the flags, the first loop, whether a code did not fit, and the sums of s^2, s^3 and s^4.
-OPEN, CLUSTERS, ISOLATED, FLAGS, LOOP, TOO_FAR = range(6)
-SQUARES, CUBES, FOURTHS, TOTALS = 6, 10, 14, 18
+#: Where the totals have the clusters that stay open, the flags, the first loop, whether a code did
+#: not fit, and the exact sums of s^2, s^3 and s^4 of finished clusters.
+OPEN, FLAGS, LOOP, TOO_FAR = range(4)
+SQUARES, CUBES, FOURTHS, TOTALS = 4, 8, 12, 16
 #: Digits of 64 bits of each of these sums.
 DIGITS = 4
 #: Bins of sizes of 63 bits.
@@ -329,13 +340,13 @@ def _add_number(totals, at, number):
 
 
 @cuda.jit(device=True)
-def _tally(size, square, sums, bins):
+def _tally(size, square, powers, bins):
     """Add a finished cluster to the bins, and to the sums of s^3 and s^4 if it is not small."""
     cuda.atomic.add(bins, uint64(wide_bin_of(size)), uint32(1))
     if size >= uint64(EXACT):
         cube = _times(square[0], square[1], uint64(0), size)
-        _add_number(sums, CUBES, cube)
-        _add_number(sums, FOURTHS, _times(cube[0], cube[1], cube[2], size))
+        _add_number(powers, CUBES, cube)
+        _add_number(powers, FOURTHS, _times(cube[0], cube[1], cube[2], size))
 
 
 @cuda.jit(cache=True)
@@ -347,19 +358,16 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
     A block goes through THREADS clusters at a time; those of them that stay open get consecutive
     numbers, so that what was near in a face stays so.
     """
-    sums = cuda.shared.array(TOTALS, types.uint64)
+    powers = cuda.shared.array(TOTALS, types.uint64)
     bins = cuda.shared.array(ALL_BINS, types.uint32)
-    largest = cuda.shared.array(THREADS, types.int64)
-    second = cuda.shared.array(THREADS, types.int64)
+    columns = cuda.shared.array(COLUMNS, types.uint64)
     opened = cuda.shared.array(2, types.uint32)
     thread = cuda.threadIdx.x
     for n in range(thread, TOTALS, THREADS):
-        sums[n] = uint64(0)
+        powers[n] = uint64(0)
     for n in range(thread, ALL_BINS, THREADS):
         bins[n] = uint32(0)
-    clusters, isolated, spans = uint64(0), uint64(0), uint64(0)
-    low, high = uint64(0), uint64(0)
-    top, below = int64(0), int64(0)
+    sums, high, spans = _empty(), uint64(0), uint64(0)
     step = uint64(int64(cuda.gridDim.x) * int64(THREADS))
     start = uint64(int64(cuda.blockIdx.x) * int64(THREADS))
     while start < count:
@@ -375,15 +383,12 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
                 is_open = True
                 slot = cuda.atomic.add(opened, 0, uint32(1))
             else:
-                clusters = uint64(clusters + uint64(1))
-                isolated = uint64(isolated + uint64(size == uint64(1)))
-                below = max(below, min(top, int64(size)))
-                top = max(top, int64(size))
+                sums = _with_cluster(sums, size)
                 square = product(size, size)
-                low = uint64(low + square[0])
-                high = uint64(uint64(high + square[1]) + uint64(low < square[0]))
+                # The sums have that of squares modulo 2^64; its carry goes above.
+                high = uint64(uint64(high + square[1]) + uint64(sums.sum_squares < square[0]))
                 if bins_used != 0:
-                    _tally(size, square, sums, bins)
+                    _tally(size, square, powers, bins)
         cuda.syncthreads()
         if thread == 0:
             opened[1] = uint32(cuda.atomic.add(totals, OPEN, uint64(opened[0])))
@@ -394,32 +399,16 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
             left[0][number] = sizes[n]
             left[1][number] = flags[n]
         start = uint64(start + step)
-    largest[thread], second[thread] = top, below
-    cuda.syncthreads()
-    if clusters != uint64(0):
-        cuda.atomic.add(sums, CLUSTERS, clusters)
-        cuda.atomic.add(sums, ISOLATED, isolated)
-        _add_number(sums, SQUARES, (low, high, uint64(0), uint64(0)))
+    if sums.largest != uint64(0):
+        _add_number(powers, SQUARES, (sums.sum_squares, high, uint64(0), uint64(0)))
     if spans != uint64(0):
-        cuda.atomic.or_(sums, FLAGS, spans)
-    width = THREADS // 2
-    while width > 0:
-        if thread < width:
-            other = thread + width
-            kept = max(second[thread], second[other])
-            second[thread] = max(kept, min(largest[thread], largest[other]))
-            largest[thread] = max(largest[thread], largest[other])
-        cuda.syncthreads()
-        width //= 2
+        cuda.atomic.or_(powers, FLAGS, spans)
+    sums = reduce_block64(columns, THREADS, thread, THREADS, sums)
     for n in range(thread, bins_used, THREADS):
         if bins[n] != uint32(0):
             cuda.atomic.add(totals, uint64(TOTALS + n), uint64(bins[n]))
     if thread == 0:
-        place = uint64(TOTALS + bins_used + 2 * cuda.blockIdx.x)
-        totals[place] = uint64(largest[0])
-        totals[uint64(place + uint64(1))] = uint64(second[0])
-        cuda.atomic.add(totals, CLUSTERS, sums[CLUSTERS])
-        cuda.atomic.add(totals, ISOLATED, sums[ISOLATED])
-        cuda.atomic.or_(totals, FLAGS, sums[FLAGS])
+        _put(totals, TOTALS + bins_used + NUMBERS * cuda.blockIdx.x, 1, sums)
+        cuda.atomic.or_(totals, FLAGS, powers[FLAGS])
         for at in range(SQUARES, TOTALS, DIGITS):
-            _add_number(totals, at, (sums[at], sums[at + 1], sums[at + 2], sums[at + 3]))
+            _add_number(totals, at, (powers[at], powers[at + 1], powers[at + 2], powers[at + 3]))

@@ -16,6 +16,7 @@ from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import run_of, spanning_of_runs
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import ROW_WIDTH, row_of_sizes, spanning_bits
+from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
 from percolab.parts.words import seam_of_cut
@@ -23,8 +24,8 @@ from percolab.parts.words import seam_of_cut
 #: A cluster that touches no face.
 INSIDE = 0xFFFFFFFF
 
-#: Where :func:`finish_clusters` adds up: clusters, those of one site, the two largest, flags.
-CLUSTERS, ISOLATED, LARGEST, SECOND, FLAGS = range(5)
+_empty, _with_cluster = SUMS64.empty, SUMS64.with_cluster
+_merged, _take = SUMS64.merged, SUMS64.take
 
 
 @njit(nogil=True, cache=True)
@@ -195,33 +196,30 @@ def _add(total, number):
 
 
 @njit(nogil=True, cache=True)
-def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
+def finish_clusters(parents, sizes, flags, numbers, powers, bins):
     """Add up the clusters that touch no face, and take the others' sizes and flags.
 
-    counts: int64, CLUSTERS, ISOLATED, LARGEST, SECOND and FLAGS, the spanning bits of all clusters
     powers: uint64 (3, 4), the sums of s^2, and where sizes are tallied of s^3 and s^4 of clusters
             of EXACT sites or more, each of 256 bits from the lowest on
     bins:   int64, the clusters in each bin of sizes; empty where they are not tallied
-    Returns (sizes uint64, flags uint32) of the clusters with a number.
+    Returns (sizes uint64, flags uint32, of the clusters with a number; the sums over the others,
+    uint64; the spanning bits of all).
     """
     left = int64(0)
     for n in range(parents.size):
         left += int64(parents[n] == n and numbers[n] != uint32(INSIDE))
     open_sizes, open_flags = np.empty(left, np.uint64), np.empty(left, np.uint32)
-    number = np.empty(4, np.uint64)
+    number, sums, spanning = np.empty(4, np.uint64), _empty(), int64(0)
     for n in range(parents.size):
         if parents[n] != n:
             continue
-        counts[FLAGS] |= spanning_bits(flags[n])
+        spanning |= spanning_bits(flags[n])
         if numbers[n] != uint32(INSIDE):
             open_sizes[numbers[n]] = sizes[n]
             open_flags[numbers[n]] = flags[n]
             continue
         size = sizes[n]
-        counts[CLUSTERS] += 1
-        counts[ISOLATED] += int64(size == uint64(1))
-        counts[SECOND] = max(counts[SECOND], min(counts[LARGEST], int64(size)))
-        counts[LARGEST] = max(counts[LARGEST], int64(size))
+        sums = _with_cluster(sums, size)
         number[:] = uint64(0)
         number[0] = size
         _times(number, size)
@@ -232,4 +230,13 @@ def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
                 for power in range(1, 3):
                     _times(number, size)
                     _add(powers[power], number)
-    return open_sizes, open_flags
+    return open_sizes, open_flags, sums, spanning
+
+
+@njit(nogil=True, cache=True)
+def merge_sums(numbers):
+    """Return what several sums of uint64 add up to, NUMBERS numbers each."""
+    sums = _empty()
+    for first in range(0, numbers.size, NUMBERS):
+        sums = _merged(sums, _take(numbers, first, 1))
+    return sums

@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 # What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
 # And what any rank answers to a front that is offered: that it was copied, or could not be.
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
-#: Digits of 64 bits of a sum of powers.
-_DIGITS = 4
-# Layers of a rank in a smaller lattice at least, so that its two faces hardly affect each other.
-_THICK = 16
 # Arrays that head_of returns; of a front that is offered two more follow, else six.
 _HEAD, _OFFERED = 4, 6
 
@@ -129,33 +125,6 @@ class AnyJob(Protocol):
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks, with the name of its partition."""
 
-    # What a plan needs to know of it.
-
-    @property
-    def whole(self) -> Whole:
-        """The lattice."""
-
-    @property
-    def num_parts(self) -> float:
-        """How many parts, like that of :meth:`part`, a sample has."""
-
-    @property
-    def face_size(self) -> int:
-        """What the bytes that ranks send, and the seconds that this takes, are proportional to."""
-
-    @property
-    def most_sent(self) -> int:
-        """The bytes of the largest message, if every open bond led to a cluster of its own."""
-
-    def smaller(self, sites: int, side: int) -> AnyJob:
-        """Return the same job for a lattice of about so many sites, ``side`` points wide or more.
-
-        side: where ranks have layers, whose thickness is another.
-        """
-
-    def part(self) -> Callable[[Draw], object]:
-        """Return what measures the first part of a sample, ready for any number of samples."""
-
 
 def record_of_whole(whole: Whole) -> dict[str, Any]:
     """Return a lattice, its shape, boundary and model as JSON has them."""
@@ -225,39 +194,6 @@ class Job:
             for own in set(self.layers)
         ]
         return Memory(max(one.host for one in found), max(one.device for one in found))
-
-    @property
-    def num_parts(self) -> float:
-        """Slabs like the first."""
-        return self.whole.num_layers / self.layers[0][0]
-
-    @property
-    def face_size(self) -> int:
-        """Sites of a layer."""
-        return self.whole.layer_points
-
-    @property
-    def most_sent(self) -> int:
-        """The bytes of the largest message, if every open bond led to a cluster of its own."""
-        return most_message(self.whole, self.p) if self.ranks > 1 else 0
-
-    def smaller(self, sites: int, side: int) -> Job:
-        """Return the job of a lattice of about so many sites, with a slab for every rank."""
-        whole = self.whole
-        thick = min(self.ranks * max(_THICK, whole.reach), whole.num_layers)
-        side = max(round((sites / thick) ** (1 / (len(whole.shape) - 1))), side)
-        shape = (
-            min(-(-n // cell) * cell, most)
-            for n, cell, most in zip(
-                (*(side,) * (len(whole.shape) - 1), thick), whole.lattice.cell, whole.shape
-            )
-        )
-        small = replace(whole, shape=tuple(shape))
-        return replace(self, whole=small, layers=layers_of_ranks(small, self.ranks, self.ranks))
-
-    def part(self) -> Callable[[Draw], object]:
-        """Return what measures the first slab of a sample on the CPU."""
-        return partial(Slabs(self.whole, self.layers[0], tally=self.tally, first_layer=0).front, 0)
 
     def device_of(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
@@ -340,7 +276,7 @@ def most_message(whole: Whole, p: float = 1.0) -> int:
 def head_of(front: Front) -> list[NDArray[Any]]:
     """Return as arrays what else there is of a front than its faces, sizes and flags."""
     place = [front.first_layer, front.layers, front.num_layers, front.axes]
-    return [np.array(place, np.int64), *arrays_of_sums(front.sums)]
+    return [np.array(place, np.int64), *front.sums.to_arrays()]
 
 
 def offered_bytes(offer: Arrays) -> int:
@@ -354,7 +290,11 @@ def front_of_head(arrays: Arrays) -> Front:
     """Return a front with these :func:`head_of`, without faces."""
     first_layer, layers, num_layers, axes = arrays[0].tolist()
     none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
-    sizes, flags, sums = np.empty(0, np.uint64), np.empty(0, np.uint32), sums_of_arrays(arrays[1:])
+    sizes, flags, sums = (
+        np.empty(0, np.uint64),
+        np.empty(0, np.uint32),
+        Sums.from_arrays(arrays[1:]),
+    )
     return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
 
@@ -371,40 +311,6 @@ def front_of_arrays(arrays: Arrays) -> Front:
     low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
     faces = Face(low, low_codes), Face(high, high_codes)
     return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
-
-
-def arrays_of_sums(sums: Sums) -> list[NDArray[Any]]:
-    """Return sums as three arrays, to be sent."""
-    powers = (sums.squares, sums.cubes, sums.fourths)
-    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
-    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
-    return [
-        np.array(small, np.int64),
-        np.array(digits, np.uint64),
-        np.array(sums.bins, np.int64),
-    ]
-
-
-def sums_of_arrays(arrays: Arrays) -> Sums:
-    """Return the sums that these arrays are of."""
-    numbers, digits, bins = arrays
-    clusters, isolated, largest, second, bits, loop = numbers.tolist()
-    squares, cubes, fourths = (
-        sum(int(digit) << 64 * n for n, digit in enumerate(own))
-        for own in digits.reshape(-1, _DIGITS)
-    )
-    return Sums(
-        clusters=clusters,
-        isolated=isolated,
-        largest=largest,
-        second=second,
-        squares=squares,
-        cubes=cubes,
-        fourths=fourths,
-        bins=tuple(bins.tolist()),
-        flags=bits,
-        loop=loop,
-    )
 
 
 def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:

@@ -12,8 +12,9 @@ from percolab.kernels.memory import Memory
 from percolab.labelers.raster_runs import Runs, Windings, find_clusters
 from percolab.lattices.topology import num_words_of
 from percolab.measure import rows
+from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.measure.tallies import row_width_of
-from percolab.parts.front import Face, Front, Sums, no_face
+from percolab.parts.front import Face, Front, Sums, integer_of, no_face
 from percolab.parts.kernels import measure_slab, read_face
 from percolab.parts.parts import Cut, Part, Whole
 from percolab.parts.words import Keys, fill_cut, fill_slab
@@ -128,11 +129,9 @@ class SlabRaster:
 
 def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> Sums:
     """Return the sums of the finished clusters of a slab from their row."""
-    squares, powers, bins = int(row[rows.SUM_SQUARES]), (0, 0), ()
+    clusters, powers, bins = ClusterSums(*row[:NUMBERS].tolist()), (0, 0), ()
     if row.size > rows.ROW_WIDTH:
-        digits = row[rows.CUBES : rows.BINS].view(np.uint64).tolist()
-        powers = digits[0] | digits[1] << 64, digits[2] | digits[3] << 64
+        digits = row[rows.CUBES : rows.BINS].view(np.uint64)
+        powers = integer_of(digits[:2]), integer_of(digits[2:])
         bins = tuple(row[rows.BINS :].tolist())
-    largest, second = int(row[rows.LARGEST]), int(row[rows.SECOND_LARGEST])
-    clusters, isolated = int(row[rows.CLUSTERS]), int(row[rows.ISOLATED])
-    return Sums(clusters, isolated, largest, second, squares, *powers, bins, flags, loop)
+    return Sums(clusters, *powers, bins, flags, loop)

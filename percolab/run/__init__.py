@@ -10,5 +10,5 @@ executors  who makes them: threads, processes, given ones     (calls, processes,
 parts_sampler  samples in parts: one rank, slab after slab, or a rank_group
            (saving: checkpoints; parts_checkpoints: those that a study continues from)
 runner     run_study: all of them in turn
-plan       plan_study: what run_study would take and give     (plan_pilot, plan_file)
+plan       plan_study: what run_study would take and give
 """

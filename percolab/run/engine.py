@@ -19,7 +19,6 @@ from numba.core import event
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
 from percolab.kinds.memory import check_memory, required_memory
-from percolab.labelers import told_labeler
 from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
@@ -140,7 +139,7 @@ class Engine:
         record = run_record(
             device=device_names(self.every_device),
             device_label=", ".join(map(device_label, self.every_device)),
-            labeler=told_labeler(self.labeler),
+            labeler=self.labeler,
             executor=executor_name(self.given),
             workers=self.processes * self.threads,
         )

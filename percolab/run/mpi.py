@@ -77,7 +77,6 @@ def mpi_ranks() -> Iterator[Executor | None]:
     """
     mpi, _ = _mpi()
     transport = Mpi(mpi)
-    _, at_once = ranks_at_once(mpi.COMM_WORLD, mpi.COMM_TYPE_SHARED)
     if transport.rank:
         _leave_signals_to_rank_0()
         try:
@@ -86,7 +85,7 @@ def mpi_ranks() -> Iterator[Executor | None]:
             transport.abort(*_told(transport.rank, error))
         yield None
         return
-    executor = RankExecutor(transport, "mpi", at_once)
+    executor = RankExecutor(transport, "mpi")
     try:
         yield executor
     except BaseException as error:

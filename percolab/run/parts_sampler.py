@@ -234,22 +234,29 @@ class PartsSampler:
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
         rows, job = list(self.saved_rows(number)), self._job()
+        saved = len(rows)
 
         def save() -> None:
+            nonlocal saved
             saving.begin(lambda: Checkpoint(task.id, number, tuple(rows)))
             saving.finish()
+            saved = len(rows)
+
+        def save_if_due() -> None:
+            # Also within a row, before a rank saves its front of it, which is of no use without
+            # the rows before.
+            if saved < len(rows) and saving.is_due:
+                save()
 
         for sample, threshold in self.items(number)[len(rows) :]:
             draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
-            row = self.ranks.row(job, draw, stopped, self._progress())
+            row = self.ranks.row(job, draw, stopped, self._progress(save_if_due))
             if row is None:
-                if rows:
+                if saved < len(rows):
                     save()
                 raise Stopped
             rows.append(row)
-            if saving.is_due:
-                # Before ranks replace what they have saved of this row, a minute from now.
-                save()
+            save_if_due()
         return block_of(task, number, rows)
 
     def _job(self) -> AnyJob:
@@ -260,8 +267,11 @@ class PartsSampler:
         )
         return kept_job(job, self.checkpoints, task)
 
-    def _progress(self) -> Callable[[int], None]:
-        """Return what is called with the layers, or boxes, of rank 0 that are done, for one row."""
+    def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
+        """Return what is called with the layers, or boxes, of rank 0 that are done, for one row.
+
+        each: is called as often
+        """
         all_parts, points = self.ranks.division.parts_of_first(self.task.size), self.task.num_points
         parts = reported = 0
 
@@ -272,6 +282,7 @@ class PartsSampler:
             if self._report is not None:
                 self._report(now - reported)
             reported = now
+            each()
 
         return done
 

@@ -1,63 +1,76 @@
-"""What a sweep will take and give, before it is run: time, memory, file size, sigma(p_c).
+"""What a sweep will take before it is run: time, memory, size of its file, and the error of p_c.
 
-A short pilot (:mod:`percolab.run.plan_pilot`) measures the seconds a sample takes and fits the
-scaling function to a few samples, and to what the results file holds already.  The curves that
-function expects at the p of every task are then fitted as the sweep's will be: the curvature of
-that fit is the information of one sample, and any numbers of samples follow from it.  Nothing is
-stored.
+The samplers and workers that the sweep would use measure a few samples of every size, and what they
+take is multiplied by the numbers of samples.  Where one sample takes too long, a smaller lattice is
+measured: half of L, or of a lattice in slabs or over ranks fewer layers of the same cross-section.
+The same samples give the scaling function, and with it the information of one sample about p_c,
+from which the samples for a target error follow.  They are drawn for the plan, and not stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import ceil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from math import ceil, log
 from typing import Any, Unpack
 
 import numpy as np
 import psutil
-from scipy.special import ndtri
 
-from percolab.analysis import (
-    AnalysisError,
-    Information,
-    ScalingFunction,
-    fit_threshold,
-    information_of,
-)
+from percolab.analysis import AnalysisError, Information, SpanningCurve, information_of
 from percolab.analysis.stored_data import curves_of
 from percolab.analysis.stored_fits import scaling_of
-from percolab.analysis.study_kinds import POINTS
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
-from percolab.kinds.memory import required_memory
-from percolab.run.engine import Engine, check_slabs_executor, choose_engine
-from percolab.run.executors import CountedWorkers, usable_cores
-from percolab.run.parts_sampler import check_p
-from percolab.run.placement import new_task, rounded_up, with_tasks
-from percolab.run.plan_file import at_points, file_bytes
-from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
-from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_tasks
-from percolab.run.slab_pilot import compile_slabs, pilot_of_slabs
-from percolab.run.stored import saving_seconds
-from percolab.run.wanted import (
-    expected_curve,
-    first_targets,
-    grown,
-    is_held,
-    next_targets,
-    wanted_blocks,
+from percolab.kernels.memory import Memory
+from percolab.kinds.memory import estimate_memory
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import AnyJob, Job
+from percolab.parts.slab_partition import RankLayers, SlabDivision
+from percolab.run.engine import (
+    Engine,
+    check_slabs_executor,
+    choose_engine,
+    share_of,
+    told_of_compiling,
+    warm_up,
 )
+from percolab.run.executors import CountedWorkers, usable_cores
+from percolab.run.measured import Crew, Work, WorkersLost, missing_jobs
+from percolab.run.parts_sampler import alone, check_p, most_open, whole_of
+from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
+from percolab.run.rank_group import check_split_executor
+from percolab.run.request import Opened, SweepOptions, Watcher, open_study
+from percolab.run.stored import saving_seconds
+from percolab.run.wanted import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
-from percolab.store.results import Results
+from percolab.store.results import Results, encode
+from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
+from percolab.tasks.values import AUTO
 
-# The fit that a sweep ends with takes this many seconds, about; and a round with its fit.
-_ANALYSIS_SECONDS, _ROUND_SECONDS = 0.1, 0.1
-# The quantiles of T between which method "threshold" is analysed, and where they are looked for.
-_TAIL, _FINE = 0.01, 20001
+#: The factor within which times are right, on a machine that stays as busy as it is.
+FACTOR = 1.5
+# Sites of the largest lattice whose p are looked for, by kind of device, and of spins.
+_PLACED_SITES, _PLACED_SPINS = {"cpu": 2**18, "cuda": 2**24}, {"cpu": 2**12, "cuda": 2**16}
+# How often sites are labeled for a sample at most, for a block of a plan, and for one T, about.
+_SAMPLE_WORK, _BLOCK_WORK = {"cpu": 2**27, "cuda": 2**36}, {"cpu": 2**22, "cuda": 2**34}
+_THRESHOLD_WORK = 32
+# Of a lattice in slabs or over ranks: the sites of the thicker one that is measured, how many times
+# as thick it is as the thinner one, and at how many p.
+_LAYERS_SITES, _THINNER, _LAYERS_POINTS = {"cpu": 2**26, "cuda": 2**33}, 4, 3
+# Seconds of measuring, of all sizes together; and of compiling that is done anew in every run.
+_SECONDS, _COMPILING = 4.0, 5.0
+# The smallest lattice that is measured for a larger one; blocks from which on a file grows evenly.
+_LEAST_SIZE, _MOST_BLOCKS = 8, 256
+# How many times longer a fit takes than one of its models; and how fast a file is written.
+_MODELS, _BYTES_A_SECOND = 5, 1e7
 
 
 @dataclass(frozen=True)
@@ -65,17 +78,18 @@ class SizePlan:
     """One row of a plan.
 
     L, points: of p.  samples: at the end; held: of these, in the file already.  rate: samples a
-    second.  seconds: for what is missing.  host_bytes: memory of what is sampled.  file_bytes: of
-    the results file.
+    second by all workers, None where none are missing.  seconds: for what is missing.
+    host_bytes, device_bytes: memory.  file_bytes: of the results file.
     """
 
     L: int
     points: int
     samples: int
     held: int
-    rate: float
+    rate: float | None
     seconds: float
     host_bytes: int
+    device_bytes: int
     file_bytes: int
 
 
@@ -83,11 +97,8 @@ class SizePlan:
 class Plan:
     """What a sweep will take and give.
 
-    seconds: of finding the p, sampling, saving and analysing; ``placing_seconds`` and
-    ``analysis_seconds`` are parts of it, ``compile_seconds`` is not: what the first call of this
-    process took longer.
-    host_bytes: peak of the process; ``base_bytes`` of it are Python and its libraries.
-    checkpoint_bytes: beside the file, of all samples in parts that are in work at a time.
+    seconds: in all; to start, to find p and to fit are parts of it.  host_bytes: at most, by all
+    processes of this host; ``base_bytes`` of it are Python and its libraries, of each process.
     threshold_error: sigma(p_c), None where there is none.  rounds: of a target error.
     """
 
@@ -96,393 +107,490 @@ class Plan:
     workers: int
     sizes: tuple[SizePlan, ...]
     seconds: float
+    start_seconds: float
     placing_seconds: float
     analysis_seconds: float
-    compile_seconds: float
     host_bytes: int
     base_bytes: int
     device_bytes: int
     file_bytes: int
-    checkpoint_bytes: int
     threshold_error: float | None
     rounds: int
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        return asdict(self)
+
+@dataclass(frozen=True, eq=False)
+class _Pilot:
+    """What was measured for a task.
+
+    item: samples of this task, or of a smaller one.  rate: samples of the task a second by all
+    workers.  setup: seconds until the first is begun.  device_bytes: taken on a GPU.
+    """
+
+    item: TaskResult
+    rate: float
+    setup: float
+    device_bytes: int = 0
 
 
 def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Plan:
-    """Return what :func:`run_study` would take and give with the same arguments.
+    """Return what :func:`percolab.run.runner.run_study` would take with the same arguments.
 
-    InputError: as the sweep's own; or a target error is asked for and the pilot finds no p_c.
+    InputError: as the sweep's own; or a target error is requested and the pilot finds no p_c.
     """
-    watcher = options.get("watcher") or Watcher()
-    if study.refusal("plan"):
-        raise InputError(f"--plan: {study.refusal('plan')}")
-    executor = options.get("executor")
+    watcher, executor = options.get("watcher") or Watcher(), options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
-    if counted is not None:
+    if options.get("split") is not None:
+        check_split_executor(executor)
+    elif counted is not None:
         check_slabs_executor(options.get("slabs"), executor)
         # Those of this host are like processes; where it has none, one measures for the others.
         options = {**options, "executor": "processes", "workers": max(counted.here, 1)}
     elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    results, asked, rule = with_given_p(opened), opened.asked, opened.rule
-    engine = choose_engine(asked, options, watcher)
+    engine = choose_engine(opened.asked, options, watcher)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
             "hosts, or take --device cpu"
         )
-    if engine.slabs:
-        check_p(opened.missing.values())
-    pilot = _pilot_with_slabs(results, asked, rule, engine, watcher)
-    if len(engine.every_device) > 1:
-        # The pilot measured on the first.
-        rates = [replace(item, rate=item.rate * engine.processes) for item in pilot.sizes]
-        pilot = replace(pilot, sizes=tuple(rates))
-    if counted is not None:
-        return _plan_of_counted(results, asked, rule, engine, pilot, counted)
-    return plan_of(results, asked, rule, engine, pilot)
-
-
-def _plan_of_counted(
-    results: Results,
-    asked: Study,
-    rule: StopRule,
-    engine: Engine,
-    pilot: Pilot,
-    counted: CountedWorkers,
-) -> Plan:
-    """Return the plan of a sweep by workers of many hosts; a pilot has measured on this one."""
-    times = counted.at_once / min(engine.workers, usable_cores())
-    rates = [replace(item, rate=item.rate * times) for item in pilot.sizes]
-    plan = plan_of(results, asked, rule, engine, replace(pilot, sizes=tuple(rates)))
-    notes = (
-        [f"memory at most: of this host, which has {counted.here} of {counted.total} workers"]
-        if counted.here < counted.total
-        else []
-    )
-    return replace(plan, workers=counted.total, notes=(*plan.notes, *notes))
-
-
-def plan_of(results: Results, asked: Study, rule: StopRule, engine: Engine, pilot: Pilot) -> Plan:
-    """Return the plan of a sweep, of which a pilot has measured every size.
-
-    results: what the file holds, with tasks at given p; asked: the sizes that are wanted.
-    """
+    if engine.slabs or engine.ranks is not None:
+        check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
     base = psutil.Process().memory_info().rss
-    end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))
-    return _plan_of(results, rule, engine, pilot, end, base)
-
-
-def _pilot_with_slabs(
-    results: Results, asked: Study, rule: StopRule, engine: Engine, watcher: Watcher
-) -> Pilot:
-    """Measure every size, those in slabs by a few slabs."""
-    samples = _missing(results, rule)
-    whole = tuple(size for size in asked.sizes if size not in engine.slabs)
-    pilot = Pilot((), 0.0, (), 0)
-    if whole:
-        left = {size: samples[size] for size in whole}
-        pilot = run_pilot(results, replace(asked, sizes=whole), rule, engine, left, watcher)
-    own = own_tasks(results)
-    tasks = [
-        max((task for task in own if task.size == size), key=lambda task: len(task.p))
-        for size in engine.slabs
-    ]
-    if not tasks:
-        return pilot
-    compiling = compile_slabs(tasks[0], engine.device)
-    found = [pilot_of_slabs(task, engine) for task in tasks]
-    return replace(
-        pilot,
-        sizes=tuple(sorted((*pilot.sizes, *found), key=lambda item: item.task.size)),
-        compiling=pilot.compiling + compiling,
-        # Slabs of one size at a time are on a GPU.
-        device_bytes=pilot.device_bytes + max(item.device_bytes for item in found),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _End:
-    """What a sweep will end with.
-
-    tasks: those that are asked for.  blocks: how many each will have.  error: of p_c, None where
-    there is none, and then the reason.  rounds: until then.
-    """
-
-    tasks: list[Task]
-    blocks: dict[str, int]
-    error: float | None
-    reason: str
-    rounds: int
-
-
-def _end_of(results: Results, rule: StopRule, pilot: Pilot, tasks: list[Task]) -> _End:
-    """Return what a sweep of these tasks will end with."""
-    # Tasks of the same samples count once, at all their p.
-    whole = joined_tasks(tasks)
-    information, reason = _information(results, pilot, whole)
-    others = {
-        key: item.num_samples
-        for key, item in joined(results).tasks.items()
-        if item.blocks and key not in {task.id for task in [*tasks, *whole]}
-    }
-    targets, rounds = _targets(results, rule, whole, information, others, reason)
-    blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
-    error = None
-    if information is not None:
-        samples = {task.id: _samples_at_end(blocks, tasks, task.size) for task in whole}
-        found = information.error(samples | others)
-        error = found if np.isfinite(found) else None
-    return _End(tasks, blocks, error, reason, rounds)
-
-
-def _plan_of(
-    results: Results, rule: StopRule, engine: Engine, pilot: Pilot, end: _End, base: int
-) -> Plan:
-    """Return the plan of a sweep with this end; base: bytes of the process before it."""
-    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in end.tasks}
-    record = engine.record() | {"seconds": 1.234, "blocks": dict.fromkeys(end.blocks, 100)}
-    records = [record] * end.rounds
-    size, by_task, saving = file_bytes(results, end.tasks, end.blocks, kept, records)
-    rows = tuple(_row(results, engine, item, end.blocks, by_task) for item in pilot.sizes)
-    placing = sum(item.placing for item in pilot.sizes)
-    sampling = sum(row.seconds for row in rows)
-    analysis = 0.0
-    if end.error is not None and sampling:
-        analysis = _ANALYSIS_SECONDS + end.rounds * _ROUND_SECONDS
-    seconds = placing + sampling + saving_seconds(sampling, saving) + analysis
-    blocks_bytes = _raw_bytes(end.blocks, kept)
-    return Plan(
-        device=device_names(engine.every_device),
-        labeler=engine.labeler,
-        workers=record["workers"],
-        sizes=rows,
-        seconds=seconds if sampling else 0.0,
-        placing_seconds=placing,
-        analysis_seconds=analysis,
-        compile_seconds=pilot.compiling,
-        # A file is built in memory, from arrays that are stacked, beside the blocks themselves.
-        host_bytes=base * engine.pythons
-        + sum(row.host_bytes for row in rows)
-        + 2 * blocks_bytes
-        + size,
-        base_bytes=base,
-        device_bytes=pilot.device_bytes,
-        file_bytes=size,
-        checkpoint_bytes=max((item.checkpoint_bytes for item in pilot.sizes), default=0),
-        threshold_error=end.error,
-        rounds=end.rounds,
-        notes=(
-            *rounded_up(end.tasks, results, rule),
-            *_notes(pilot, end.reason),
-            *_slab_notes(engine, pilot),
-        ),
-    )
-
-
-def _missing(results: Results, rule: StopRule) -> dict[int, int]:
-    """Return the samples that every size still takes at least."""
-    held: dict[int, int] = {}
-    for task in own_tasks(results):
-        count = results.tasks[task.id].num_samples
-        held[task.size] = min(held.get(task.size, count), count)
-    wanted = first_targets(results.study, rule)
-    return {size: max(wanted[size] - held.get(size, 0), 0) for size in wanted}
-
-
-def with_given_p(opened: Opened) -> Results:
-    """Return results with the tasks that will be added at p that are known."""
-    results = opened.results
-    known = [
-        new_task(results.study, opened.own, opened.rule, size, p)
-        for size, p in opened.missing.items()
-        if p is not None
-    ]
-    return with_tasks(results, known)
-
-
-def _tasks_of(results: Results, asked: Study, pilot: Pilot) -> list[Task]:
-    """Return the tasks that are asked for, ascending in L: those of the file, and those to come."""
-    own = [task for task in own_tasks(results) if task.size in asked.sizes]
-    found = {task.size for task in own}
-    own += [item.task for item in pilot.sizes if item.task.size not in found]
-    return sorted(own, key=lambda task: task.size)
-
-
-def _samples_at_end(blocks: Mapping[str, int], tasks: Sequence[Task], size: int) -> int:
-    """Return the samples that all tasks of a size will have."""
-    return min(blocks[task.id] * task.block_size for task in tasks if task.size == size)
-
-
-def _pilot_of(pilot: Pilot, task: Task) -> SizePilot:
-    return next(item for item in pilot.sizes if item.task.size == task.size)
-
-
-def _blocks_at_end(results: Results, task: Task, samples: int) -> int:
-    """Return how many blocks a task has when a sweep has ended."""
-    held = results.tasks[task.id].blocks if task.id in results.tasks else {}
-    count = ceil(samples / task.block_size)
-    return count + sum(number >= count for number in held)
-
-
-def _row(
-    results: Results,
-    engine: Engine,
-    item: SizePilot,
-    blocks: Mapping[str, int],
-    by_task: Mapping[str, int],
-) -> SizePlan:
-    own = [task for key in blocks for task in [_task_of(results, item, key)] if task is not None]
-    held = {task.id: results.tasks[task.id].num_samples if task.id in results.tasks else 0
-            for task in own}  # fmt: skip
-    missing = sum(blocks[task.id] * task.block_size - held[task.id] for task in own)
-    return SizePlan(
-        L=item.task.size,
-        points=sum(len(task.p) for task in own),
-        samples=_samples_at_end(blocks, own, item.task.size),
-        held=min(held.values()),
-        rate=item.rate,
-        seconds=missing / item.rate + item.setup if missing else 0.0,
-        host_bytes=_host_bytes(engine, item),
-        file_bytes=sum(by_task[task.id] for task in own),
-    )
-
-
-def _host_bytes(engine: Engine, item: SizePilot) -> int:
-    """Return the host memory that measuring a size takes."""
-    if item.host_bytes is not None:
-        return item.host_bytes
-    one = required_memory(item.task, engine.labeler, engine.device, engine.threads)
-    return engine.processes * one
-
-
-def _task_of(results: Results, item: SizePilot, key: str) -> Task | None:
-    """Return the task with this id if it is of a pilot's size."""
-    task = results.tasks[key].task if key in results.tasks else item.task
-    return task if task.id == key and task.size == item.task.size else None
-
-
-def _raw_bytes(blocks: Mapping[str, int], kept: Mapping[str, Any]) -> int:
-    """Return the bytes of all blocks in memory."""
-    total = 0
-    for key, count in blocks.items():
-        block = kept[key][0]
-        arrays = [value for value in vars(block).values() if isinstance(value, np.ndarray)]
-        arrays += list(getattr(block, "extras", {}).values())
-        total += count * sum(array.nbytes for array in arrays)
-    return total
-
-
-def _information(
-    results: Results, pilot: Pilot, tasks: Sequence[Task]
-) -> tuple[Information | None, str]:
-    """Return the information of one sample of every task, or why there is none."""
-    if not results.study.structure.is_scalable:
-        return None, "thresholds are of each size alone here, and their errors are not predicted"
     try:
-        function = _curve(results, pilot)
-        held = [item.task for item in joined(results).tasks.values() if item.blocks]
-        asked = {(task.stream_seed, task.method) for task in tasks}
-        others = [task for task in held if (task.stream_seed, task.method) not in asked]
-        every = {task.id: task for task in [*others, *tasks]}
-        curves = [
-            expected_curve(function, task.size, _sampled_p(function, task), task.id)
-            for task in every.values()
-        ]
-        return information_of(curves, **scaling_of(results)), ""
-    except (AnalysisError, InputError) as error:
-        return None, str(error)
+        with engine.opened(opened.asked.structure) as workers:
+            return _Planning(opened, engine, workers, watcher, counted).plan(base)
+    except WorkersLost as error:
+        raise InputError(f"--plan: {error}") from error
 
 
-def _curve(results: Results, pilot: Pilot) -> ScalingFunction:
-    """Return the scaling function of a pilot's samples and of those in the file."""
-    held = Results(results.study, dict(results.tasks))
-    for item in pilot.sizes:
-        held.tasks.update({found.task.id: found for found in item.measured})
-    return fit_threshold(curves_of(held), **scaling_of(results)).scaling
+class _Planning:
+    """Measures what a plan needs; counted: workers of many hosts that those here stand for."""
 
+    def __init__(
+        self,
+        opened: Opened,
+        engine: Engine,
+        executor: Executor,
+        watcher: Watcher,
+        counted: CountedWorkers | None,
+    ) -> None:
+        self._opened, self._engine, self._executor = opened, engine, executor
+        self._workers, self._hosts, self._notes = engine.record()["workers"], 1.0, list[str]()
+        if counted is not None:
+            # As many work at a time as have cores.
+            self._hosts = counted.at_once / min(engine.workers, usable_cores())
+            self._workers, where = counted.total, f"{counted.here} of {counted.total} workers"
+            if counted.here < counted.total:
+                self._notes.append(f"memory at most: of this host, which has {where}")
+        self._watcher, self._kind = watcher, engine.device.kind
+        self._results, self._tasks = opened.results, list[Task]()
+        # What samplers are told by size, as the window in which T is looked for first.
+        self._hints: dict[int, dict[str, Any]] = {}
+        self._pilots: dict[str, _Pilot] = {}
+        # Of every task, at the end: blocks, how many of them are missing, and the bytes of one.
+        self._blocks, self._missing = dict[str, int](), dict[str, int]()
+        self._bytes: dict[str, float] = {}
+        # One call on each GPU, or one by each worker, is made at a time; ranks make one together.
+        is_cpu = not engine.device.is_shared
+        self._at_once = engine.workers if is_cpu and engine.ranks is None else engine.processes
 
-def _sampled_p(function: ScalingFunction, task: Task) -> np.ndarray:
-    """Return the p at which a task's samples are counted, float64 (m,)."""
-    return np.array(task.p) if task.method == "grid" else _transition(function, task.size)
+    def plan(self, base: int) -> Plan:
+        """Return the plan; base: bytes of this process before it."""
+        engine, rule = self._engine, self._opened.rule
+        start, placing = self._start(), self._place()
+        results, tasks = self._results, self._tasks
+        whole, targets, rounds = joined_tasks(tasks), first_targets(results.study, rule), 1
+        self._measure_all(targets)
+        requested = {(task.stream_seed, task.method) for task in whole}
+        there = [item for item in joined(results).tasks.values() if item.blocks]
+        others = [x for x in there if (x.task.stream_seed, x.task.method) not in requested]
+        held = {item.task.id: item.num_samples for item in others}
+        begin = time.perf_counter()
+        information, reason = self._information([*(item.task for item in others), *whole])
+        fitting = time.perf_counter() - begin
+        if rule.target_error is not None:
+            if information is None:
+                raise InputError(f"--plan: the pilot finds no p_c: {reason}")
+            targets, rounds = foresee_targets(results, rule, whole, information, held)
+        for task in tasks:
+            made = results.tasks[task.id].blocks
+            numbers = {*made, *range(ceil(targets[task.size] / task.block_size))}
+            self._blocks[task.id], self._missing[task.id] = len(numbers), len(numbers) - len(made)
+            self._bytes[task.id] = self._bytes_of_block(task)
+        rows = [self._row(size) for size in sorted({task.size for task in tasks})]
+        error = np.inf
+        if information is not None:
+            samples = {row.L: row.samples for row in rows}
+            error = information.error({task.id: samples[task.size] for task in whole} | held)
+        more = sum(self._missing[key] * self._bytes[key] for key in self._missing)
+        file_bytes = len(encode(results)) + round(more)
+        seconds, at_once = [row.seconds for row in rows], self._at_once
+        # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
+        sampling = sum(seconds) * at_once / max(min(at_once, sum(self._missing.values())), 1)
+        if results.study.chains:
+            sampling = max(sum(seconds) / at_once, max(seconds))
+        analysis = _MODELS * fitting * rounds
+        saving = saving_seconds(sampling, file_bytes / _BYTES_A_SECOND)
+        notes = [*rounded_up(tasks, results, rule), *self._notes]
+        return Plan(
+            device=device_names(engine.every_device),
+            labeler=engine.labeler,
+            workers=self._workers,
+            sizes=tuple(rows),
+            seconds=start + placing + sampling + saving + analysis if sampling else 0.0,
+            start_seconds=start,
+            placing_seconds=placing,
+            analysis_seconds=analysis if sampling else 0.0,
+            # A file is built in memory, from arrays that are stacked, beside the blocks.
+            host_bytes=base * engine.pythons + sum(row.host_bytes for row in rows) + 4 * file_bytes,
+            base_bytes=base,
+            device_bytes=sum(row.device_bytes for row in rows),
+            file_bytes=file_bytes,
+            threshold_error=error if np.isfinite(error) else None,
+            rounds=rounds,
+            notes=(*notes, f"no error of p_c: {reason}") if reason else tuple(notes),
+        )
 
+    def _start(self) -> float:
+        """Return the seconds of loading what samples; compiling it is done once, and noted."""
+        compiled: list[bool] = []
+        begin, pilot = time.perf_counter(), self._opened.needs_pilot
+        with told_of_compiling(lambda: compiled.append(True), self._engine.device):
+            warm_up(self._opened.asked, self._engine, self._watcher, with_pilot=pilot)
+        seconds = time.perf_counter() - begin
+        if not compiled or seconds < _COMPILING:
+            return seconds
+        self._notes.append(f"kernels were compiled in {seconds:.0f} s, once and not counted")
+        return 0.0
 
-def _transition(function: ScalingFunction, size: int) -> np.ndarray:
-    """Return the p at which exact thresholds of a size are counted, as far as can be foreseen."""
-    reach = 6.0 / (max(function.coefficients[1], 1e-12) * size**function.y_t)
-    p = np.linspace(
-        max(function.threshold - reach, 0.0), min(function.threshold + reach, 1.0), _FINE
-    )
-    # In the tails the polynomial may turn back, so a straight line leads there from the middle.
-    probit = function(p, size)
-    middle = int(np.argmin(np.abs(probit)))
-    slope = max(float(np.gradient(probit, p)[middle]), 2.0 / reach)
-    half = float(ndtri(1 - _TAIL)) / slope
-    return np.linspace(max(p[middle] - half, 0.0), min(p[middle] + half, 1.0), POINTS)
+    # --- where samples are taken ------------------------------------------------------------------
 
+    def _place(self) -> float:
+        """Choose p, burn-in and windows by the sweep's pilots; return the seconds they take.
 
-def _targets(
-    results: Results,
-    rule: StopRule,
-    tasks: Sequence[Task],
-    information: Information | None,
-    others: Mapping[str, int],
-    reason: str,
-) -> tuple[dict[int, int], int]:
-    """Return the samples of every size when the rule is met, and the rounds until then."""
-    study = results.study
-    targets, rounds = first_targets(study, rule), 1
-    if rule.target_error is None:
-        return targets, rounds
-    if information is None:
-        raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
-    own = own_tasks(results)
-    placed = {task.size for task in own} >= set(study.sizes)
-    while not all(n >= rule.limit(size) for size, n in targets.items()):
-        if placed and is_held(results, wanted_blocks(own, targets)):
-            # How the sweep judges what is there is known, and need not be foreseen.
-            following = next_targets(results, rule, targets)
-            if following is None:
-                break
-            targets, rounds = following, rounds + 1
-            continue
-        samples = {task.id: ceil(targets[task.size] / task.block_size) * task.block_size
-                   for task in tasks}  # fmt: skip
-        if information.error(samples | dict(others)) <= rule.target_error:
-            break
-        targets = grown(tasks, information, others, targets, rule)
-        rounds += 1
-        if max(targets.values()) >= 2**62:
-            raise InputError(f"--plan: no number of samples reaches {rule.target_error}")
-    return targets, rounds
-
-
-def _slab_notes(engine: Engine, pilot: Pilot) -> Iterator[str]:
-    """Yield one line a size that is measured in slabs."""
-    samples = engine.in_slabs
-    for item in pilot.sizes:
-        layers = engine.slabs.get(item.task.size)
-        if layers:
-            sites = item.rate * item.task.num_points * max(len(item.task.p), 1) / samples
-            yield (
-                f"L = {item.task.size}: {len(layers)} slabs of {max(layers)} layers, "
-                f"{1e9 / sites:.3g} ns a site; {samples} sample{'s' * (samples > 1)} at a time"
+        Where that takes long for a size, its values continue those of smaller lattices.
+        """
+        opened, engine, late = self._opened, self._engine, list[int]()
+        study = opened.asked
+        most = (_PLACED_SPINS if study.has_spins else _PLACED_SITES)[self._kind]
+        if (opened.needs_placing or opened.needs_pilot) and study.structure.is_scalable:
+            late = [size for size in opened.missing if study.task(size).num_points > most]
+        quick = [size for size in opened.missing if size not in late]
+        small = study.task(min(opened.missing)) if late else None
+        while len(quick) < 2 and small is not None and (small := _half(small)) is not None:
+            quick += [small.size] if small.num_points <= most else []
+        if late and quick:
+            study = replace(study, sizes=tuple(quick))
+            opened = Opened(Results(study), study, StopRule(dict.fromkeys(quick, 100)))
+        begin = time.perf_counter()
+        placed = place(opened, engine, self._watcher)
+        self._look_for_hints(opened.asked, placed.tasks, placed.results)
+        seconds = time.perf_counter() - begin
+        if late and quick:
+            self._continue({task.size: task for task in placed.tasks})
+            sites = sum(task.num_points for task in placed.tasks)
+            new = [task for task in self._tasks if task.size in self._opened.missing]
+            seconds *= sum(task.num_points for task in new) / sites
+            self._notes.append(
+                f"p of L = {', '.join(map(str, late))} are extrapolated: the sweep's own pilot "
+                "looks for them"
             )
+        else:
+            self._results, self._tasks = placed.results, list(placed.tasks)
+        return seconds
+
+    def _continue(self, known: Mapping[int, Task]) -> None:
+        """Make the tasks that are missing, those of sizes that are not known by known ones."""
+        opened, study, new = self._opened, self._opened.results.study, []
+        self._look_for_hints(study, opened.own, opened.results)
+        for size, p in opened.missing.items():
+            if p is None:
+                p = continue_p({key: task.p for key, task in known.items()}, size)
+            task = new_task(study, opened.own, opened.rule, size, p)
+            if task.has_spins and task.burn_in == AUTO:
+                burn_ins = {key: own.burn_in for key, own in known.items()}
+                task = study.with_burn_in(task, round(_extrapolate(burn_ins, size, 0, 2.5)))
+                samples = None if opened.rule.samples is None else opened.rule.samples[size]
+                task = study.kind.choose_blocks(study, task, samples)
+            if size not in self._hints:
+                names = {name for found in self._hints.values() for name in found}
+                self._hints[size] = {
+                    name: continue_p({key: own[name] for key, own in self._hints.items()}, size)
+                    for name in names
+                }
+            new.append(task)
+        self._results = with_tasks(opened.results, new)
+        tasks = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
+        self._tasks = sorted(tasks, key=lambda task: task.size)
+
+    def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: Results) -> None:
+        """Have the pilots of a sweep look for what makes samplers faster."""
+        stored = {task.id: results.tasks[task.id] for task in tasks}
+        pilot = pilot_conditions(self._engine, self._watcher)
+        hints = study.kind.hints(study, stored, pilot)
+        self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
+
+    # --- what is measured -------------------------------------------------------------------------
+
+    def _measure_all(self, targets: Mapping[int, int]) -> None:
+        """Measure the tasks of which samples are missing; all, for a target error."""
+        left, is_open = _SECONDS, self._opened.rule.target_error is not None
+        held = {task.id: self._results.tasks[task.id].num_samples for task in self._tasks}
+        tasks = [task for task in self._tasks if is_open or held[task.id] < targets[task.size]]
+        for later, task in zip(range(len(tasks), 0, -1), tasks):
+            if self._engine.ranks is not None or task.size in self._engine.slabs:
+                self._pilots[task.id] = self._measure_layers(task)
+                continue
+            enough = targets[task.size] - (0 if is_open else held[task.id])
+            begin = time.perf_counter()
+            self._pilots[task.id] = self._measure_whole(task, left / later, enough)
+            # What a small size does not use goes to the larger ones.
+            left = max(left - (time.perf_counter() - begin), 0.0)
+
+    def _measure_whole(self, task: Task, seconds: float, enough: int) -> _Pilot:
+        """Measure at most ``enough`` samples of a task, or of half its size if one takes long."""
+        device, small = self._engine.device, task
+        while _work(small) > _SAMPLE_WORK[self._kind] and (half := _half(small)) is not None:
+            small = half
+        sweeps = small.block_size * small.every + (0 if small.chains else max(small.burn_in, 0))
+        parts = max(_work(small) * sweeps // _BLOCK_WORK[self._kind], 1)
+        size = max(small.block_size // parts, 1)
+        burn_in = small.burn_in // parts if small.has_spins else small.burn_in
+        small = replace(small, purpose="plan", block_size=size, burn_in=burn_in)
+        free = device.free_memory() if device.is_shared else 0
+        hints, share = self._hints.get(task.size, {}), share_of(len(self._tasks))
+        sampler = self._engine.sampler(small, share=share, **hints)
+        crew, item = self._engine.crew({small.id: sampler}, self._executor), TaskResult(small)
+        step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
+        first, again = (self._time_blocks(item, crew, step) for _ in range(2))
+        calls = min(seconds / again, enough / (step * size))
+        if calls > 1:
+            # On a GPU, the blocks of one call are summed up while the next is measured.
+            calls = max(int(calls), 3 if device.is_shared else 1)
+            again = self._time_blocks(item, crew, step * calls) / calls
+        rate = self._hosts * step * size / again * small.num_points / task.num_points
+        burnt = task.burn_in / task.every / rate if task.chains else 0.0
+        taken = max(free - device.free_memory(), 0) if free else 0
+        return _Pilot(item, rate, max(first - again, 0.0) + burnt, taken)
+
+    def _measure_layers(self, task: Task) -> _Pilot:
+        """Measure a task in slabs or over ranks: as it is, or two lattices of fewer layers.
+
+        A line through these two separates what grows with layers from joining and sending.
+        """
+        job, found, sent = self._job(task), list[float](), ""
+        whole, layers = whole_of(task), job.layers if isinstance(job, Job) else ()
+        if not layers:
+            # Boxes: those along the last axis.
+            count = job.record()["boxes"][-1]
+            layers = ((whole.num_layers // count,),) * count
+        sites = _LAYERS_SITES[self._kind]
+        lots = [thin_layers(whole, layers, sites // n) for n in (_THINNER, 1)]
+        counts = [sum(map(sum, lot)) for lot in lots]
+        if counts[1] >= whole.num_layers:
+            lots, counts = [layers], [whole.num_layers]
+        ps = np.quantile(task.p, np.linspace(0, 1, _LAYERS_POINTS), method="nearest")
+        own = {item.name: getattr(task, item.name) for item in fields(task)}
+        own |= {"purpose": "plan", "block_size": 1, "p": tuple(np.unique(ps).tolist())}
+        for lot, count in zip(lots, counts):
+            thin, engine = _Layers(**own, layers=count), self._engine
+            if engine.ranks is None:
+                engine = replace(engine, slabs={task.size: lot[0]})
+            elif isinstance(engine.ranks.division, SlabDivision):
+                ranks = copy(engine.ranks)
+                ranks.division = replace(engine.ranks.division, layers={task.size: lot})
+                engine = replace(engine, ranks=ranks)
+            record, item = engine.record(), TaskResult(thin)
+            crew = engine.crew({thin.id: engine.sampler(thin)}, self._executor)
+            first = self._time_blocks(item, crew, self._at_once)
+            found.append(self._time_blocks(item, crew, 2 * self._at_once) / 2)
+            if "split" in record:
+                of_row = record["split"]["bytes"] / record["split"]["rows"]
+                sent = f", for which ranks send {of_row / 1e3:.3g} kB"
+        low, high = found[0], found[-1]
+        steps = (whole.num_layers - counts[-1]) / max(counts[-1] - counts[0], 1)
+        row = max(high + steps * (high - low), high) / len(thin.p)
+        slabs, most = sum(map(len, layers)), max(map(max, layers))
+        self._notes.append(
+            f"L = {task.size}: {slabs} slabs of {most} layers; a row takes {row:.2g} s{sent}"
+        )
+        return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0))
+
+    def _job(self, task: Task) -> AnyJob:
+        """Return what is measured of a task in slabs or over ranks."""
+        engine, size = self._engine, task.size
+        ranks = engine.ranks or alone(engine.slabs[size], size, engine.device)
+        given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
+        return ranks.division.job(size, whole_of(task), **given)
+
+    def _time_blocks(self, item: TaskResult, crew: Crew, blocks: int) -> float:
+        """Have further blocks of a task made, as a sweep makes them; return the seconds."""
+        begin, key = time.perf_counter(), item.task.id
+        results, count = Results(self._results.study, {key: item}), len(item.blocks) + blocks
+        work, made = Work(missing_jobs(results, {key: count}, crew.samplers), crew), []
+        try:
+            for _, found in work.finished():
+                made += found
+        except BaseException:
+            # Blocks that are being made are of no use, and ranks may take long to leave theirs.
+            crew.stop()
+            raise
+        item.add(made)
+        return time.perf_counter() - begin
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def _row(self, size: int) -> SizePlan:
+        """Return the row of a size."""
+        tasks = [task for task in self._tasks if task.size == size]
+        new = [(task, self._pilots[task.id]) for task in tasks if self._missing[task.id]]
+        needed = self._memory(max(tasks, key=lambda task: len(task.p)))
+        return SizePlan(
+            L=size,
+            points=sum(len(task.p) for task in tasks),
+            samples=min(self._blocks[task.id] * task.block_size for task in tasks),
+            held=min(self._results.tasks[task.id].num_samples for task in tasks),
+            rate=min((pilot.rate for _, pilot in new), default=None),
+            seconds=sum(
+                self._missing[task.id] * task.block_size / pilot.rate + pilot.setup
+                for task, pilot in new
+            ),
+            host_bytes=needed.host,
+            device_bytes=max((pilot.device_bytes for _, pilot in new), default=0) or needed.device,
+            file_bytes=round(sum(self._blocks[key.id] * self._bytes[key.id] for key in tasks)),
+        )
+
+    def _memory(self, task: Task) -> Memory:
+        """Return the memory that measuring a task takes at most, on this host and on a GPU."""
+        engine = self._engine
+        if engine.ranks is not None or task.size in engine.slabs:
+            one, count = self._job(task).most_memory, self._at_once
+            count = count if engine.ranks is None else engine.ranks.local_ranks
+            return Memory(count * one.host, one.device)
+        one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
+        return Memory(engine.processes * one.host, one.device)
+
+    def _bytes_of_block(self, task: Task) -> float:
+        """Return the bytes of a block in the file, as the writer has blocks like those measured."""
+        pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
+        item = self._results.tasks[task.id] if pilot is None else pilot.item
+        made, ratio = list(item.blocks.values()), task.block_size / item.task.block_size
+        if isinstance(made[0], ThresholdBlock):
+            return ratio * made[0].thresholds.nbytes
+        count = min(self._blocks[task.id], _MOST_BLOCKS)
+        likely: dict[int, AnyBlock] = {
+            n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)
+        }
+        none, all_ = (
+            len(encode(Results(study, {item.task.id: TaskResult(item.task, blocks, item.columns)})))
+            for blocks in ({}, likely)
+        )
+        # A series has a number for every sample.
+        more = ratio if "series" in task.measure else 1.0
+        return (all_ - none) / count * more * len(task.p) / len(item.task.p)
+
+    def _information(self, tasks: Sequence[Task]) -> tuple[Information | None, str]:
+        """Return the information of one sample of these tasks, or why there is none."""
+        results, curves = self._results, list[SpanningCurve]()
+        if not results.study.structure.is_scalable:
+            return None, "thresholds are of each size alone here, and their errors not predicted"
+        items = {key: pilot.item for key, pilot in self._pilots.items()}
+        sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
+        items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}
+        try:
+            scaling = scaling_of(results)
+            y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
+            stored = {curve.label: curve for curve in curves_of(results)}
+            made = {curve.L: curve for curve in curves_of(Results(results.study, items))}
+            for task in tasks:
+                curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
+                if curve is not None:
+                    # That of a larger lattice is narrower.
+                    middle = np.interp(0.5, curve.probability, curve.p)
+                    p = middle + (curve.p - middle) * (curve.L / task.size) ** y_t
+                    curves.append(replace(curve, L=task.size, p=p, label=task.id))
+            return information_of(curves, **scaling), ""
+        except (AnalysisError, InputError) as error:
+            return None, str(error)
 
 
-def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
-    notes = [
-        f"the first call of a process compiles or loads: {pilot.compiling:.1f} s here, not counted"
-    ]
-    if pilot.extrapolated:
-        sizes = ", ".join(map(str, pilot.extrapolated))
-        notes.append(f"p of L = {sizes} are extrapolated: the sweep's own pilot looks for them")
-    if reason:
-        notes.append(f"no error of p_c: {reason}")
-    return tuple(notes)
+@dataclass(frozen=True, repr=False)
+class _Layers(Task):
+    """A task of a lattice with fewer layers along its last axis."""
+
+    layers: int = field(kw_only=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points along each axis."""
+        return (*self.structure.shape(self.size)[:-1], self.layers)
+
+
+def _work(task: Task) -> int:
+    """Return how often sites are labeled for one sample, about."""
+    return task.num_points * (_THRESHOLD_WORK if task.method == "threshold" else len(task.p))
+
+
+def _half(task: Task) -> Task | None:
+    """Return a task of half the size, or None if there is none that can stand for it."""
+    if not task.structure.is_scalable or task.size < 2 * _LEAST_SIZE:
+        return None
+    try:
+        task.structure.check_size(task.size // 2, task.boundary)
+        return replace(task, size=task.size // 2)
+    except InputError:
+        return None
+
+
+def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, ...]:
+    """Return the p of a size; of an unknown one as many about the same centre, narrower with L.
+
+    >>> continue_p({8: (0.4, 0.5, 0.6), 16: (0.45, 0.5, 0.55)}, 32)
+    (0.475, 0.5, 0.525)
+    """
+    p = spans[size] if size in spans else spans[max(spans)]
+    centre, widths = (p[0] + p[-1]) / 2, {key: own[-1] - own[0] for key, own in spans.items()}
+    shrink = _extrapolate(widths, size, -3, 0) / (p[-1] - p[0]) if p[-1] > p[0] else 1.0
+    return tuple(round(centre + shrink * (value - centre), 12) for value in p)
+
+
+def _extrapolate(values: Mapping[int, float], size: int, least: float, most: float) -> float:
+    """Return the value of a size, by the power law, within limits, through first and last."""
+    first, last = min(values), max(values)
+    power = 0.0
+    if size in values:
+        return values[size]
+    if first != last and values[first] > 0 and values[last] > 0:
+        power = log(values[last] / values[first]) / log(last / first)
+    return float(values[last] * (size / last) ** min(max(power, least), most))
+
+
+def thin_layers(whole: Whole, layers: RankLayers, sites: int) -> RankLayers:
+    """Return slabs like ``layers`` for as many ranks, but fewer, or one thinner one of each rank.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> square = Whole(load_lattice("square"), (100, 1000), ("open", "open"))
+    >>> thin_layers(square, ((50,) * 10, (50,) * 10), 20_000)
+    ((50, 50), (50, 50))
+    """
+    cell = whole.lattice.cell[-1]
+    least = -(-max(whole.reach, 1) // cell) * cell
+    own = sites // (len(layers) * whole.layer_points)
+    thick = max(min(max(map(max, layers)), own) // cell * cell, least)
+    return ((thick,) * max(own // thick, 1),) * len(layers)
+
+
+def _likely(number: int, block: AnyBlock, ratio: float, rng: np.random.Generator) -> Block:
+    """Return a block with the sums of so many times as many samples, with other low digits."""
+    assert isinstance(block, Block)
+
+    def scatter(array: np.ndarray) -> np.ndarray:
+        noise = np.sqrt(ratio * np.abs(array.astype(float))) * rng.standard_normal(array.shape)
+        found = np.clip(ratio * array + noise, -(2.0**62), 2.0**62)
+        is_whole = np.array_equal(array, np.rint(array))
+        return np.asarray(np.rint(found) if is_whole else found, array.dtype)
+
+    extras = {key: own if key == "series" else scatter(own) for key, own in block.extras.items()}
+    return Block(number, scatter(block.sums), scatter(block.products), extras)

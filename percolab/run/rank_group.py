@@ -39,15 +39,11 @@ _PREFIX = "--split lattice: "
 
 
 class RankExecutor(ThreadPoolExecutor):
-    """The one thread of rank 0, among ranks that are there; what Python gives as an executor.
+    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
 
-    at_once: how many of all ranks work at a time, for which their hosts have cores; 0 if all are on
-    this host
-    """
-
-    def __init__(self, transport: Transport, name: str, at_once: int = 0) -> None:
+    def __init__(self, transport: Transport, name: str) -> None:
         super().__init__(1, thread_name_prefix="percolab-rank")
-        self.leader, self.name, self.at_once = Leader(transport), name, at_once
+        self.leader, self.name = Leader(transport), name
 
 
 class RankGroup:

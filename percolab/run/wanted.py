@@ -35,6 +35,7 @@ from percolab.analysis import (
 )
 from percolab.analysis.stored_data import curves_of
 from percolab.analysis.stored_fits import fit_results, scaling_of
+from percolab.errors import InputError
 from percolab.run.request import own_tasks
 from percolab.store.joined import joined
 from percolab.store.results import Results
@@ -120,6 +121,39 @@ def _is_out_of_reach(information: Information, samples: Mapping[str, float], tar
     remains = _remaining_systematic(information, samples, target)
     is_near = information.parts(samples)[0] <= 2 * target
     return remains > (target if is_near else 3 * target)
+
+
+def foresee_targets(
+    results: Results,
+    rule: StopRule,
+    tasks: Sequence[Task],
+    information: Information,
+    others: Mapping[str, int],
+) -> tuple[dict[int, int], int]:
+    """Return the samples of every size when a target error is met, and the rounds until then.
+
+    Rounds that are in the results are judged by these, others by the information of one sample of
+    every task.  others: as for :func:`grown`.  InputError: no number of samples is enough.
+    """
+    targets, rounds = first_targets(results.study, rule), 1
+    own, target = own_tasks(results), rule.target_error or 0.0
+    while not all(n >= rule.limit(size) for size, n in targets.items()):
+        if is_held(results, wanted_blocks(own, targets)):
+            following = next_targets(results, rule, targets)
+            if following is None:
+                break
+            targets, rounds = following, rounds + 1
+            continue
+        samples = {
+            task.id: ceil(targets[task.size] / task.block_size) * task.block_size for task in tasks
+        }
+        if information.error(samples | dict(others)) <= target:
+            break
+        targets = grown(tasks, information, others, targets, rule)
+        rounds += 1
+        if max(targets.values()) >= 2**62:
+            raise InputError(f"--plan: no number of samples reaches {target}")
+    return targets, rounds
 
 
 def why_unmet(results: Results, target: float) -> str | None:

@@ -36,7 +36,7 @@ from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit, seam_word
 from percolab.kernels.runs import fill_segments, low_bits
-from percolab.labelers.tiled.all_tiles import run_at, with_finished
+from percolab.labelers.tiled.all_tiles import run_at
 from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
@@ -57,16 +57,10 @@ from percolab.labelers.tiled.one_tile import (
     table_root,
     with_parent,
 )
-from percolab.measure.rows import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    SECOND_LARGEST,
-    SPANNING,
-    SUM_SQUARES,
-    spanning_bits,
-)
+from percolab.measure.rows import SPANNING, spanning_bits
+from percolab.measure.rows_cuda import add_atomically, add_second, settle_second
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
+from percolab.measure.sums import NUMBERS, SUMS32
 from percolab.measure.wrapping import root_in
 from percolab.measure.wrapping_cuda import Loops, join_over_periods, note_loop
 from percolab.spins.kernels_cuda import COUNTS, MOST_COUNTS, count_states
@@ -89,8 +83,8 @@ _SIZE, _RUNS, _ENDS = (1 << RUN) - 1, 0xFFF, 0x3F
 _CHOSEN = 1 << 18
 _NO_FIELD = 0xFFFFFFFF ^ (0xFFF << FIELD)
 #: What a block adds up of the clusters, and how many clusters are as large as the largest.
-_CLUSTERS, _SQUARES, _ISOLATED, _LARGEST, _SECOND, _TIES = range(6)
-MOST_SUMS = 6
+MOST_SUMS = NUMBERS + 1
+_empty, _with_cluster, _put, _take = SUMS32.empty, SUMS32.with_cluster, SUMS32.put, SUMS32.take
 #: Where the second end and the class begin in what is stored of a bond across a seam.
 OTHER, CLASS = 12, 24
 _SITE = 0xFFF
@@ -478,12 +472,12 @@ def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, 
 def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
              num_words, flags):  # fmt: skip
     """Return a thread's sums over clusters, and put into the table what happens to their spins."""
-    sums = uint32(0), uint32(0), uint32(0), uint32(0), uint32(0)
+    sums = _empty()
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     while n < runs:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            sums = with_finished(sums, uint32(field_of(entry) + length_of(entry)))
+            sums = _with_cluster(sums, uint32(field_of(entry) + length_of(entry)))
             chosen = depends and uint32(entry & uint32(_CHOSEN)) != uint32(0)
             change = _change_at(
                 depends, generator, seed, number, uint32(entry & uint32(PLACE)), chosen, rule,
@@ -496,7 +490,7 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
         root = root_in(forest, n)
         found = info[root]
         if root == n:
-            sums = with_finished(sums, uint32(found & uint32(_SIZE)))
+            sums = _with_cluster(sums, uint32(found & uint32(_SIZE)))
             ends = uint32(uint32(found >> uint32(ENDS)) & uint32(_ENDS))
             if ends != uint32(0):
                 cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
@@ -512,27 +506,6 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
         table[run] = uint32(uint32(entry & uint32(_NO_FIELD)) | uint32(change << uint32(FIELD)))
         n = uint32(n + threads)
     return sums
-
-
-@cuda.jit(device=True)
-def _add_sums(sums, totals):
-    """Add a thread's sums over clusters to those of the block, but for the second largest."""
-    clusters, squares, largest, _, isolated = sums
-    cuda.atomic.add(totals, _CLUSTERS, clusters)
-    cuda.atomic.add(totals, _SQUARES, squares)
-    cuda.atomic.add(totals, _ISOLATED, isolated)
-    cuda.atomic.max(totals, _LARGEST, largest)
-
-
-@cuda.jit(device=True)
-def _add_second(sums, totals):
-    """Find the second largest cluster, once the largest is known."""
-    _, _, largest, second, _ = sums
-    if largest == totals[_LARGEST]:
-        # One of these threads has the largest.
-        cuda.atomic.add(totals, _TIES, uint32(1))
-        largest = second
-    cuda.atomic.max(totals, _SECOND, largest)
 
 
 @cuda.jit(device=True)
@@ -604,11 +577,8 @@ def _paint_word(num_planes, starts, block, planes, marks, part):
 @cuda.jit(device=True)
 def _keep(place, totals, counts, states, flags, first_loop, kept):
     """Keep what was measured, and begin the next sweep's counts; one thread."""
-    largest = totals[_LARGEST]
-    second = largest if totals[_TIES] > uint32(1) else totals[_SECOND]
-    kept[place, CLUSTERS], kept[place, LARGEST] = totals[_CLUSTERS], largest
-    kept[place, SECOND_LARGEST] = second
-    kept[place, SUM_SQUARES], kept[place, ISOLATED] = totals[_SQUARES], totals[_ISOLATED]
+    settle_second(totals)
+    _put(kept[place], 0, 1, _take(totals, 0, 1))
     kept[place, SPANNING] = flags[0]
     for n in range(MOST_SUMS):
         totals[n] = uint32(0)
@@ -720,9 +690,9 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
             num_words, flags,
         )  # fmt: skip
-        _add_sums(sums, totals)
+        add_atomically(totals, sums)
         cuda.syncthreads()
-        _add_second(sums, totals)
+        add_second(totals, sums)
         _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
-from percolab.parts.front import Face, Front, Row, Sums
+from percolab.measure.sums import ROW
+from percolab.parts.front import Face, Front, Row, Sums, digits_of, integer_of
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
@@ -28,11 +29,10 @@ from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
 #: Formats of earlier versions, whose blocks are measured anew.
 _EARLIER = ("percolab checkpoint 1",)
-#: Digits of 64 bits of a sum of powers.
-_DIGITS = 4
-#: Places of the integers of a front's sums that have 64 bits.
-_SUMS = ("clusters", "isolated", "largest", "second", "flags", "loop")
-_POWERS = ("squares", "cubes", "fourths")
+#: The numbers of rows and of sums over clusters, which another version may have others of.
+_NUMBERS = " ".join(ROW)
+#: Exact sums of s^2, s^3 and s^4 of a row, and their digits of 64 bits.
+_POWERS = (3, 4)
 
 #: A task's id, the number of a block, and a rank; None for the checkpoint of the block itself.
 Key = tuple[str, int, int | None]
@@ -136,6 +136,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         root = read_file(path, _FORMAT, _check_shapes)
         _check_shapes(root)
         check_seal(root)
+        if root.text("numbers", "") != _NUMBERS:
+            raise ValueError("another version of percolab wrote it, whose rows have other numbers")
         return _decoded(root)
     except InputError as error:
         reason = str(error)
@@ -162,11 +164,11 @@ def _written(checkpoint: Checkpoint) -> bytes:
 def _encoded(checkpoint: Checkpoint) -> Node:
     rows, front = checkpoint.rows, checkpoint.front
     root = Node(
-        attributes={"format": _FORMAT.name, "task": checkpoint.task_id},
+        attributes={"format": _FORMAT.name, "task": checkpoint.task_id, "numbers": _NUMBERS},
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:
-        wide = [[_digits(n) for n in (row.sum_squares, row.cubes, row.fourths)] for row in rows]
+        wide = [[digits_of(number) for number in row[1:]] for row in rows]
         root.datasets["rows"] = Data(np.array([row.numbers for row in rows], np.int64))
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
     if checkpoint.rank_row is not None:
@@ -177,7 +179,7 @@ def _encoded(checkpoint: Checkpoint) -> Node:
 
 
 def _encoded_front(front: Front) -> Node:
-    sums = front.sums
+    sums, powers, bins = front.sums.to_arrays()
     arrays: dict[str, NDArray[Any]] = {
         "place": np.array(
             [front.first_layer, front.layers, front.num_layers, front.axes], np.int64
@@ -188,9 +190,9 @@ def _encoded_front(front: Front) -> Node:
         "high_codes": front.high.codes,
         "sizes": front.sizes,
         "flags": front.flags,
-        "sums": np.array([getattr(sums, name) for name in _SUMS], np.int64),
-        "powers": np.array([_digits(getattr(sums, name)) for name in _POWERS], np.uint64),
-        "bins": np.array(sums.bins, np.int64),
+        "sums": sums,
+        "powers": powers.reshape(_POWERS[:2]),
+        "bins": bins,
     }
     return Node(datasets={name: Data(values) for name, values in arrays.items()})
 
@@ -201,9 +203,9 @@ def _decoded(root: Node) -> Checkpoint:
     if "rows" in root.datasets:
         numbers = root.datasets["rows"].values
         numbers = root.array("rows", np.int64, numbers.shape[1:])
-        powers = root.array("powers", np.uint64, (len(_POWERS), _DIGITS))
+        powers = root.array("powers", np.uint64, _POWERS)
         rows = tuple(
-            Row(own, *map(_integer, digits)) for own, digits in zip(numbers, powers, strict=True)
+            Row(own, *map(integer_of, digits)) for own, digits in zip(numbers, powers, strict=True)
         )
     front = _decoded_front(root.groups["front"]) if "front" in root.groups else None
     rank_row = None
@@ -227,18 +229,7 @@ def _decoded_front(node: Node) -> Front:
             raise ValueError("its bonds have other codes than clusters")
         if face.num_bonds and face.clusters.max() >= sizes.size:
             raise ValueError("a bond leads to a cluster that is not there")
-    found: dict[str, Any] = dict(zip(_SUMS, node.array("sums", np.int64).tolist(), strict=True))
-    powers = node.array("powers", np.uint64, (_DIGITS,))
-    found |= {name: _integer(digits) for name, digits in zip(_POWERS, powers, strict=True)}
-    sums = Sums(**found, bins=tuple(node.array("bins", np.int64).tolist()))
+    powers = node.array("powers", np.uint64, _POWERS[1:])
+    sums = Sums.from_arrays((node.array("sums", np.int64), powers, node.array("bins", np.int64)))
     first_layer, layers, num_layers, axes = place
     return Front(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)
-
-
-def _digits(number: int) -> list[int]:
-    """Return the digits of 64 bits of a number, the lowest first."""
-    return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
-
-
-def _integer(digits: NDArray[np.uint64]) -> int:
-    return sum(int(digit) << 64 * n for n, digit in enumerate(digits))

@@ -181,7 +181,7 @@ def encode_task(item: TaskResult) -> Node:
     node.attributes |= codec.attributes(task)
     for name, stored in item.layout().items():
         node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
-    if {"sizes", "gyration"} & set(task.measure):
+    if any(isinstance(each.gathered, Sums) and each.gathered.per_bin for each in task.columns):
         edges = bin_edges(task.num_points)
         node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
     # Those of further columns come last.

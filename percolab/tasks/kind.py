@@ -123,7 +123,7 @@ class Kind(Protocol):
     settings:         those that other kinds do not have
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
-    refusals:         what it cannot do, by a word of those who ask ("parts", "plan", "functions",
+    refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
                       "target_error"), and why; {model} stands for the model
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"

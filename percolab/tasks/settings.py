@@ -346,7 +346,8 @@ class Settings(TypedDict, total=False):
             help="Beside the others: one of a package that is installed, by its name "
             "(percolab observables).",
             doc="functions of your own by name: of the labels of a sample, int32 as "
-            ":func:`percolab.label` returns them, each returns a number.  Their sums over the "
+            ":func:`percolab.label` returns them, each returns a number.  A parameter called "
+            "bonds gets the open bonds, int64 (m, 2), the sites of each.  Their sums over the "
             "samples of every block are stored as a column of that name, and tabulated with the "
             "others.  Exact, but slow: every sample is labeled again at every p, on the CPU.  A "
             "name stands for its function: a results file is continued by the same names alone.  "
@@ -428,7 +429,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="How clusters are found; the numbers are the same with all: "
-            f"{list_names(LABELERS)}; on a CPU also one of a package that is installed.",
+            f"{list_names(LABELERS)}.",
             told_default="the device's fastest",
             read=None,
         ),

@@ -41,7 +41,6 @@ PURPOSES = (
     "percolation",
     "pilot",
     "plan",
-    "plan blocks",
     "chain",
     "spins",
     "weights",

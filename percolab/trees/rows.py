@@ -9,15 +9,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.lattices.topology import Topology
-from percolab.measure.trees import (
-    DEGREE_BINS,
-    TREE_BONDS,
-    TREE_WEIGHT,
-    WEIGHT_BITS,
-    place_of_path,
-    place_of_threshold,
-    tree_row_width,
-)
+from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS, tree_row_width
 from percolab.trees.readings import read_tree
 from percolab.trees.weights import weights_of_sample
 
@@ -34,13 +26,12 @@ def read_rows(
     target are not connected, so that no p lets it span.
     """
     found = read_tree(topology, weights_of_sample(generator, seed, sample), tree)
-    row = np.zeros(tree_row_width(topology.num_axes), np.int64)
-    row[TREE_BONDS], row[TREE_WEIGHT] = found.bonds, found.weight
+    row = _begun(topology, found.bonds, found.weight)
     for axis, path in found.paths.items():
         if path is None:
             raise InputError("source and target are not connected, so there is no way between them")
-        row[place_of_threshold(axis)] = _rounded(path.threshold)
-        row[place_of_path(axis)] = path.length
+        row[TREE_ROW.index(f"tree_threshold_{axis}")] = _rounded(path.threshold)
+        row[TREE_ROW.index(f"tree_path_{axis}")] = path.length
     return row, _sums(found.degrees, found.weights)
 
 
@@ -50,10 +41,15 @@ def rows_of_sums(
     """Return the same of trees that were read on a device, without paths."""
     found = []
     for n, (bonds, weight) in enumerate(zip(sums.bonds, sums.weight, strict=True)):
-        row = np.zeros(tree_row_width(topology.num_axes), np.int64)
-        row[TREE_BONDS], row[TREE_WEIGHT] = bonds, weight
+        row = _begun(topology, bonds, weight)
         found.append((row, _sums(sums.degrees[n], sums.weights[n])))
     return found
+
+
+def _begun(topology: Topology, bonds: int, weight: int) -> NDArray[np.int64]:
+    row = np.zeros(tree_row_width(topology.num_axes), np.int64)
+    row[TREE_ROW.index("tree_bonds")], row[TREE_ROW.index("tree_weight")] = bonds, weight
+    return row
 
 
 def _sums(degrees: NDArray[np.int64], weights: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from analysis_support import BETA, TRUTH, clusters_of
+from synthetic_support import synthetic_study
 
 from percolab.analysis import (
     AnalysisError,
@@ -12,7 +13,6 @@ from percolab.analysis import (
     ScalingFunction,
     collapse_curves,
     collapse_table,
-    synthetic_study,
 )
 from percolab.analysis.collapse import _Master
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from analysis_support import BETA, GAMMA, TRUTH, clusters_of
+from synthetic_support import synthetic_study
 
 from percolab.analysis import (
     AnalysisError,
@@ -14,7 +15,6 @@ from percolab.analysis import (
     fit_exponents,
     fit_threshold,
     known_exponents,
-    synthetic_study,
 )
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.exponents import (

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from analysis_support import TRUTH, study
 from scipy import optimize
+from synthetic_support import synthetic_curve
 
-from percolab.analysis import AnalysisError, fit_size, synthetic_curve
+from percolab.analysis import AnalysisError, fit_size
 from percolab.analysis.likelihood import (
     Prior,
     ThresholdCells,

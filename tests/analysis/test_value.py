@@ -1,5 +1,8 @@
 """The p-value of chi^2, when a fit is rejected, and weights in place of choosing a fit."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -10,6 +13,8 @@ from percolab.analysis.averaging import (
     fit_weights,
     what_contradicts,
 )
+from percolab.analysis.json_values import Record
+from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected
 
 GOOD = ChiSquare.of(5.0, 5)
@@ -70,3 +75,41 @@ def test_what_is_no_answer_is_said_in_one_line(value, told):
         assert found.startswith("no p_c: ")
         assert told in found
         assert "\n" not in found
+
+
+def test_a_mean_has_two_numbers_and_a_fit_all_of_them():
+    mean, fit = Value(2.0, 0.5), Value(2.0, 0.5, 0.3, GOOD, 4)
+    assert mean.to_dict() == {"value": 2.0, "error": 0.5}
+    assert mean.cells == ("2.00(50)", "", "")
+    record = fit.to_dict("tau", "tau_error")
+    assert list(record)[:3] == ["rejected", "tau", "tau_error"]
+    assert (record["rejected"], record["tau"], record["members"]) == (False, 2.0, 4)
+    assert record["systematic_error"] == pytest.approx(0.4)
+    assert record["chi_square"] == {"value": 5.0, "dof": 5, "p_value": GOOD.p_value}
+    assert fit.cells == ("2.00(50)", "+- 0.3", "+- 0.4")
+
+
+def test_what_is_rejected_has_no_distance_and_one_line_that_says_so():
+    known, bad = Known(1.0, 0.0, "", ""), Value(2.0, 0.5, 0.3, ChiSquare.of(90.0, 5), 1)
+    assert Value(2.0, 0.5).deviation(known) == pytest.approx(2)
+    assert np.isnan(bad.deviation(known))
+    assert np.isnan(Value(2.0, 0.5).deviation(None))
+    assert Value(2.0, 0.5, 0.3, GOOD, 1).rejection("tau") == []
+    (line,) = bad.rejection("tau")
+    assert line.startswith("tau: chi^2 rejects even its best fit (p-value ")
+
+
+def test_a_record_has_its_fields_renamed_or_left_out_and_what_is_added():
+    @dataclass(frozen=True)
+    class Example(Record):
+        renamed: ClassVar = {"first": "one", "hidden": ""}
+        added: ClassVar = ("double",)
+        first: Value
+        hidden: int
+
+        @property
+        def double(self) -> float:
+            return 2 * self.first.value
+
+    record = Example(Value(2.0, float("nan")), 3).to_dict()
+    assert record == {"one": {"value": 2.0, "error": None}, "double": 4.0}

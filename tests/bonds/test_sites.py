@@ -63,7 +63,7 @@ def judged(topology, model, numbers, p):
     sizes = np.sort(np.unique(labels[occupied], return_counts=True)[1])[::-1].tolist()
     labels[~occupied] = -1
     squares = sum(size**2 for size in sizes)
-    row = [len(sizes), *(sizes + [0, 0])[:2], squares, 0, sizes.count(1)]
+    row = [len(sizes), *(sizes + [0, 0])[:2], squares, sizes.count(1), 0]
     for axis, (first, last) in enumerate(topology.end_layers):
         if (set(labels[first].tolist()) & set(labels[last].tolist())) - {-1}:
             row[SPANNING] |= 1 << axis

@@ -94,7 +94,6 @@ BAD = [
     ((*P, "--burn-in", "1" * 12), "but it must be an integer of at least 0"),
     ((*P, "--method", "threshold"), "those of ising are different at every p: leave it out"),
     (("--method", "threshold"), "those of ising are different at every p: leave it out"),
-    ((*P, "--plan"), "--plan: chains of spins cannot be planned"),
     ((*P, "-L", "4,6", "--target-error", "0.01"), "those of spins are not: give the number of"),
     ((*P, "--measure", "gyration"), "measure gyration: radii are measured in percolation"),
     ((*P, "--measure", "sizes,gyration"), "measure gyration: radii are measured in percolation"),

@@ -17,7 +17,7 @@ from percolab.figures.colours import NO_SITE, colours_of
 from percolab.figures.configuration import MOST_WITH_BONDS
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.rows import ROW_WIDTH, row_of_labels
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_labels
 
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
@@ -139,7 +139,7 @@ def test_numbers_are_those_of_the_sample():
     row_of_labels(labels, topology.occupied, *topology.end_flags(), *scratch, row)
     keys = ("clusters", "largest", "second_largest")
     assert [told[key] for key in keys] == row[:3].tolist()
-    assert told["spanning"] == [name for bit, name in enumerate("xy") if row[4] >> bit & 1]
+    assert told["spanning"] == [name for bit, name in enumerate("xy") if row[SPANNING] >> bit & 1]
     assert told["figure"] == "clusters.png"
     assert told["title"] == "honeycomb (brick wall), $L = 12$, $p = 0.65$, seed 1"
     assert Path("clusters.png").read_bytes().startswith(b"\x89PNG")

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from synthetic_support import synthetic_study
 
-from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
+from percolab.analysis import ScalingFunction, fit_threshold, format_with_error
 from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_spanning

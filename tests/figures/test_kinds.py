@@ -248,8 +248,15 @@ def test_kinds_of_several_panels_do_not_go_into_one():
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    with pytest.raises(InputError, match="kind clusters has 4 panels, but ax is one"):
-        study_figure(grid(), kind="clusters", fitted=fitted, ax=axes)
+    for kind, count in (("clusters", "4"), ("collapse", "several")):
+        with pytest.raises(InputError, match=f"kind {kind} has {count} panels, but ax is one"):
+            study_figure(grid(), kind=kind, fitted=fitted, ax=axes)
     with pytest.raises(InputError, match="ax is Figure, but it must be one panel's"):
         study_figure(grid(), kind="curves", fitted=fitted, ax=axes.figure)
     assert not axes.lines
+
+
+def test_the_help_of_plot_has_the_line_of_every_kind():
+    told = " ".join(answer("plot", "--help").split())
+    for name, kind in KINDS.items():
+        assert f"{name} {kind.help}" in told

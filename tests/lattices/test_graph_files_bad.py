@@ -45,7 +45,7 @@ EDGE_LISTS = {
     "one column": ("0 1\n\n2\n", "line 3: '2', but a line names two sites"),
     "empty column": ("0,1\n2,\n", "line 2: site ''"),
     "no such column": ("a,source,target\n1,2\n", "line 2: '1,2', but a line names two sites"),
-    "open quote": ('0,1\n"2,3\n', "line 2: site '\"2,3'"),
+    "open quote": ('0,1\n"2,3\n', "line 2: site '2,3'"),
     "mixed": ("0,1\n1 2\n", "line 2: site '1 2'"),
     "nan": ("0 1 0.5\n1 2 NaN\n", "line 2: weight 'NaN', but a weight is a number"),
     "minus nan": ("0,1,-nan\n", "line 1: weight '-nan'"),
@@ -191,7 +191,7 @@ def test_gzip_data_that_unpack_to_too_much_are_refused(tmp_path):
     packer = zlib.compressobj(9, wbits=31)
     with path.open("wb") as file:
         for _ in range(200):
-            file.write(packer.compress(b"0 0\n" * 2**18))
+            file.write(packer.compress((b"0 0 " + b"x" * 1019 + b"\n") * 2**10))
         file.write(packer.flush())
     assert peak_of_refusal(path, "unpack to more than 134217728 bytes") < 64
 

@@ -7,19 +7,13 @@ from helpers import lattice, probabilities
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.kernels.device import Device
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
 from percolab.parts.front import join
 from percolab.parts.parts import Parts, Whole
-from percolab.parts.ranks import Job
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slabs import thicknesses
-from percolab.run.engine import Engine
-from percolab.run.parts_sampler import choose_slabs, whole_of
-from percolab.run.slab_pilot import pilot_of_slabs
 from percolab.tasks.blocks import same_block
-from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.gpu
 
@@ -109,13 +103,3 @@ def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, size, boundary):
     assert found.runs[0]["slabs"] == {str(size): 5}
     assert all(same_block(block, other.blocks[n]) for n, block in one.blocks.items())
     assert one.blocks.keys() == other.blocks.keys()
-
-
-def test_memory_of_slabs_on_a_gpu_is_stated_and_planned():
-    device = Device("cuda")
-    task = Task(lattice("square"), 4096, ("open", "periodic"), p=(0.5,), block_size=1)
-    layers = choose_slabs(task, 2, 1, device=device)
-    plan = pilot_of_slabs(task, Engine(device, "tiled", 1, slabs={4096: layers}))
-    stated = Job(whole_of(task), (layers,), devices=("cuda:0",), p=0.5).most_memory.device
-    # Kernels that are loaded take memory, too.
-    assert 0 < plan.device_bytes <= stated + 2**26

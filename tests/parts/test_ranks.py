@@ -121,7 +121,8 @@ def test_steps_tell_what_every_rank_did():
 
 def test_a_message_is_the_front():
     front = Slabs(WHOLE, (30,), tally=True).front(0, DRAW)
-    wide = replace(front.sums, squares=2**64 + 5, cubes=2**190 + 1, loop=-7)
+    clusters = front.sums.clusters._replace(sum_squares=2**64 + 5)
+    wide = replace(front.sums, clusters=clusters, cubes=2**190 + 1, loop=-7)
     front = replace(front, sums=wide)
     found = front_of_arrays(arrays_of(front))
     assert found.sums == wide

@@ -1,7 +1,7 @@
 """A lattice in slabs has the row of the whole lattice, however it is cut and joined."""
 
 import tracemalloc
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from math import prod
 
@@ -27,6 +27,7 @@ from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
+from percolab.measure.rows import SPANNING
 from percolab.measure.tallies import EXACT, bin_edges, num_bins
 from percolab.parts.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
 from percolab.parts.parts import Parts, Whole
@@ -162,7 +163,7 @@ def test_a_front_has_only_clusters_that_touch_a_face():
         assert np.unique(named).tolist() == list(range(front.num_clusters))
         # Numbers are in the order in which the entries name them.
         assert (np.diff(np.unique(named, return_index=True)[1]) > 0).all()
-        assert front.sums.clusters > front.num_clusters > 0
+        assert front.sums.clusters.clusters > front.num_clusters > 0
 
 
 #: The first word of a slab in a class, about: where numbers of sites, words or both lose 32 bits.
@@ -239,7 +240,7 @@ def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0):
     none = np.empty(0, np.int64)
     faces = (Face(np.array(entries, np.uint32), none) for entries in (low, high))
     sizes = np.array(sizes, np.uint64)
-    sums = Sums(0, 0, 0, 0, 0, bins=(0,) * bins)
+    sums = Sums.empty(bins)
     return Front(first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums)
 
 
@@ -274,7 +275,7 @@ def test_sums_of_many_fourth_powers_carry_through_all_digits():
     entries, bins = np.arange(1007), num_bins(2**62)
     low = fake_front(0, sizes, [], entries, bins=bins)
     sums = join(low, fake_front(1, [0] * 1007, entries, [], bins=bins)).sums
-    for power, total in ((2, sums.squares), (3, sums.cubes), (4, sums.fourths)):
+    for power, total in ((2, sums.clusters.sum_squares), (3, sums.cubes), (4, sums.fourths)):
         assert total == sum(size**power for size in sizes)
 
 
@@ -293,14 +294,14 @@ def test_flags_of_two_parts_make_a_cluster_span():
     high = fake_front(2, [1], [0], [])
     high.flags[:] = 8
     # The first cluster has bits 0 and 3; the second 2, 1 and 3: it spans along axis 1.
-    assert row_of(join_in_order([low, middle, high], CHAIN)).numbers[4] == 2
+    assert row_of(join_in_order([low, middle, high], CHAIN)).numbers[SPANNING] == 2
 
 
 def test_codes_belong_to_the_entries_of_a_face():
     # One cluster on either side meets the other twice, the second time one period on along x.
     codes = period_codes(np.array([[0, 0], [1, 0]]))
     one, two = np.zeros(2, np.uint32), np.ones(1, np.uint64)
-    none, flags = Sums(0, 0, 0, 0, 0), np.zeros(1, np.uint32)
+    none, flags = Sums.empty(), np.zeros(1, np.uint32)
     low = Front(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
     straight = Front(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
     wound = Front(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
@@ -310,11 +311,12 @@ def test_codes_belong_to_the_entries_of_a_face():
 
 def test_loops_of_two_parts_wind_in_two_directions():
     x, y = (int(code) for code in period_codes(np.array([[1, 0], [0, 2]])))
-    across = Sums(0, 0, 0, 0, 0, flags=1 << 8, loop=x)
-    along = Sums(0, 0, 0, 0, 0, flags=1 << 9, loop=y)
+    none = Sums.empty()
+    across = replace(none, flags=1 << 8, loop=x)
+    along = replace(none, flags=1 << 9, loop=y)
     assert across.plus(along, 2).flags == 1 << 8 | 1 << 9 | 1 << 16
     assert across.plus(across, 2).flags == 1 << 8
-    assert across.plus(Sums(0, 0, 0, 0, 0), 2) == across
+    assert across.plus(none, 2) == across
 
 
 def test_equal_slabs_share_their_tables():

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import answer
+from synthetic_support import synthetic_study
 
-from percolab.analysis import fit_threshold, information_of, synthetic_study
+from percolab.analysis import fit_threshold, information_of
 from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from cli_support import refusal
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 import percolab
 from percolab.errors import InputError
@@ -46,6 +48,46 @@ def test_a_function_is_summed_over_the_samples_that_all_else_is_measured_of(latt
             for p in item.task.p
         ]
         assert item.extra("corner")[0, :, 0].tolist() == expected
+
+
+def pieces(bonds):
+    """Return the connected components of the sites that bonds name."""
+    sites, ends = np.unique(bonds, return_inverse=True)
+    matrix = coo_array((np.ones(len(bonds)), ends.reshape(-1, 2).T), (sites.size,) * 2)
+    return connected_components(matrix, directed=False)[0]
+
+
+def torn(labels, bonds):
+    """Return how many bonds have two labels, or a site that is none."""
+    ends = labels.ravel()[bonds]
+    return np.count_nonzero((ends[:, 0] != ends[:, 1]) | (ends[:, 0] < 0))
+
+
+@pytest.mark.parametrize(
+    ("lattice", "options"),
+    [
+        ("kagome", {}),
+        ("square", {"model": "site", "boundary": "periodic"}),
+        ("triangular", {"model": "bond:d=0.2"}),
+    ],
+)
+def test_a_function_may_read_the_open_bonds_or_both(lattice, options):
+    own = {"pieces": pieces, "torn": torn, "my_clusters": clusters}
+    results = percolab.sweep(lattice, observables=own, **OPTIONS | options)
+    for item in results.tasks.values():
+        assert not item.extra("torn").any()
+        expected = item.column("clusters") - item.column("isolated")
+        np.testing.assert_array_equal(item.extra("pieces")[..., 0], expected)
+        np.testing.assert_array_equal(item.extra("my_clusters")[..., 0], item.column("clusters"))
+
+
+def test_bonds_and_labels_of_a_graph_are_in_its_own_numbers():
+    edges = [(k, 60) for k in range(60)]
+    own = {"torn": torn, "off": lambda bonds: np.count_nonzero((bonds != 60).all(axis=1))}
+    results = percolab.sweep(graph=edges, p=[0.5], samples=20, device="cpu", observables=own)
+    (item,) = results.tasks.values()
+    assert not item.extra("torn").any()
+    assert not item.extra("off").any()
 
 
 def test_labels_of_a_graph_are_in_its_own_numbers():

@@ -20,7 +20,7 @@ from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.rows import ISOLATED, SPANNING
+from percolab.measure.rows import SPANNING
 from percolab.store.results import read_results
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study
@@ -62,7 +62,7 @@ def open_pairs(topology, seed, sample, p):
 
 
 def rows_by_others(num_sites, pairs, source, target):
-    """Return [clusters, largest, second, squares, spanning, isolated] by networkx, and by scipy."""
+    """Return [clusters, largest, second, squares, isolated, spanning] by networkx, and by scipy."""
     graph = nx.empty_graph(num_sites)
     graph.add_edges_from(pairs)
     clusters = [set(cluster) for cluster in nx.connected_components(graph)]
@@ -76,7 +76,7 @@ def rows_by_others(num_sites, pairs, source, target):
     for sizes, spanning in ((list(map(len, clusters)), spans), (counted, spans_too)):
         first, second = [*sorted(sizes, reverse=True), 0][:2]
         squares = sum(size**2 for size in sizes)
-        row = [len(sizes), first, second, squares, int(spanning), sizes.count(1)]
+        row = [len(sizes), first, second, squares, sizes.count(1), int(spanning)]
         found.append(row)
     return found
 
@@ -122,7 +122,7 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
                "-p", 1, "--samples", 1, "--out", f"{kind}{p}.h5", "--quiet")  # fmt: skip
         (item,) = read_results(f"{kind}{p}.h5").tasks.values()
         found = item.blocks[0].sums[0]
-        expected = [*row[:SPANNING], row[ISOLATED], row[SPANNING] & 1]
+        expected = [*row[:SPANNING], row[SPANNING] & 1]
         np.testing.assert_array_equal(found, item.task.block_size * np.array(expected))
 
 

@@ -5,7 +5,6 @@ import pickle
 import re
 import signal
 import time
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,14 +29,12 @@ from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.parts_sampler import PartsSampler, alone, block_of, choose_slabs, whole_of
-from percolab.run.plan import plan_study
 from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
-from percolab.tasks.study_file import make_request
 
 CASES = [
     ("square", "open", "bond", 3),
@@ -76,20 +73,6 @@ def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, boundary, model,
     counted = str(slabs)
     assert found.runs[0]["slabs"] == {str(size): int(counted) for size in asked["L"]}
     assert "slabs" not in whole.runs[0]
-
-
-def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
-    given = {"L": [8, 12], "p": [0.4, 0.5], "samples": 20, "measure": "sizes", "device": "cpu"}
-    paths = [tmp_path / name for name in ("slabs.h5", "auto.h5", "whole.h5")]
-    for path, slabs in zip(paths, ("4", "auto", None)):
-        sweep("square", **given, slabs=slabs, out=path)
-    assert_equal_datasets(paths[0], paths[2])
-    assert_equal_datasets(paths[1], paths[2])
-    # Here all samples fit, so that none is cut.
-    assert "slabs" not in read_results(paths[1]).runs[0]
-    # Begun as a whole, in slabs there is nothing left to do.
-    sweep("square", **given, slabs=3, out=paths[2])
-    assert len(read_results(paths[2]).runs) == 1
 
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
@@ -136,10 +119,6 @@ REFUSED = [
     (("-L", "16", "--slabs", "17"), "L = 16 in 17 slabs: 17 slabs, but there are 16 layers"),
     (("--slabs", "0"), "slabs = '0', but it must be auto or an integer of at least 1"),
     (("--slabs", "few"), "slabs = 'few', but it must be auto or an integer of at least 1"),
-    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
-    (("--model", "ising"), "ising has spins"),
-    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("-L", "3000000"), "L = 3000000 in 2 slabs: a slab of 4500000000000 sites, but at most"),
     (("-L", "400000000"), "160000000000000000 sites, but sums are kept of fewer than"),
 ]
@@ -163,68 +142,6 @@ def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
 def test_slabs_need_p(given, message, tmp_path):
     usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
     assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
-
-
-def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
-    path = tmp_path / "far.toml"
-    bonds = ", ".join(
-        f"{{ offset = {offset}, at = [[0, 0]] }}" for offset in ([1, 0], [0, 1], [0, 3])
-    )
-    path.write_text(f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n')
-    given = ("--lattice", path, "-L", "8", "-p", "0.5", "--slabs", "4", "--device", "cpu")
-    found = refusal("sweep", *given, "--out", tmp_path / "none.h5")
-    assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
-
-
-# --- plans ----------------------------------------------------------------------------------------
-
-
-def planned(study, **options):
-    request = make_request(**({"lattice": "square"} | study))
-    options = {"slabs": request.slabs, "device": Device("cpu"), "workers": 1} | options
-    return plan_study(request.study, request.rule, **options)
-
-
-def test_time_memory_and_bytes_of_slabs_are_planned(tmp_path):
-    study = {"L": [900], "p": [0.4, 0.5], "samples": 6, "block_size": 2, "measure": "sizes"}
-    study |= {"boundary": "periodic", "slabs": 5}
-    plan, path = planned(study), tmp_path / "results.h5"
-    begin = time.perf_counter()
-    found = sweep(lattice("square"), **study, device="cpu", workers=1, out=path)
-    seconds = time.perf_counter() - begin
-    assert seconds < 5 * plan.seconds + 2
-    assert plan.seconds < 5 * seconds + 2
-    assert plan.file_bytes == pytest.approx(path.stat().st_size, rel=0.3)
-    assert plan.threshold_error is None
-    assert any("L = 900: 5 slabs of 180 layers, " in note for note in plan.notes)
-    (item,) = found.tasks.values()
-    sampler = PartsSampler(item.task, alone((180,) * 5, 900))
-    sampler.checkpoints = Checkpoints(path)
-    tracemalloc.start()
-    sampler.sample([7])
-    (row,), (_, peak) = plan.sizes, tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert row.host_bytes == pytest.approx(peak, rel=0.3)
-    calls = iter([False] * 17 + [True])
-    with pytest.raises(Stopped):
-        sampler.sample([8], calls.__next__)
-    left = sum(file.stat().st_size for file in tmp_path.glob("*.checkpoint"))
-    assert plan.checkpoint_bytes == pytest.approx(left, rel=0.3)
-
-
-def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
-    free = _memory(8) + slab_memory(_task(160), (8,) * 20)
-    memory = type("", (), {"available": free})
-    with monkeypatch.context() as only:
-        only.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
-        only.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
-        plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
-    assert [row.L for row in plan.sizes] == [8, 160]
-    assert sum("slabs of" in note for note in plan.notes) == 1
-    given = ("--lattice", "square", "-L", "8,12", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = answer("sweep", *given, "--plan", "--out", tmp_path / "none.h5")
-    assert re.search(r"file .*; \S+ kB of checkpoints", told)
-    assert not list(tmp_path.iterdir())
 
 
 ASKED = {

@@ -1,6 +1,5 @@
-"""Observables and labelers of other packages, found by their entry points."""
+"""Observables of other packages, found by their entry points."""
 
-import json
 import re
 import sys
 import tomllib
@@ -12,58 +11,23 @@ from cli_support import refusal, run
 
 import percolab
 from percolab.errors import InputError
-from percolab.tasks.blocks import same_block
 
 OPTIONS = {"L": [4, 6], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
 CODE = """
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 def corner(labels):
     return -0.5 * np.count_nonzero(labels == labels.flat[0])
 
 def fails(labels):
     raise KeyError("no such thing")
-
-def graph_label(bonds, num_sites):
-    ones = np.ones(len(bonds))
-    matrix = coo_array((ones, (bonds[:, 0], bonds[:, 1])), (num_sites, num_sites))
-    return 7 - connected_components(matrix, directed=False)[1]
-
-def short(bonds, num_sites):
-    return graph_label(bonds, num_sites)[:-1]
-
-def fraction(bonds, num_sites):
-    return graph_label(bonds, num_sites) / 2
-
-def raising(bonds, num_sites):
-    return bonds[num_sites, 5]
-
-def splitting(bonds, num_sites):
-    return np.arange(num_sites)
-
-def joining(bonds, num_sites):
-    return np.zeros(num_sites, int)
-
-def narrow(bonds, num_sites):
-    return graph_label(bonds, num_sites) // (1 + (num_sites > 100))
 """
 POINTS = """[percolab.observables]
 corner = {0}:corner
 clusters = {0}:corner
 fails = {0}:fails
 absent = {0}:absent
-[percolab.labelers]
-mine = {0}:graph_label
-raster = {0}:graph_label
-short = {0}:short
-fraction = {0}:fraction
-raising = {0}:raising
-splitting = {0}:splitting
-joining = {0}:joining
-narrow = {0}:narrow
 """
 
 
@@ -158,63 +122,6 @@ def test_a_name_that_two_packages_have_is_refused(package):
         percolab.sweep("square", observables="corner", **OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("lattice", "options"),
-    [
-        ("kagome", {"boundary": "periodic", "measure": "sizes"}),
-        pytest.param("square", {"model": "site"}, marks=pytest.mark.slow),
-        pytest.param("square", {"method": "threshold", "p": None}, marks=pytest.mark.slow),
-        ("square", {"model": "ising", "burn_in": 5}),
-    ],
-)
-def test_a_labeler_of_a_package_gives_the_numbers_of_the_others(package, lattice, options):
-    own = percolab.sweep(lattice, **OPTIONS | options)
-    results = percolab.sweep(lattice, labeler="mine", **OPTIONS | options)
-    assert own.tasks.keys() == results.tasks.keys()
-    for key, item in results.tasks.items():
-        others = own.tasks[key].blocks
-        assert item.blocks.keys() == others.keys()
-        assert all(same_block(item.blocks[n], others[n]) for n in others)
-    assert results.runs[0]["labeler"] == "mine of percolab_mine 0.3"
-
-
-def test_one_sample_is_labeled_by_a_package(package):
-    known = json.loads(run("info", "--json").stdout)["labelers_of_packages"]
-    assert known["mine"] == "percolab_mine 0.3"
-    assert "percolab_mine" not in sys.modules
-    for given in (["square", 9, 0.5], [np.arange(12).reshape(3, 4) % 3 > 0]):
-        np.testing.assert_array_equal(
-            percolab.label(*given, labeler="mine"), percolab.label(*given)
-        )
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("short", "returns int32 of shape (19,), but labels are integers of shape (20,)"),
-        ("fraction", "returns float64 of shape (20,), but labels are integers of shape (20,)"),
-        ("raising", "IndexError: index 20 is out of bounds for axis 0 with size 0"),
-        ("splitting", "sites 1 and 0 have an open bond, but different labels"),
-        ("joining", "finds 1 clusters in a sample of 20 sites; labeler reference finds 20"),
-        ("narrow", "finds 19 clusters in a sample of 144 sites; labeler raster finds 38"),
-    ],
-)
-def test_a_labeler_of_a_package_that_errs_is_refused(package, name, told):
-    one = {"L": [12], "p": [0.4], "samples": 1}
-    with pytest.raises(InputError) as error:
-        percolab.sweep("square", labeler=name, workers=1, **OPTIONS | one)
-    assert str(error.value) == f"labeler {name} of package percolab_mine 0.3: {told}"
-
-
-def test_names_of_labelers_are_refused_in_one_line(package):
-    told = refusal("sweep", "-L", 4, "--labeler", "none", "--device", "cpu")
-    assert told.startswith("unknown labeler 'none'; known: reference, raster, ")
-    assert "mine (of percolab_mine 0.3)" in told
-    with pytest.raises(InputError, match="percolab has its own, and package percolab_mine"):
-        percolab.sweep("square", labeler="raster", **OPTIONS)
-    percolab.sweep("square", **OPTIONS)
-
-
 def test_the_package_of_the_documentation_works(package):
     page = (Path(__file__).parents[2] / "docs" / "own-code.md").read_text()
     files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
@@ -225,8 +132,7 @@ def test_the_package_of_the_documentation_works(package):
     )
     (name,) = {file.removesuffix(".py") for file in files if file.endswith(".py")}
     install(package, name, project["version"], points, files[f"{name}.py"])
-    results = percolab.sweep("square", observables=["touching"], labeler="sparse", **OPTIONS)
-    assert results.runs[0]["labeler"] == f"sparse of {name} 0.1"
+    results = percolab.sweep("square", observables=["touching"], **OPTIONS)
     (item,) = results.of_size(4)
     labels = [percolab.label("square", 4, 0.4, sample=n) for n in range(10)]
     expected = sum(np.unique(sample[:, 0]).size for sample in labels)

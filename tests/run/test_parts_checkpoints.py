@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -204,6 +205,27 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
     assert list(Path().iterdir()) == [PATH]
 
 
+def test_rows_are_saved_before_a_front_of_the_next_row(monkeypatch):
+    """A row of 45 s, and one that is killed in its second minute."""
+    PATH.touch()
+    seconds, done = [0.0], []
+    monkeypatch.setattr("percolab.run.saving.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+
+    def report(sites):
+        done.append(sites)
+        seconds[0] += 5 if len(done) <= SLABS else 20
+        if len(done) == SLABS + 5:
+            raise Killed
+
+    sampler = PartsSampler(task(block_size=2), alone((2, 1, 1) * 3, 12), report)
+    sampler.checkpoints = Checkpoints(PATH)
+    with pytest.raises(Killed):
+        sampler.sample([3])
+    assert len(sampler.saved_rows(3)) == 1
+    held = sampler.checkpoints.load(sampler.task.id, 3, 0)
+    assert (held.rank_row.sample, held.front.layers) == (7, 6)
+
+
 @pytest.mark.slow
 def test_of_boxes_the_rows_that_are_done_are_kept(at_once):
     boxes = {"way": "ranks", "slabs": None, "blocks": "1x3"}
@@ -309,12 +331,12 @@ def test_other_slabs_are_measured_anew(killed, made, way):
     assert_whole()
 
 
-@pytest.mark.slow
-def test_slabs_continue_with_the_rows_of_ranks_and_ranks_with_those_of_slabs(killed, made):
-    noted = run_killed(5, "slabs", slabs=12)
-    assert "block 0 goes on after 2 rows" in noted.lines[0]
-    assert "of other ranks, slabs or rows" in noted.lines[1]
-    assert len(noted.lines) == 2
+def test_slabs_continue_with_what_ranks_saved_and_ranks_with_what_slabs_saved(killed, made):
+    rows, layers, others = run_killed(5, "slabs", slabs=12).lines
+    assert "block 0 goes on after 2 rows" in rows
+    # A rank that is alone has the layers of the first of many ranks, but not those of the others.
+    assert re.search(r"block 0 goes on with [234] of 12 layers", layers)
+    assert "of other ranks, slabs or rows" in others
     assert set(made.values()) == {1}
     assert any("of other ranks, slabs or rows" in line for line in run_killed().lines)
     assert_whole()

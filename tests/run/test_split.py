@@ -32,7 +32,7 @@ from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
-from percolab.run import rank_group, split_plan
+from percolab.run import rank_group
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, RankGroup, make_rank_group
 from percolab.run.request import Watcher
@@ -49,30 +49,6 @@ by_mpi = pytest.mark.skipif(
 ASKED = {"L": [8, 13], "p": [0.4, 0.5], "samples": 6, "measure": "sizes", "device": "cpu"}
 GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--samples", "6",
          "--measure", "sizes", "--device", "cpu", "--split", "lattice")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("square", {"workers": 3}),
-        ("kagome", {"workers": 4, "slabs": 7, "boundary": "periodic", "model": "site", "L": [8]}),
-        pytest.param(
-            "cubic",
-            {"workers": 2, "slabs": "auto", "boundary": ("open", "open", "periodic")},
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_the_file_of_a_split_study_is_that_of_whole_samples(name, kinds):
-    asked = ASKED | kinds
-    sweep(name, **asked, split="lattice", executor="threads", out="split.h5")
-    for key in ("workers", "slabs"):
-        asked.pop(key, None)
-    sweep(name, **asked, out="whole.h5")
-    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
-    one, other = (read_results(Path(path)) for path in ("split.h5", "whole.h5"))
-    assert one.tasks.keys() == other.tasks.keys()
-    assert "split" not in other.runs[0]
 
 
 def test_the_record_of_a_run_says_how_it_was_split():
@@ -96,31 +72,9 @@ def test_the_record_of_a_run_says_how_it_was_split():
     assert sum(sites) == 12 * (64 + 169)
 
 
-def test_a_study_may_be_begun_whole_and_go_on_split():
-    asked = ASKED | {"block_size": 3}
-    sweep("square", **asked | {"samples": 3}, out="results.h5")
-    found = sweep("square", **asked, split="lattice", workers=2, out="results.h5")
-    assert found.runs[1]["split"]["rows"] == 12
-    sweep("square", **asked, out="whole.h5")
-    assert_equal_datasets(Path("results.h5"), Path("whole.h5"))
-
-
-def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
-    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
-    (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
-    (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
-    for name in ("wide_squares", "powers", "size_counts"):
-        assert one.extra(name).tolist() == other.extra(name).tolist()
-
-
 REFUSED = [
     (("-L", "8", "--workers", "9"), "L = 8 over 9 ranks: 9 ranks, but there are 8 layers"),
     (("-L", "8", "--workers", "2", "--slabs", "9"), "9 slabs, but there are 8 layers"),
-    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
-    (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
-    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("--workers", "0"), "--workers"),
     (("-L", "2000", "--workers", "1025"), "lattice: 1025 ranks on one host, but at most 1024;"),
     (("-L", "64", "--blocks", "64x64", "--workers", "4096"), "lattice: 4096 ranks on one host"),
@@ -134,30 +88,6 @@ REFUSED = [
 def test_what_cannot_be_split_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu", "--workers", "2")
     assert message in refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((), "--split lattice: give p (-p)"),
-        (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
-        (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
-    ],
-)
-def test_a_split_study_needs_p(given, message):
-    usual = ("--lattice", "square", "-L", "8", "--split", "lattice", "--device", "cpu")
-    assert message in refusal("sweep", *usual, *given, "--out", "none.h5")
-
-
-def test_slabs_of_ranks_are_not_thinner_than_bonds_reach():
-    text = "[[0, 0]]"
-    bonds = ", ".join(f"{{ offset = {o}, at = {text} }}" for o in ([1, 0], [0, 1], [0, 3]))
-    Path("far.toml").write_text(
-        f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n'
-    )
-    given = ("--lattice", "far.toml", "-L", "8", "-p", "0.5", "--split", "lattice", "--device",
-             "cpu", "--workers", "3")  # fmt: skip
-    assert "bonds of far reach 3 layers far" in refusal("sweep", *given, "--out", "none.h5")
 
 
 def task(size=12, **kinds):
@@ -179,25 +109,16 @@ def team(devices=ON_CPU, **kinds):
     return make_rank_group([task()], devices, **kinds)
 
 
-def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
-    """Two of six ranks are on this host, and a part takes 3 s."""
+def test_some_ranks_may_be_on_other_hosts():
+    """Two of six are on this one."""
     one = Local.ranks(6)[0]
     one.beside, one.in_one_process = 2, False
-    given = RankExecutor(one, "mpi", at_once=5)
+    given = RankExecutor(one, "mpi")
     found = team(executor=given)
     assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
-    on_gpus = RankGroup(given, (Device("cuda"),), found.division)
-    with split_plan._opened(on_gpus) as (ranks, leader):
-        # They are there, and measure for a plan on their CPUs.
-        assert (ranks.executor, ranks.devices, leader) == (given, ON_CPU, given.leader)
     given.shutdown()
-    times = []
-    monkeypatch.setattr(split_plan, "usable_cores", lambda: 8)
-    monkeypatch.setattr(split_plan, "_time_part", lambda job, draws: times.append(1) or [2.0, 3.0])
-    setup, seconds = split_plan._time_parts(split_plan._job_of(task(), found), task(), [0.5], found)
-    assert (setup, seconds.tolist(), len(times)) == (2.0, [6 * 3 / 5], 2)
     local = team(workers=3)
-    assert (local.local_ranks, local.processes, split_plan._at_once(local)) == (3, 1, 3)
+    assert (local.local_ranks, local.processes) == (3, 1)
     assert team(workers=3, executor="processes").processes == 3
 
 
@@ -269,75 +190,6 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
     assert not [item for item in threading.enumerate() if "percolab" in item.name]
 
 
-# --- plans ---------------------------------------------------------------------------------------
-
-PLANNED = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488", "--samples", "90",
-           "--boundary", "open,open,periodic", "--device", "cpu", "--split", "lattice",
-           "--workers", "4", "--slabs", "8")  # fmt: skip
-
-
-def test_a_plan_tells_what_ranks_send(monkeypatch):
-    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**13)
-    plan = json.loads(answer(*PLANNED, "--plan", "--json", "--out", "none.h5"))
-    assert (plan["ranks"], plan["device"], plan["stages"]) == (4, "cpu", 2)
-    for size in plan["sizes"]:
-        asked = {"boundary": ("open", "open", "periodic"), "samples": 10, "block_size": 10}
-        given = {"device": "cpu", "split": "lattice", "workers": 4}
-        one = sweep("cubic", L=size["L"], p=[0.2488], **asked, **given)
-        told = one.runs[0]["split"]
-        # Stage 1 has one message a row, the largest.
-        assert size["message_bytes"] == pytest.approx(told["stages"][1]["bytes"] / 10, rel=0.3)
-        assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
-        assert size["message_bytes"] < size["bound_bytes"]
-        assert (size["slabs"], size["points"]) == (8, 2)
-        # A front of every rank, and rows.
-        assert 3 * size["message_bytes"] < plan["checkpoint_bytes"] < 9 * size["message_bytes"]
-        setup = size["seconds"] - 180 * size["row_seconds"]
-        assert 0 <= setup < 60
-    lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
-    assert lines[0] == "simple cubic; would go to none.h5"
-    assert lines[1] == "4 ranks on cpu, joined in 2 stages; memory is a rank's"
-    headings = " L  p  slabs  a row   time   memory  message   bound  all of a row"
-    assert re.split("  +", lines[2].strip()) == re.split("  +", headings.strip())
-    assert not Path("none.h5").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "given",
-    [
-        ("--workers", "16"),
-        ("--blocks", "4x4", "--merge", "quad"),
-        ("--workers", "2", "--executor", "processes"),
-        ("--blocks", "4x2", "-L", "3600"),
-    ],
-    ids=" ".join,
-)
-def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
-    row, seconds = RankGroup.row, []
-
-    def timed(*args):
-        begin = time.perf_counter()
-        found = row(*args)
-        seconds.append(time.perf_counter() - begin)
-        return found
-
-    monkeypatch.setattr(RankGroup, "row", timed)
-    asked = ("sweep", "--lattice", "square", "-L", "128", "-p", "0.5", "--samples", "10",
-             "--device", "cpu", "--split", "lattice", *given, "--out")  # fmt: skip
-    ratios = []
-    # Others may use the machine.
-    while len(ratios) < 4 and not any(0.5 < ratio < 2 for ratio in ratios):
-        plan = json.loads(answer(*asked, "none.h5", "--plan", "--json"))
-        answer(*asked, f"{len(ratios)}.h5", "--quiet")
-        ratios.append(plan["sizes"][0]["row_seconds"] / min(seconds))
-        # Until processes are there takes longer than these rows.
-        opening = plan["seconds"] - plan["sizes"][0]["seconds"]
-        assert opening > (0.2 if "processes" in given else 0.0)
-        seconds.clear()
-    assert 0.5 < ratios[-1] < 2, ratios
-
-
 # --- processes -----------------------------------------------------------------------------------
 
 _PROGRAM = """
@@ -360,17 +212,6 @@ def start(*given, ranks=0, slow="pass"):
     return subprocess.Popen(
         [*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-@pytest.mark.slow
-def test_processes_make_the_file_of_whole_samples():
-    answer(*GIVEN, "--executor", "processes", "--workers", 3, "--slabs", 8, "--out", "split.h5")
-    sweep("square", **ASKED, out="whole.h5")
-    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
-    record = read_results(Path("split.h5")).runs[0]
-    assert (record["executor"], record["workers"], record["slabs"]) == (
-        "processes", 3, {"8": 8, "13": 9}
-    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -553,14 +394,17 @@ def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     assert (process.returncode, errors) == (0, "")
     plan = json.loads(output)
     threads = json.loads(answer(*PLANNED_BY_MPI, *given, "--workers", ranks))
-    assert (plan["ranks"], plan["workers"], plan["stages"]) == (ranks, ranks, (ranks + 1) // 2)
+    assert plan["workers"] == threads["workers"] == ranks
     (row,), (other,) = plan["sizes"], threads["sizes"]
-    # Measured as it is, of the same samples.
-    for name in ("message_bytes", "bound_bytes", "sample_bytes", "rank_bytes", "slabs", "points"):
+    for name in ("points", "samples", "host_bytes", "file_bytes"):
         assert row[name] == other[name] > 0
-    assert row["host_bytes"] == ranks * row["rank_bytes"]
-    assert plan["host_bytes"] > ranks * (plan["base_bytes"] + row["rank_bytes"])
-    assert 0 < row["row_seconds"] < 1
+    assert plan["host_bytes"] > ranks * plan["base_bytes"] + row["host_bytes"]
+    # The same samples, so the same bytes are sent.
+    (found,), (expected,) = (
+        [note.rpartition(", ")[2] for note in item["notes"] if "ranks send" in note]
+        for item in (plan, threads)
+    )
+    assert found == expected
     assert not Path("none.h5").exists()
 
 

@@ -13,7 +13,6 @@ from percolab.api import open_results, sweep
 from percolab.errors import InputError
 from percolab.measure import columns, tallies
 from percolab.measure.columns import TALLY, Column, RowInteger, Sums
-from percolab.measure.rows import LARGEST
 from percolab.store.tree import Node, write_tree
 
 #: A column in the midst of the row's, and one that is a rule on its flags.
@@ -436,7 +435,7 @@ def declare(monkeypatch, *more: Column) -> None:
 def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(full, monkeypatch):
     declare(
         monkeypatch,
-        Column("copy", "c", "sites of the largest cluster again", "site", RowInteger(LARGEST)),
+        Column("copy", "c", "sites of the largest cluster again", "site", RowInteger("largest")),
     )
     assert "sites of the largest cluster again" in answer("observables")
     new = stored(Path("new.h5"), sweep("square", device="cpu", workers=1, **SMALL))
@@ -459,7 +458,7 @@ def test_tables_of_thresholds_do_not_change_with_a_new_column(tmp_path, monkeypa
     found = sweep("square", L=[4], samples=20, method="threshold", device="cpu", workers=1)
     path = stored(tmp_path / "thresholds.h5", found)
     before = answer("export", path)
-    declare(monkeypatch, Column("copy", "c", "the largest again", "site", RowInteger(LARGEST)))
+    declare(monkeypatch, Column("copy", "c", "the largest again", "site", RowInteger("largest")))
     assert answer("export", path) == before
 
 

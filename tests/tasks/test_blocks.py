@@ -16,7 +16,9 @@ def block_of(number, values):
     """Return the block of observables (samples, m, C)."""
     rows = np.zeros((1, *values.shape[:2], ROW_WIDTH), np.int64)
     rows[0, ..., : values.shape[2]] = values
-    columns = [Column("", "", "", "", RowInteger(n)) for n in range(values.shape[2])]
+    columns = [
+        Column("", "", "", "", RowInteger(n, tuple(range(99)))) for n in range(values.shape[2])
+    ]
     return blocks_of([number], rows, columns)[0]
 
 

@@ -138,7 +138,6 @@ def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
         (["sweep", "--method", "tree", "-p", "0.5"], "method tree chooses from all bonds"),
         (["sweep", "--method", "tree", "--model", "site"], "the model is bond, not site"),
         (["sweep", "--method", "tree", "--measure", "sizes"], "finds trees, nothing else"),
-        (["sweep", "--method", "tree", "--plan"], "trees are not planned"),
         (
             ["sweep", "--method", "tree", "-L", "8,16", "--target-error", "0.01"],
             "give the number of samples",

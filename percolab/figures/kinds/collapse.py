@@ -189,7 +189,7 @@ def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
 def _draw(figures: StudyView, into: Target) -> Drawn:
     collapses: Any = figures.collapses
     figure, numbers = plot_collapse(
-        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head
+        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head, into=into
     )
     return figure, numbers | {"observable": figures.name}
 

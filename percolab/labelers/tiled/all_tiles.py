@@ -7,14 +7,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import find
-from percolab.labelers.tiled.borders import (
-    CLUSTERS,
-    ISOLATED,
-    LARGEST,
-    NODES,
-    SECOND,
-    SQUARES,
-)
+from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
@@ -38,10 +31,13 @@ from percolab.labelers.tiled.one_tile import (
 )
 from percolab.labelers.tiled.openings import mark_openings, write_openings
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_finished
-from percolab.measure.rows_cuda import put_sums, reduce_block
+from percolab.measure.rows_cuda import reduce_block32
+from percolab.measure.sums import SUMS32
 from percolab.measure.tallies_cuda import clear_bins, flush_bins
 
 cuda = load_cuda()
+
+_empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
 
 
 @cuda.jit(device=True)
@@ -152,30 +148,14 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
 
 
 @cuda.jit(device=True)
-def with_finished(sums, size):
-    """Return the sums of :func:`_sum_finished` over one more cluster; uint32 all."""
-    clusters, squares, largest, second, isolated = sums
-    return (
-        uint32(clusters + uint32(1)),
-        uint32(squares + uint32(size * size)),
-        max(largest, size),
-        max(second, min(largest, size)),
-        uint32(isolated + uint32(size == uint32(1))),
-    )
-
-
-@cuda.jit(device=True)
 def _sum_finished(table, start, runs, lane):
-    """Return the sums over the clusters without border sites, uint32 each.
-
-    They are clusters, sum of squares, largest, second largest, isolated.
-    """
-    sums = uint32(0), uint32(0), uint32(0), uint32(0), uint32(0)
+    """Return the sums over the clusters without border sites, uint32 each."""
+    sums = _empty()
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            sums = with_finished(sums, uint32(field_of(entry) + length_of(entry)))
+            sums = _with_cluster(sums, uint32(field_of(entry) + length_of(entry)))
         n = uint32(n + uint32(LANES))
     return sums
 
@@ -309,20 +289,9 @@ def tile_kernel(
         cuda.syncthreads()
         flush_bins(links, TILE_BINS, tallies.counts, to, TILE_WORDS)
     # The table has done its work; its memory serves the last sums.
-    columns = (
-        table[:TILE_WORDS],
-        table[TILE_WORDS : 2 * TILE_WORDS],
-        table[2 * TILE_WORDS : 3 * TILE_WORDS],
-        table[3 * TILE_WORDS : 4 * TILE_WORDS],
-        table[4 * TILE_WORDS : 5 * TILE_WORDS],
-    )
-    put_sums(columns, word, sums)
-    reduce_block(columns, word, TILE_WORDS)
+    sums = reduce_block32(table, TILE_WORDS, word, TILE_WORDS, sums)
     if word == 0:
-        counts, squares, largest, second, isolated = columns
-        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], squares[0]
-        interior[block, LARGEST], interior[block, SECOND] = largest[0], second[0]
-        interior[block, ISOLATED] = isolated[0]
+        _put(interior[block], 0, 1, sums)
         interior[block, NODES] = min(counter[0], room)
         if openings.room != uint32(0):
             openings.counts[block] = counter[1]

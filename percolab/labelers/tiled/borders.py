@@ -7,8 +7,8 @@ else anything, until the labels are written.  The open bonds between tiles are l
 joined on the nodes.
 
 Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
-on; ``interior[block]`` holds of its finished clusters (number, sum of squares, largest, second
-largest, those of one site) and then the number of its nodes, all uint32.  A node has a parent, a
+on; ``interior[block]`` holds the sums over its finished clusters (:mod:`percolab.measure.sums`)
+and then the number of its nodes, all uint32.  A node has a parent, a
 size, end flags (bit 2a: it touches the first layer of axis a, bit 2a + 1: the last), and its
 smallest site, the origin.
 """
@@ -23,23 +23,24 @@ from percolab.kernels.union_find import find, union
 from percolab.labelers.tiled.one_tile import LANES
 from percolab.measure.rows import spanning_bits
 from percolab.measure.rows_cuda import (
+    COLUMNS,
     SLOTS,
     add_size,
     clear_slots,
     flush_slots,
-    put_sums,
     reduce_block,
-    with_cluster,
-    write_partial,
 )
+from percolab.measure.sums import NUMBERS, SUMS
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop, shortened
 
 cuda = load_cuda()
 
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES
-#: Columns of a tile's interior.
-CLUSTERS, SQUARES, LARGEST, SECOND, ISOLATED, NODES = range(6)
+#: Where a tile's interior has the number of its nodes, after the sums.
+NODES = NUMBERS
+_empty, _with_cluster, _merged = SUMS.empty, SUMS.with_cluster, SUMS.merged
+_put, _take = SUMS.put, SUMS.take
 
 
 @cuda.jit(cache=True)
@@ -188,52 +189,34 @@ def end_flags_kernel(labels, points, nodes, sites, flags):
             cuda.atomic.or_(ends, root, flag)
 
 
-@cuda.jit(device=True)
-def _with_finished(sums, interior, block):
-    """Return sums over the finished clusters of a tile beside others."""
-    count, total, top, low, single = sums
-    count += int64(interior[block, CLUSTERS])
-    total += int64(interior[block, SQUARES])
-    size, other = int64(interior[block, LARGEST]), int64(interior[block, SECOND])
-    single += int64(interior[block, ISOLATED])
-    return count, total, max(top, size), max(max(low, other), min(top, size)), single
-
-
 @cuda.jit(cache=True)
 def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
     """Reduce an item's finished clusters and roots to the sums of one thread a block.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
-    clusters = cuda.shared.array(THREADS, types.int64)
-    squares = cuda.shared.array(THREADS, types.int64)
-    largest = cuda.shared.array(THREADS, types.int64)
-    second = cuda.shared.array(THREADS, types.int64)
-    isolated = cuda.shared.array(THREADS, types.int64)
-    columns = (clusters, squares, largest, second, isolated)
+    columns = cuda.shared.array(COLUMNS, types.int64)
     parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends
     thread, item = cuda.threadIdx.x, cuda.blockIdx.y
     warp, lane = thread // LANES, thread % LANES
-    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
-    spans = int64(0)
+    sums, spans = _empty(), int64(0)
     warps = cuda.blockDim.x // LANES
     for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
         block = item * tiles + tile
         if lane == 0:
-            sums = _with_finished(sums, interior, block)
+            sums = _merged(sums, _take(interior[block], 0, 1))
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             size = int64(sizes[node])
             if parents[node] == node and size > 0:
-                sums = with_cluster(sums, size)
+                sums = _with_cluster(sums, size)
                 if ends[node] != uint32(0):
                     spans |= spanning_bits(ends[node])
     if spans != 0:
         cuda.atomic.or_(spanning, item, uint32(spans))
-    put_sums(columns, thread, sums)
-    reduce_block(columns, thread, cuda.blockDim.x)
+    sums = reduce_block(columns, THREADS, thread, cuda.blockDim.x, sums)
     if thread == 0:
-        write_partial(columns, partials, item, cuda.blockIdx.x)
+        _put(partials[item, cuda.blockIdx.x], 0, 1, sums)
 
 
 @cuda.jit(cache=True)

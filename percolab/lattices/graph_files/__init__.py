@@ -4,10 +4,8 @@ Nothing that is read is evaluated or unpickled, memory stays within a small mult
 and a file that cannot be used is refused in one line.  docs/graph-files.md is the user's page.
 
     stream         bytes of a file, unpacked, within limits; text in blocks of whole lines
-    line_parser    the compiled loop over the bytes: two site numbers a line
     pair_lines     blocks of lines -> pairs of sites, or the one line that says what is wrong
     edge_list      text with two columns, CSV among it
-    named_edges    the same with sites that have names
     objects        networkx graphs, sparse matrices, arrays and lists of edges
     matrix_market  .mtx
     sparse_npz     .npz as scipy.sparse.save_npz writes it

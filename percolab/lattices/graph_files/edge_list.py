@@ -13,8 +13,13 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
-from percolab.lattices.graph_files.named_edges import NamedPairs, read_named_pairs, split_line
-from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
+from percolab.lattices.graph_files.pair_lines import (
+    Columns,
+    Pairs,
+    read_named_pairs,
+    read_pairs,
+    split_line,
+)
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
 from percolab.lattices.graph_files.weights import EdgeWeights
 from percolab.lattices.topology import MAX_POINTS
@@ -251,7 +256,7 @@ def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
     )
 
 
-def _stands_alone(pairs: NamedPairs) -> bool:
+def _stands_alone(pairs: Pairs) -> bool:
     """Return whether the two names of the first bond stand nowhere else."""
     bonds = pairs.bonds
     return len(bonds) > 1 and not pairs.num_loops and bool((bonds[1:] > 1).all())
@@ -262,10 +267,11 @@ def _has_repeats(bonds: np.ndarray) -> bool:
     return np.unique(bonds).size < bonds.size
 
 
-def _without_first(pairs: NamedPairs) -> NamedPairs:
+def _without_first(pairs: Pairs) -> Pairs:
     """Return pairs without the first one, whose two names stand nowhere else."""
     weights = None if pairs.weights is None else pairs.weights[1:]
-    return NamedPairs(pairs.bonds[1:] - np.int32(2), 0, pairs.names[2:], weights)
+    bonds = pairs.bonds[1:] - np.int32(2)
+    return pairs._replace(bonds=bonds, weights=weights, names=pairs.names[2:])
 
 
 def _has_names(line: bytes, columns: Columns) -> bool:

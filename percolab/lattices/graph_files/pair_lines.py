@@ -1,31 +1,40 @@
-"""Blocks of lines -> pairs of sites, or the one line that says which line is wrong and how."""
+"""Lines of an edge list or of a matrix -> pairs of sites and their weights.
+
+NumPy reads blocks of lines that are plain numbers.  Any other block is read line by line, with the
+csv module, and so are sites with names; that is slower by a factor of ten, and says which line is
+wrong and how.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.line_parser import (
-    BAD_SITE,
-    BAD_WEIGHT,
-    BAD_WIDTH,
-    FINE,
-    HUGE_INTEGER,
-    MISSING_SITE,
-    MISSING_WEIGHT,
-    NAN_WEIGHT,
-    NO_FINITE_WEIGHT,
-    WeightRoom,
-    parse_lines,
+from percolab.lattices.graph_files.stream import Lines, shown
+from percolab.lattices.graph_files.weights import (
+    MOST_OF_FLOATS,
+    is_beyond_floats,
+    weight_of_text,
 )
-from percolab.lattices.graph_files.stream import CHUNK, LONGEST_LINE, Lines, shown
-from percolab.lattices.graph_files.weights import NOT_FINITE, is_beyond_floats
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.topology import LONGEST_NAME, MAX_POINTS
+
+# A column between blanks, in quotes or without.
+_WORD = re.compile(r'"([^"]*)"|(\S+)')
+_COMMENT = re.compile(rb"^[ \t]*[#%].*$", re.MULTILINE)
+_DATA = re.compile(rb"^[ \t]*[^ \t\r\n#%]", re.MULTILINE)
+_NAN = re.compile(rb"nan", re.IGNORECASE)
+# NumPy takes a plus for part of an integer.
+_PLUS = re.compile(rb'(?:^|[\s,;"])\+', re.MULTILINE)
+_WITH_FLOAT = np.dtype([("sites", np.int64, 2), ("weight", np.float64)])
 
 
 @dataclass(frozen=True)
@@ -49,15 +58,47 @@ class Columns:
 
 
 class Pairs(NamedTuple):
-    """Pairs of sites, int32 (num_pairs, 2), self-loops left out, and the largest site or -1.
+    """Pairs of sites, int32 (num_pairs, 2), self-loops left out.
 
-    weights: of the pairs, int64 where all are written as integers, else float64; None if not wanted
+    largest: site, of those in self-loops as well, or -1.  weights: of the pairs, int64 where all
+    are written as integers, else float64; None if not wanted.  names: of all sites, where they have
+    some, by their numbers.
     """
 
     bonds: np.ndarray
     num_loops: int
     largest: int
     weights: np.ndarray | None
+    names: tuple[str, ...] = ()
+
+
+class _Block(NamedTuple):
+    """Sites, int64 (num_pairs, 2), of a block of lines, and weights; None if they are not wanted.
+
+    large: line and digits of the first integer among the weights that no float is.
+    """
+
+    sites: np.ndarray
+    weights: np.ndarray | None
+    large: tuple[int, int] | None = None
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """Return the columns of a line, without quotes and blanks around them.
+
+    >>> split_line('"Snow, Jon" ; Arya;3', ";")
+    ['Snow, Jon', 'Arya', '3']
+    """
+    if '"' not in line:
+        cells = line.split(delimiter or None)
+    elif not delimiter:
+        return [quoted or plain for quoted, plain in _WORD.findall(line)]
+    else:
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        except (csv.Error, StopIteration):  # a column of more than 131072 characters
+            cells = line.split(delimiter)
+    return [cell.strip() for cell in cells]
 
 
 def read_pairs(
@@ -73,97 +114,228 @@ def read_pairs(
     InputError: a line that is not laid out so, more than ``most`` pairs, a weight that is missing,
     not finite or beyond int64, or an integer beyond 2^53 beside weights that are none.
     """
-    room = np.empty(((CHUNK + LONGEST_LINE) // 4 + 1, 2), np.int32)
-    weight_room = WeightRoom.of(len(room) if weights else 0)
-    column = _WeightColumn(path)
-    found, loops, largest, entries = [np.empty((0, 2), np.int32)], 0, -1, 0
+    bonds, values = [np.empty((0, 2), np.int32)], [np.empty(0, np.int64)]
+    large: tuple[int, int] | None = None
+    entries, largest = 0, -1
     for part in parts:
-        used, more_loops, top = _parse(path, part, columns, room, weight_room)
-        found.append(room[:used].copy())
-        if weights:
-            column.add(part, WeightRoom(*(every[:used] for every in weight_room)))
-        loops, largest, entries = loops + more_loops, max(largest, top), entries + used + more_loops
+        block = _plain_block(part, columns, weights) or _read_block(path, part, columns, weights)
+        joins = block.sites[:, 0] != block.sites[:, 1]
+        bonds.append(block.sites[joins].astype(np.int32))
+        if block.weights is not None:
+            values.append(block.weights[joins])
+            large = large or block.large
+        entries, largest = entries + len(joins), max(largest, block.sites.max(initial=-1))
         if most is not None and entries > most:
             raise InputError(f"{path}: holds more than the {most} entries that its header promises")
-    return Pairs(np.concatenate(found), loops, largest, column.joined() if weights else None)
+    found = np.concatenate(bonds)
+    joined = _joined(path, values, large) if weights else None
+    return Pairs(found, entries - len(found), int(largest), joined)
 
 
-class _WeightColumn:
-    """The weights of a file, block by block."""
+def _joined(path: Path, values: list[np.ndarray], large: tuple[int, int] | None) -> np.ndarray:
+    """Return all weights; InputError for an integer beyond 2^53 where there are floats."""
+    found = np.concatenate(values)
+    if found.dtype == np.float64 and large is not None:
+        raise InputError(
+            f"{path}: line {large[0]}: weight '{large[1]}', but beside weights with a point or an "
+            "exponent integers are at most 2^53, as floats do not tell larger ones apart"
+        )
+    return found
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.blocks: list[np.ndarray] = [np.empty(0, np.int64)]
-        # The first integer that floats do not tell from the next: (line, as it is written).
-        self.large: tuple[int, str] | None = None
 
-    def add(self, part: Lines, found: WeightRoom) -> None:
-        """Add the weights of a block of lines; InputError if one is too large for a float."""
-        large = np.flatnonzero(is_beyond_floats(found.integers))
-        if large.size and self.large is None:
-            self.large = _place(part, found.places[large[0]])
-        if found.is_integer.all():
-            self.blocks.append(found.integers.copy())
-            return
-        # Fortran writes 1.5D+00.
-        text = part.text.translate(bytes.maketrans(b"dD", b"ee"))
-        is_float = ~found.is_integer
-        places = found.places[is_float]
-        values = found.integers.astype(np.float64)
-        values[is_float] = [float(text[first:last]) for first, last in places.tolist()]
-        wrong = np.flatnonzero(np.isinf(values[is_float]))
-        if wrong.size:
-            line, weight = _place(part, places[wrong[0]])
-            raise InputError(f"{self.path}: line {line}: weight {weight}, {NOT_FINITE}")
-        self.blocks.append(values)
+def _plain_block(part: Lines, columns: Columns, weights: bool) -> _Block | None:
+    """Return a block as NumPy reads it; None where a line may be wrong, or is no plain numbers."""
+    text, has_value = part.text, weights or columns.width == 3
+    if b"#" in text or b"%" in text:
+        text = _COMMENT.sub(b"", text)
+    if (b"+" in text and _PLUS.search(text)) or (not has_value and _NAN.search(text)):
+        return None
+    # A quote that is open at the end of a line would go on in the next one.
+    if b'"' in text and any(line.count(b'"') % 2 for line in text.split(b"\n")):
+        return None
+    try:
+        rows: Any = np.empty((0, 2 + has_value), np.int64)
+        if text.strip():
+            rows = _load(text, columns, np.int64, has_value)
+        if rows.shape[1] != 2 + has_value:
+            return None
+        sites, values = rows[:, :2], rows[:, 2:].ravel()
+    except ValueError:
+        try:
+            rows = _load(text, columns, _WITH_FLOAT, has_value).ravel()
+        except ValueError:
+            return None
+        if not (np.abs(rows["weight"]) < MOST_OF_FLOATS).all():
+            return None
+        sites, values = rows["sites"], rows["weight"]
+    if sites.size and not columns.base <= sites.min() <= sites.max() <= columns.top:
+        return None
+    sites -= columns.base
+    return _Block(sites, values, _large_in(part, values)) if weights else _Block(sites, None)
 
-    def joined(self) -> np.ndarray:
-        """Return all weights; InputError for an integer beyond 2^53 where there are floats."""
-        found = np.concatenate(self.blocks)
-        if found.dtype == np.float64 and self.large is not None:
-            line, weight = self.large
-            raise InputError(
-                f"{self.path}: line {line}: weight {weight}, but beside weights with a point or an "
-                "exponent integers are at most 2^53, as floats do not tell larger ones apart"
+
+def _load(text: bytes, columns: Columns, dtype: Any, has_value: bool) -> Any:
+    """Return what NumPy makes of the columns of lines; ValueError if they are not of the type."""
+    used = (*columns.sites, columns.weight)[: 2 + has_value]
+    if min(used) < 0 or (dtype is _WITH_FLOAT and not has_value):
+        raise ValueError("there is no column of weights")
+    with warnings.catch_warnings():
+        # Older versions make 1.0 an integer, and warn.
+        warnings.simplefilter("error")
+        try:
+            return np.loadtxt(
+                io.BytesIO(text),
+                dtype,
+                comments=None,
+                delimiter=columns.delimiter or None,
+                # Without it every line must have as many columns as there are in the type.
+                usecols=None if columns.width else used,
+                quotechar='"',
+                ndmin=2,
+                encoding="latin1",
             )
-        return found
+        except Warning as error:
+            raise ValueError(str(error)) from error
 
 
-def _place(part: Lines, place: np.ndarray) -> tuple[int, str]:
-    """Return the line that bytes of a block are in, and the bytes as an error may show them."""
-    first, last = place.tolist()
-    return part.line + part.text.count(b"\n", 0, first), shown(part.text[first:last])
+def _large_in(part: Lines, values: np.ndarray) -> tuple[int, int] | None:
+    """Return line and digits of the first weight that is an integer beyond floats."""
+    if values.dtype != np.int64:
+        return None
+    large = np.flatnonzero(is_beyond_floats(values))
+    if not large.size:
+        return None
+    for number, found in enumerate(_DATA.finditer(part.text)):
+        if number == large[0]:
+            line = part.line + part.text.count(b"\n", 0, found.start())
+            return line, int(values[large[0]])
+    return None
 
 
-def _parse(
-    path: Path, part: Lines, columns: Columns, room: np.ndarray, weights: WeightRoom
-) -> tuple[int, int, int]:
-    """Return how many pairs were written to ``room``, how many self-loops not, the largest site."""
-    used, loops, largest, lines, wrong, first, last = parse_lines(
-        np.frombuffer(part.text, np.uint8),
-        ord(columns.delimiter or "\0"),
-        np.array([*columns.sites, columns.weight]),
-        columns.width,
-        columns.base,
-        columns.top,
-        room,
-        weights,
-    )
-    if wrong != FINE:
-        what = _in_words(wrong, shown(part.text[first:last]), columns)
-        raise InputError(f"{path}: line {part.line + lines}: {what}")
-    return used, loops, largest
+def _read_block(path: Path, part: Lines, columns: Columns, weights: bool) -> _Block:
+    """Return a block, read line by line; InputError names the line that is wrong."""
+    pairs: list[tuple[int, int]] = []
+    values: list[int | float] = []
+    large: tuple[int, int] | None = None
+    for place, line in _data_lines(part.text.decode("utf-8", "replace"), part.line):
+        where, cells = f"{path}: line {place}", split_line(line, columns.delimiter)
+        one, other = (_site(cells, at, line, columns, where) for at in columns.sites)
+        value = cells[columns.weight] if 0 <= columns.weight < len(cells) else ""
+        if value.lower().lstrip("+-") == "nan":
+            raise InputError(f"{where}: weight {shown(value.encode())}, but a weight is a number")
+        if columns.width and len(cells) != columns.width:
+            told = shown(line.encode())
+            raise InputError(f"{where}: {told}, but a line has {columns.width} columns")
+        pairs.append((one, other))
+        if weights or columns.width == 3:
+            values.append(weight := _weight(value, columns.weight, line, where))
+            large = large or _if_large(place, weight)
+    sites = np.array(pairs, np.int64).reshape(-1, 2)
+    if not weights:
+        return _Block(sites, None)
+    return _Block(sites, _array(values), large)
 
 
-def _in_words(wrong: int, text: str, columns: Columns) -> str:
-    base, top = columns.base, columns.top
-    return {
-        MISSING_SITE: f"{text}, but a line names two sites",
-        BAD_SITE: f"site {text}, but sites are integers {base} to {top}",
-        NAN_WEIGHT: f"weight {text}, but a weight is a number",
-        BAD_WEIGHT: f"weight {text}, but a weight is a number",
-        BAD_WIDTH: f"{text}, but a line has {columns.width} columns",
-        MISSING_WEIGHT: f"{text}, but there is no weight in column {columns.weight + 1}",
-        NO_FINITE_WEIGHT: f"weight {text}, {NOT_FINITE}",
-        HUGE_INTEGER: f"weight {text}, but integers are at least -2^63 and below 2^63",
-    }[wrong]
+def read_named_pairs(
+    path: Path, parts: Iterable[Lines], columns: Columns, *, weights: bool = False
+) -> Pairs:
+    """Return the pairs of sites with names that the lines have, as :func:`read_pairs` does.
+
+    Sites are numbered in the order in which their names first stand in the file.
+    InputError: a line without two names, a name that is too long or cannot be printed, text that is
+    not UTF-8, or a weight that is missing or not finite.
+    """
+    numbers: dict[str, int] = {}
+    pairs: list[tuple[int, int]] = []
+    values: list[int | float] = []
+    large: tuple[int, int] | None = None
+    loops = 0
+    for part in parts:
+        for place, line in _data_lines(_text_of_names(path, part), part.line):
+            cells, ends = split_line(line, columns.delimiter), []
+            for at in columns.sites:
+                name = cells[at] if at < len(cells) else ""
+                if name not in numbers:
+                    _check_name(name, line, f"{path}: line {place}")
+                    numbers[name] = len(numbers)
+                ends.append(numbers[name])
+            if weights:
+                text = cells[columns.weight] if 0 <= columns.weight < len(cells) else ""
+                value = _weight(text, columns.weight, line, f"{path}: line {place}")
+                large = large or _if_large(place, value)
+            if ends[0] == ends[1]:
+                loops += 1
+                continue
+            pairs.append((ends[0], ends[1]))
+            if weights:
+                values.append(value)
+    if len(numbers) > MAX_POINTS:
+        raise InputError(f"{path}: has {len(numbers)} sites, but a graph has 1 to {MAX_POINTS}")
+    bonds = np.array(pairs, np.int32).reshape(-1, 2)
+    joined = _joined(path, [_array(values)], large) if weights else None
+    return Pairs(bonds, loops, len(numbers) - 1, joined, tuple(numbers))
+
+
+def _data_lines(block: str, first: int) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines of a block that are neither blank nor comments."""
+    for place, line in enumerate(block.split("\n"), first):
+        text = line.strip()
+        if text and text[0] not in "#%":
+            yield place, text
+
+
+def _site(cells: list[str], at: int, line: str, columns: Columns, where: str) -> int:
+    """Return the site of a column of digits, counted from 0."""
+    if at >= len(cells):
+        raise InputError(f"{where}: {shown(line.encode())}, but a line names two sites")
+    text = cells[at]
+    if not (text.isascii() and text.isdigit() and columns.base <= int(text[:4000]) <= columns.top):
+        raise InputError(
+            f"{where}: site {shown(text.encode())}, but sites are integers {columns.base} to "
+            f"{columns.top}"
+        )
+    return int(text) - columns.base
+
+
+def _weight(text: str, column: int, line: str, where: str) -> int | float:
+    if not text:
+        told = shown(line.encode())
+        raise InputError(f"{where}: {told}, but there is no weight in column {column + 1}")
+    try:
+        return weight_of_text(text)
+    except ValueError as error:
+        raise InputError(f"{where}: weight {shown(text.encode())}, {error}") from error
+
+
+def _array(weights: list[int | float]) -> np.ndarray:
+    is_integer = all(isinstance(weight, int) for weight in weights)
+    return np.array(weights, np.int64 if is_integer else np.float64)
+
+
+def _if_large(place: int, weight: int | float) -> tuple[int, int] | None:
+    """Return line and digits of a weight if it is an integer beyond floats."""
+    is_large = isinstance(weight, int) and abs(weight) > MOST_OF_FLOATS
+    return (place, int(weight)) if is_large else None
+
+
+def _text_of_names(path: Path, part: Lines) -> str:
+    """Return a block of lines as text; InputError names the one that is not UTF-8."""
+    try:
+        return part.text.decode()
+    except UnicodeDecodeError as error:
+        line = part.line + part.text.count(b"\n", 0, error.start)
+        wrong = part.text.split(b"\n")[line - part.line]
+        raise InputError(
+            f"{path}: line {line}: {shown(wrong)}, but names are text in UTF-8"
+        ) from error
+
+
+def _check_name(name: str, line: str, where: str) -> None:
+    """Raise InputError unless a site can have this name."""
+    if not name:
+        raise InputError(f"{where}: {shown(line.encode())}, but a line names two sites")
+    if len(name.encode()) > LONGEST_NAME or not name.isprintable():
+        raise InputError(
+            f"{where}: site {shown(name.encode())}, but a name has at most {LONGEST_NAME} bytes, "
+            "all printable"
+        )

@@ -22,6 +22,8 @@ MOST_OF_FLOATS = 2**53
 #: How a line ends that tells of a weight that is none.
 NOT_FINITE = "but a weight is a finite number"
 _INTEGER = re.compile(r"[+-]?\d{1,20}")
+_WRITTEN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
+_FORTRAN = str.maketrans("dD", "ee")
 
 
 class EdgeWeights(NamedTuple):
@@ -83,6 +85,28 @@ def weights_of_objects(values: Sequence[Any]) -> np.ndarray:
                 "tell larger ones apart"
             )
     return np.array(numbers, np.float64) + 0.0
+
+
+def weight_of_text(text: str) -> int | float:
+    """Return a weight that is written out, Fortran's 1.5D+00 among them.
+
+    ValueError, which says how a weight is written: it is none.
+
+    >>> weight_of_text("9007199254740993"), weight_of_text("-1.5D+01")
+    (9007199254740993, -15.0)
+    """
+    if not _WRITTEN.fullmatch(text):
+        raise ValueError(NOT_FINITE)
+    if text.lstrip("+-").isdigit():
+        # Python reads no integers of thousands of digits.
+        found = int(text) if len(text) < 1000 else 2**63
+        if not -(2**63) <= found < 2**63:
+            raise ValueError("but integers are at least -2^63 and below 2^63")
+        return found
+    value = float(text.translate(_FORTRAN))
+    if not math.isfinite(value):
+        raise ValueError(NOT_FINITE)
+    return value
 
 
 def _number(value: Any) -> int | float:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
@@ -20,10 +19,8 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.papers.fink1997.boxes import (
-    BOND_BYTES,
     Blocks,
     Boundary,
-    BoxRaster,
     Vector,
     blocks_from_text,
     row_of_whole,
@@ -42,9 +39,6 @@ from percolab.parts.ranks import (
 )
 from percolab.parts.raster import Draw
 from percolab.parts.transport import Transport
-
-# Grid points of a box along an axis at least, where a lattice is made smaller.
-_LEAST_SIDE = 4
 
 
 @dataclass(frozen=True)
@@ -85,45 +79,6 @@ class BoxJob:
         own = {"boxes": self.counts, "merge": str(self.merge), "ranks": self.ranks}
         own |= {"tally": self.tally, "partition": "boxes"}
         return record_of_whole(self.whole) | own
-
-    @property
-    def num_parts(self) -> int:
-        """Boxes in all."""
-        return self.blocks.num_boxes
-
-    @property
-    def face_size(self) -> int:
-        """Bonds that cross the faces of boxes at most."""
-        return self.blocks.most_crossing(self.counts)
-
-    @property
-    def most_sent(self) -> int:
-        """The bytes of the largest message, if every bond were open with a cluster of its own."""
-        return BOND_BYTES * self.face_size if self.ranks > 1 else 0
-
-    def smaller(self, sites: int, side: int = 0) -> BoxJob:
-        """Return the job of a lattice of so many sites in as many boxes, or of this if it has less.
-
-        All axes shrink alike, to whole cells and at least as bonds reach.
-        """
-        blocks, box = self.blocks, []
-        factor = min((sites / blocks.num_boxes / prod(blocks.box)) ** (1 / len(blocks.box)), 1.0)
-        for n, cell, reach in zip(blocks.box, self.whole.lattice.cell, blocks.reaches):
-            side = max(round(n * factor), reach, _LEAST_SIDE)
-            box.append(min(-(-side // cell) * cell, n))
-        shape = tuple(n * count for n, count in zip(box, self.counts))
-        return replace(self, whole=replace(self.whole, shape=shape))
-
-    def part(self) -> Callable[[Draw], object]:
-        """Return what measures the first box of a sample."""
-        return partial(BoxRaster(self.blocks, tally=self.tally).boundary, (0,) * len(self.counts))
-
-    def rank_bytes(self, message: int) -> int:
-        """Return the memory of a rank whose largest message has so many bytes."""
-        if self.ranks > 1:
-            # Its own boundary and another one are joined to a third.
-            return BoxRaster.memory(self.blocks).host + 3 * message
-        return Boxes.memory(self.blocks, is_rank=False).host
 
 
 class _BoxMember:

@@ -47,7 +47,7 @@ from percolab.papers.fink1997.boxes import (
 from percolab.parts.front import Face, Front, Row, Sums, join, no_face
 from percolab.parts.kernels import INSIDE, number_entries
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Step, arrays_of_sums, sums_of_arrays
+from percolab.parts.ranks import Step
 from percolab.parts.raster import Draw
 from percolab.parts.transport import Arrays, Transport
 
@@ -156,7 +156,7 @@ def pack(boundary: Boundary, merge: Merge) -> list[NDArray[Any]]:
         borders += [border.face.clusters, border.face.codes]
         if border.counts is not None:
             borders.append(border.counts)
-    sums = arrays_of_sums(boundary.sums)
+    sums = boundary.sums.to_arrays()
     return [np.array(header, np.int64), boundary.sizes, boundary.flags, *sums, *borders]
 
 
@@ -171,7 +171,7 @@ def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boun
         border = Border(face, left.popleft() if has_counts else None)
         faces[tuple(direction)] = border.compressed() if merge.runs else border
     corner, boxes = tuple(numbers[:axes]), tuple(numbers[axes : 2 * axes])
-    return Boundary(corner, boxes, blocks, faces, sizes, flags, sums_of_arrays(sums))
+    return Boundary(corner, boxes, blocks, faces, sizes, flags, Sums.from_arrays(sums))
 
 
 class Message(NamedTuple):
@@ -333,7 +333,7 @@ def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> Sums:
 
     ended: for each face its two sides: the bonds, which clusters end, all sizes and all flags
     """
-    where, none = (1, 2, len(boundary.corner)), _nothing(boundary.sums)
+    where, none = (1, 2, len(boundary.corner)), Sums.empty(len(boundary.sums.bins))
     low, high = (_ending([sides[n] for sides in ended]) for n in (0, 1))
     both = join(
         Front(0, *where, no_face(), *low, none),
@@ -357,11 +357,6 @@ def _ending(sides: list[Any]) -> tuple[Face, NDArray[np.uint64], NDArray[np.uint
     kinds = zip(*faces), zip(*((s[2][s[1].view(bool)], s[3][s[1].view(bool)]) for s in sides))
     clusters, codes, sizes, flags = (np.concatenate(each) for kind in kinds for each in kind)
     return Face(clusters, codes), sizes, flags
-
-
-def _nothing(sums: Sums) -> Sums:
-    """Return the sums of no cluster."""
-    return Sums(0, 0, 0, 0, 0, bins=(0,) * len(sums.bins))
 
 
 def _dropped(boundary: Boundary, done: NDArray[np.bool_]) -> Boundary:

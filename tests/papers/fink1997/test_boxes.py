@@ -12,6 +12,7 @@ from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, str
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
+from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.papers.fink1997 import quad
 from percolab.papers.fink1997.boxes import (
     Blocks,
@@ -299,7 +300,8 @@ def test_ranks_with_a_transport_find_the_row(text):
 
 def test_sums_of_any_length_are_sent():
     boxes = boxes_of(FULL, (2, 2), Draw(0, 5, 1, threshold_of(0.5)))
-    sums = Sums(1, 2, 3, 4, 2**119 + 5, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
+    clusters = ClusterSums(*range(1, NUMBERS + 1))._replace(sum_squares=2**119 + 5)
+    sums = Sums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
     given = replace(boxes[2], sums=sums)
     for text in ("quad", "quad:runs"):
         merge = Merge.parse(text)

@@ -1,6 +1,5 @@
 """``--split lattice --blocks --merge``: samples in boxes over ranks have the file of any."""
 
-import json
 import os
 import re
 import shutil
@@ -9,14 +8,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from cli_support import assert_equal_datasets, blocks_in, refusal, wait_for_blocks
 from helpers import lattice
 
 from percolab.api import sweep
@@ -26,11 +23,10 @@ from percolab.kinds.workplace import Stopped
 from percolab.papers.fink1997 import quad
 from percolab.papers.fink1997.boxes import BoxRaster
 from percolab.parts.transport import Local
-from percolab.run import rank_group, split_plan
+from percolab.run import rank_group
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.split_plan import SplitPlan, _grown, _Rows
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -43,36 +39,6 @@ by_mpi = pytest.mark.skipif(
 
 ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
 CPU = Device("cpu")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Return the file of undivided samples of the square lattice."""
-    path = tmp_path_factory.mktemp("whole") / "whole.h5"
-    sweep("square", **ASKED, device="cpu", out=path)
-    return path
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        {"blocks": "2x2", "merge": "quad:bubbles,runs"},
-        {"blocks": "2x2", "merge": "quad:bubbles,shorter", "executor": "threads"},
-        {"blocks": "4x2", "merge": "quad:runs", "workers": 1},
-        {"blocks": "1x3", "L": [12]},
-        {"merge": "quad:bubbles", "workers": 4},
-        {"merge": "tree:bubbles", "workers": 3, "L": [12]},
-    ],
-    ids=lambda kinds: " ".join(map(str, kinds.values())),
-)
-def test_the_file_of_samples_in_boxes_is_that_of_whole_samples(kinds, whole):
-    sweep("square", **ASKED | kinds, device="cpu", split="lattice", out="boxes.h5")
-    if "L" in kinds:
-        sweep("square", **ASKED | {"L": kinds["L"]}, device="cpu", out="whole.h5")
-        whole = Path("whole.h5")
-    assert_equal_datasets(Path("boxes.h5"), whole)
-    one, other = (read_results(path) for path in (Path("boxes.h5"), whole))
-    assert one.tasks.keys() == other.tasks.keys()
 
 
 def record_of(*, sites=None, **kinds):
@@ -128,8 +94,6 @@ REFUSED = [
     (("--blocks", "2x2", "--workers", "3"), "3 ranks, but blocks 2x2 are 4 boxes: each rank has"),
     (("--blocks", "2x2", "--slabs", "4"), "a box is measured as a whole; leave out --slabs"),
     (("--blocks", "4x4", "-L", "1000000"), "boxes of 62500000000 sites, but at most"),
-    (("--blocks", "2x2", "--model", "ising"), "ising has spins, of which a sweep needs all"),
-    (("--merge", "quad", "--labeler", "reference"), "labeled by raster, not by reference"),
 ]
 
 
@@ -249,127 +213,12 @@ def test_all_ranks_of_quad_have_the_row(monkeypatch):
     assert (len(found), len(rows)) == (4, 1)
 
 
-# --- plans ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
-def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
-    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**15)
-    asked = ("sweep", "--lattice", "square", "-L", "400", "-p", "0.4,0.5", "--samples", "90",
-             "--boundary", "periodic", "--device", "cpu", "--split", "lattice", "--blocks", "2x2",
-             "--merge", merge, "--out", "none.h5", "--plan")  # fmt: skip
-    plan = json.loads(answer(*asked, "--json"))
-    assert (plan["ranks"], plan["stages"], plan["blocks"], plan["merge"]) == (4, 2, "2x2", merge)
-    (size,) = plan["sizes"]
-    one = record_of(L=[400], p=[0.5], boundary="periodic", blocks="2x2", merge=merge)["split"]
-    assert size["sample_bytes"] == pytest.approx(one["bytes"] / 3, rel=0.3)
-    # Stage 1 of the tree has one message, the last.
-    if merge == "tree":
-        assert size["message_bytes"] == pytest.approx(one["stages"][1]["bytes"] / 3, rel=0.3)
-    assert 0 < size["message_bytes"] < size["bound_bytes"]
-    assert (size["slabs"], size["points"]) == (4, 2)
-    assert 0 <= size["seconds"] - 180 * size["row_seconds"] < 60
-    if merge == "tree":
-        return
-    lines = answer(*asked).splitlines()
-    assert lines[1] == (
-        "4 ranks on cpu, 2x2 boxes merged by quad:bubbles in 2 stages; memory is a rank's"
-    )
-    assert re.split("  +", lines[2].strip())[2] == "boxes"
-    alone = answer(*asked, "--workers", 1).splitlines()
-    assert alone[-1] == "note: all boxes are measured in one process, which sends nothing"
-
-
-@pytest.mark.parametrize(
-    ("given", "faces"),
-    [
-        (("--boundary", "periodic", "--blocks", "4x2", "--merge", "quad"), 4 * 512),
-        (("--workers", "8"), 512),
-        (("--workers", "8", "--slabs", "16"), 512),
-    ],
-)
-def test_the_time_of_a_plan_grows_as_sites_and_faces(given, faces, monkeypatch):
-    """Ranks take 3 s, 20 ns a site over cores, and 1 ms for every bond that may cross."""
-    monkeypatch.setattr(split_plan, "_PILOT_SITES", 2**16)
-    monkeypatch.setattr(split_plan, "_BOX_SITES", 2**10)
-    monkeypatch.setattr(split_plan, "usable_cores", lambda: 2)
-
-    def row_of(job, task, leader, ps):
-        sites = job.whole.num_points
-        seconds = [3 + 2e-8 * sites + 1e-3 * job.face_size + p for p in ps]
-        return timed_rows(job, task, leader, ps, np.array(seconds))
-
-    def timed_rows(job, task, leader, ps, seconds):
-        row, _ = leader.row(job, split_plan._draw_of(task, ps[0]))
-        return _Rows(seconds, 0 * seconds, 0 * seconds, 0.5, row)
-
-    def parts(job, task, ps, threads):
-        return 0.25, np.full(len(ps), 2e-8 * job.whole.num_points)
-
-    of_slabs = split_plan.pilot_of_slabs
-
-    def pilot_of_slabs(task, engine):
-        # It joins slabs, as ranks that have one each do not.
-        own = 2e-8 if "--slabs" in given else 9e-8
-        rate = 1 / (own * task.num_points * len(task.p))
-        return replace(of_slabs(task, engine), rate=rate, setup=0.25)
-
-    monkeypatch.setattr(split_plan, "_timed_rows", row_of)
-    monkeypatch.setattr(split_plan, "_time_parts", parts)
-    monkeypatch.setattr(split_plan, "pilot_of_slabs", pilot_of_slabs)
-    for size, num_faces in ((512, faces), (128, faces / 4)):
-        asked = ("sweep", "--lattice", "square", "-L", size, "-p", "0.25,0.75", "--samples", 10,
-                 "--device", "cpu", "--split", "lattice", *given, "--out", "none.h5")  # fmt: skip
-        plan = json.loads(answer(*asked, "--plan", "--json"))
-        (row,) = plan["sizes"]
-        expected = 3 + 2e-8 * size**2 + 1e-3 * num_faces + 0.5
-        assert row["row_seconds"] == pytest.approx(expected, rel=1e-6)
-        if size == 128:
-            # It is measured as it is.
-            assert row["seconds"] == pytest.approx(20 * expected + 0.5)
-        else:
-            assert row["seconds"] > 20 * expected
-        assert any("which 8 ranks share" in note for note in plan["notes"])
-    assert plan.keys() == {*SplitPlan.__dataclass_fields__, "study", "results"}
-
-
-def test_what_ranks_send_grows_along_a_line():
-    small, large = (
-        _Rows(*(np.array([number]) for number in numbers), 0.0, None)
-        for numbers in ((1.0, 10, 30), (2.0, 30, 50))
-    )
-    found = _grown([small, large], [100, 200], 600)
-    assert (found.seconds, found.largest, found.sent) == (6.0, 110, 130)
-    assert _grown([large, large], [100, 100], 600).sent == 50
-    assert _grown([large, small], [100, 200], 600).sent == 0
-    # A larger lattice takes no less than the larger pilot, where ranks contend.
-    assert _grown([large, small], [100, 200], 600).seconds == 1.0
-
-
 # --- processes -----------------------------------------------------------------------------------
 
 CUBIC = {"L": [8], "p": [0.2488], "samples": 6, "boundary": "periodic", "measure": "sizes"}
 GIVEN = ("sweep", "--lattice", "cubic", "-L", "8", "-p", "0.2488", "--samples", "6", "--boundary",
          "periodic", "--measure", "sizes", "--device", "cpu", "--split", "lattice", "--blocks",
          "2x2x2", "--merge")  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("merge", ["tree", "quad", "quad:bubbles,runs", "quad:bubbles,shorter"])
-def test_a_cubic_torus_in_boxes(merge):
-    sweep("cubic", **CUBIC, device="cpu", split="lattice", blocks="2x2x2", merge=merge, out="b.h5")
-    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
-    assert_equal_datasets(Path("b.h5"), Path("whole.h5"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("merge", ["tree", "quad:bubbles,runs"])
-def test_processes_make_the_file_of_whole_samples(merge):
-    answer(*GIVEN, merge, "--executor", "processes", "--out", "boxes.h5")
-    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
-    assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
-    record = read_results(Path("boxes.h5")).runs[0]
-    assert (record["executor"], record["workers"]) == ("processes", 8)
 
 
 @pytest.mark.slow

@@ -1,0 +1,52 @@
+"""The measurement "gyration": how far clusters reach, read off open bonds and the forest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.kernels.memory import Needs
+from percolab.lattices.geometry import Geometry, geometry_of
+from percolab.lattices.structure import Structure
+from percolab.measure.radii import sums_of_gyration
+
+
+class Gyration:
+    """Radii of gyration of all clusters (:class:`percolab.measure.measurements.Reader`)."""
+
+    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
+        self._geometry = geometry_of(structure, shape)
+
+    @staticmethod
+    def check(structure: Structure) -> None:
+        """Raise InputError where sites have no places."""
+        _smallest(structure)
+
+    @staticmethod
+    def add_needs(structure: Structure, needs: Needs) -> Needs:
+        """Return the needs with the coordinates of a site."""
+        return needs._replace(radii_axes=_smallest(structure).places.shape[0])
+
+    def rows(
+        self,
+        coupling: Any,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return the numbers of all bins of samples at all thresholds."""
+        places = thresholds, self._geometry
+        found: NDArray[np.int64] = coupling.radii_rows(generator, seed, samples, *places)
+        return found
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the sums over the samples of blocks."""
+        return {"gyration": sums_of_gyration(rows, self._geometry.unit)}
+
+
+def _smallest(structure: Structure) -> Geometry:
+    """Return the places of the smallest lattice there is."""
+    return geometry_of(structure, (1,) * max(structure.dimension, 1))

@@ -1,0 +1,99 @@
+"""The registry of measurements: what a word of ``--measure`` reads of samples beside their rows.
+
+A measurement is a line here and a file with its *reader*.  Its columns are declared with all others
+(:data:`percolab.measure.columns.EXTRA_COLUMNS`), under its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.kernels.memory import Needs
+from percolab.kernels.registry import load
+from percolab.lattices.structure import Structure
+from percolab.measure.columns import EXTRA_COLUMNS, Column
+
+#: What a reader may need of a sample: its open bonds, its forest, its labels.
+READS = ("bonds", "forest", "labels")
+
+
+class Reader(Protocol):
+    """Reads something of samples of one task; it is made from the structure and the shape."""
+
+    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None: ...
+
+    @staticmethod
+    def check(structure: Structure) -> None:
+        """Raise InputError where the measurement has no meaning."""
+        ...
+
+    @staticmethod
+    def add_needs(structure: Structure, needs: Needs) -> Needs:
+        """Return what a labeler needs memory for, this measurement included."""
+        ...
+
+    def rows(
+        self,
+        coupling: Any,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return what is read of samples at all thresholds, int64 (n, m, numbers).
+
+        coupling: a :class:`percolab.coupled.Coupling`; its labeler has batch and forest.
+        """
+        ...
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the sums of rows, (blocks, samples, m, numbers), by dataset: (blocks, m, ...)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement by its word.
+
+    reads:  which of :data:`READS` it needs
+    reader: place of its :class:`Reader`, as :func:`percolab.kernels.registry.load` takes it
+    """
+
+    name: str
+    reads: frozenset[str]
+    reader: str
+
+    def __post_init__(self) -> None:
+        if not self.reads or not self.reads <= set(READS):
+            raise TypeError(f"measurement {self.name} reads {set(self.reads)}, not of {READS}")
+        if not self.columns:
+            raise TypeError(f"measurement {self.name} has no columns")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What it gives."""
+        return tuple(column for column in EXTRA_COLUMNS if column.measure == self.name)
+
+    @property
+    def reader_class(self) -> type[Reader]:
+        """The class of its reader."""
+        found: type[Reader] = load(self.reader)
+        return found
+
+
+MEASUREMENTS = {
+    each.name: each
+    for each in (
+        Measurement("gyration", frozenset({"bonds", "forest"}), "measure.gyration:Gyration"),
+    )
+}
+
+
+def list_measurements(measure: Collection[str]) -> list[Measurement]:
+    """Return the measurements among the words of ``measure``, in the order of the registry."""
+    return [each for name, each in MEASUREMENTS.items() if name in measure]

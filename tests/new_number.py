@@ -1,0 +1,70 @@
+"""Measures studies with a number of the row that a test has added to a copy of percolab.
+
+python new_number.py cpu
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py new_number.py cuda
+"""
+
+import sys
+import warnings
+from unittest import mock
+
+import numpy as np
+
+from percolab.api import sweep
+from percolab.measure.sums import ROW
+from percolab.tasks.blocks import same_block
+
+SHORT = {"L": [8], "p": [0.3, 0.45], "samples": 2, "block_size": 2, "measure": ["sizes"]}
+ON_CPU = {
+    "one p": {"p": [0.3]},
+    "grid": {"p": [0.2, 0.3, 0.35, 0.5], "boundary": "periodic"},
+    "four_step": {"labeler": "four_step"},
+    "reference": {"labeler": "reference", "boundary": "periodic"},
+    "slabs": {"slabs": 3},
+    "ranks": {"split": "lattice", "executor": "threads", "workers": 2, "slabs": 4},
+    "three ranks": {"split": "lattice", "executor": "threads", "workers": 3},
+    "sites": {"model": "site", "p": [0.4, 0.6]},
+}
+SPINS = {"model": "ising", "samples": 6, "block_size": 3, "burn_in": 2, "p": [0.3]}
+ON_CUDA = {
+    "tiled": {"labeler": "tiled"},
+    "four_step": {"labeler": "four_step", "p": [0.3]},
+    "slabs": {"slabs": 2, "p": [0.3]},
+    "one block of spins": SPINS | {"measure": []},
+}
+
+
+def check_tally(name, results):
+    """Compare the clusters of two sites with those that the bin of two sites has."""
+    for item in results.tasks.values():
+        pairs = item.column("pairs")
+        assert pairs.any(), name
+        np.testing.assert_array_equal(pairs, item.extra("size_counts")[..., 1], name)
+
+
+def main(device):
+    """Measure all studies on a device."""
+    assert "pairs" in ROW
+    if device == "cpu":
+        for name, options in (ON_CPU | {"spins": SPINS}).items():
+            check_tally(name, sweep("square", **SHORT | options, device="cpu"))
+            print(name, flush=True)
+        return
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
+        for name, options in ON_CUDA.items():
+            given = SHORT | options
+            found = sweep("square", **given, device="cuda")
+            given.pop("labeler", None)
+            given.pop("slabs", None)
+            expected = sweep("square", **given, device="cpu")
+            for key, item in expected.tasks.items():
+                assert item.column("pairs").any(), name
+                for n, block in item.blocks.items():
+                    assert same_block(block, found.tasks[key].blocks[n]), name
+            print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
