@@ -128,9 +128,6 @@ ASKS_KINDS = {
     "cli.answers",
     "api",
     "run.plan",
-    # Go with the plan's new form.
-    "run.plan_pilot",
-    "run.plan_file",
 }
 #: What tells kinds apart, and whose question it is where it is asked of a model.
 KIND_WORDS, MODELS = {"has_spins", "has_trees"}, {"model", "draw", "parse"}

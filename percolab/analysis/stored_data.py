@@ -70,7 +70,7 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
         raise AnalysisError(analysis.no_curve)
     name = observable or default_observable(results)
     items = [item for item in joined(results).tasks.values() if item.blocks]
-    curves = [analysis.reading.curve(item, name) for item in items]
+    curves = [_reading(item).curve(item, name) for item in items]
     return sorted(curves, key=lambda curve: curve.L)
 
 

@@ -23,6 +23,7 @@ from percolab.measure.columns import (
     Stored,
     axis_observables,
     datasets_of,
+    open_axes,
     spanning_names,
 )
 from percolab.tasks.blocks import AnyBlock, ChainEnd, with_columns
@@ -115,11 +116,18 @@ class TaskResult(Shown):
 
     def sums(self) -> NDArray[np.int64]:
         """Return the block sums of all observables, int64 (n_blocks, m, observables)."""
-        return self.stacked("sums")
+        return self._of_columns("sums", len(self.observables))
 
     def products(self) -> NDArray[np.float64]:
         """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
-        return self.stacked("products")
+        width = len(self.observables)
+        return self._of_columns("products", width * (width + 1) // 2)
+
+    def _of_columns(self, name: str, width: int) -> NDArray[Any]:
+        """Return sums of so many numbers at each p, without blocks where they hold none."""
+        if self.holds_columns:
+            return self.stacked(name)
+        return np.empty((0, len(self.task.p), width))
 
     def stacked(self, name: str) -> NDArray[Any]:
         """Return an array of all blocks, (n_blocks, ...), by the name of its dataset."""
@@ -165,7 +173,13 @@ class TaskResult(Shown):
         return np.asarray(low + high * 2.0**LOW_BITS)
 
     def all_thresholds(self) -> NDArray[np.uint64]:
-        """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes)."""
+        """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes).
+
+        Without blocks where T was not measured.
+        """
+        if self.holds_columns:
+            axes = len(open_axes(self.task.boundary))
+            return np.empty((0, self.task.block_size, axes), np.uint64)
         return self.stacked("thresholds")
 
     def thresholds(self, name: str) -> NDArray[np.uint64]:
