@@ -23,8 +23,7 @@ from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
 from percolab.store.merging import merge as merge_results
-from percolab.store.results import Results as StoredResults
-from percolab.store.results import ResultsWriter, check_results, read_results
+from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import MAX_SEED, Settings, takes_settings

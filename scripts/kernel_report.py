@@ -265,11 +265,11 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
 
 def front_launches() -> list[Launch]:
     """Return the launches that join two fronts with tallies, on tori, where they have codes."""
-    from percolab.parts.front import Face, Front, Sums
+    from percolab.parts.front import Face, Front, FrontSums
     from percolab.parts.join_cuda import FrontsCuda, to_device
 
     launches: list[Launch] = []
-    one, sums = np.zeros(1, np.uint32), Sums.empty(1)
+    one, sums = np.zeros(1, np.uint32), FrontSums.empty(1)
     with on_host(launches, "front"):
         face = Face(one, np.zeros(1, np.int64))
         low, high = (
@@ -283,7 +283,7 @@ def front_launches() -> list[Launch]:
 def slab_launches() -> list[Launch]:
     """Return the launches that make the front of a slab, with what begins at any bit of a word."""
     from percolab.parts.parts import Parts, Whole
-    from percolab.parts.raster import Draw
+    from percolab.parts.raster import SampleKey
     from percolab.parts.tiled_cuda import SlabTiled
 
     launches: list[Launch] = []
@@ -298,7 +298,7 @@ def slab_launches() -> list[Launch]:
         with on_host(launches, kind):
             slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)
             for first in (0, 20):
-                slabs.front_of(parts.part(first, 20), Draw(GENERATORS["xorwow"], 0, 0, 1))
+                slabs.front_of(parts.part(first, 20), SampleKey(GENERATORS["xorwow"], 0, 0, 1))
     return launches
 
 

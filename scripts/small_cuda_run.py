@@ -13,7 +13,7 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
 
 GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
@@ -48,6 +48,6 @@ for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
     for tally in (False, True):
         slabs = Slabs(whole, (20, 20, 13, 7), tally=tally, kind="cuda")
         for n in range(2):
-            slabs.row(Draw(XORWOW, 1, n, threshold_of(0.4)))
+            slabs.row(SampleKey(XORWOW, 1, n, threshold_of(0.4)))
 print("slabs")
 print("done")

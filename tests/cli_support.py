@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from percolab.api import sweep
 from percolab.cli import main
-from percolab.store.results import Results, ResultsWriter, read_results
+from percolab.store.results import ResultsWriter, StoredResults, read_results
 from percolab.store.tree import Node, read_tree, seal
 
 SMALL = {
@@ -32,19 +32,19 @@ TINY = ("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", "
 
 
 @cache
-def small_results() -> Results:
+def small_results() -> StoredResults:
     """Square lattice, three sizes, 6 blocks each; for reading only."""
     return sweep("square", device="cpu", workers=1, **SMALL)
 
 
-def stored(path: Path, results: Results | None = None) -> Path:
+def stored(path: Path, results: StoredResults | None = None) -> Path:
     """Write results to a file and return its path."""
     with ResultsWriter(path) as writer:
         writer.save(results or small_results())
     return path
 
 
-def without_blocks() -> Results:
+def without_blocks() -> StoredResults:
     """Return the small results before anything was sampled."""
     results = deepcopy(small_results())
     results.runs.clear()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.parts.front import Face, Front, Sums, close, join, row_of
+from percolab.parts.front import Face, Front, FrontSums, close, join, row_of
 
 
 def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=None):
@@ -17,7 +17,7 @@ def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=
         for entries, given in zip((low, high), codes or ([], []))
     )
     sizes = np.array(sizes, np.uint64)
-    sums = Sums.empty(bins)
+    sums = FrontSums.empty(bins)
     flags = np.full(sizes.size, flags, np.uint32)
     return Front(first_layer, 1, 3, axes, *faces, sizes, flags, sums)
 

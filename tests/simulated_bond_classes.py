@@ -20,7 +20,7 @@ from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.front import close, row_of
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 
 CASES = (
     ("square", (37, 9), ("open", "open"), "bond:y=0.3", (0.6, 0.65, 0.7)),
@@ -59,7 +59,7 @@ def compare_slabs():
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
         shape, layers, model = (33, 10), [3, 5, 2], Model.parse(text)
         whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
-        draw = Draw(0, 5, 7, threshold_of(0.6))
+        draw = SampleKey(0, 5, 7, threshold_of(0.6))
         (front,) = compare_fronts(whole, [draw], layers)
         row = row_of(close(front) if whole.is_closed else front)
         topology = whole.lattice.topology(shape, whole.boundary)

@@ -26,7 +26,7 @@ from percolab.parts.front import Face, close, join, no_face, row_of
 from percolab.parts.join_cuda import FrontsCuda, to_device, to_host
 from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
 from percolab.parts.parts import Parts, Whole
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import thicknesses
 
 cuda = load_cuda()
@@ -58,7 +58,7 @@ def compare_lattice(name):
         for number, p in enumerate(probabilities(name)):
             model = Model.parse("site") if number == 3 else BOND
             whole = Whole(lattice(name), shape, boundary, model)
-            draw = Draw(number % 2, 5, int(rng.integers(1000)), threshold_of(p))
+            draw = SampleKey(number % 2, 5, int(rng.integers(1000)), threshold_of(p))
             fronts = fronts_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
             chain = bool(number % 2)
             steps = [0] * (len(fronts) - 1) if chain else random_steps(len(fronts), rng)

@@ -17,8 +17,8 @@ from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import Leader, RankJob, follow, layers_of_ranks
+from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import run_local
@@ -43,8 +43,8 @@ def compare_rows(name):
     whole = Whole(load_lattice(name), shape, boundary)
     # Of the simulator there is one device, which the ranks drive in turn.
     layers, devices = layers_of_ranks(whole, ranks, slabs), ("cuda:0",) * ranks
-    job = Job(whole, layers, tally=True, devices=devices, p=p)
-    draw = Draw(0, 3, 1, threshold_of(p))
+    job = RankJob(whole, layers, tally=True, devices=devices, p=p)
+    draw = SampleKey(0, 3, 1, threshold_of(p))
 
     def work(transport):
         if transport.rank:

@@ -22,7 +22,7 @@ from percolab.bonds.words import threshold_of
 from percolab.kernels.launches import Launches
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
 
 #: Queues of all streams; what is done early is drawn, or nothing is.
@@ -131,7 +131,7 @@ def compare(part, parts):
         )
         middle = probabilities(lattice)[2] ** (0.6 if model.draws_sites else 1)
         for k, p in enumerate((middle, 0.8 * middle + 0.2, middle)):
-            draw = Draw(k % 2, 5, 10 * n + k, threshold_of(p))
+            draw = SampleKey(k % 2, 5, 10 * n + k, threshold_of(p))
             found = slabs.row(draw).numbers
             one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
             expected = judge.rows(draw.generator, draw.seed, *one)[0]

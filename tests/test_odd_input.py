@@ -21,7 +21,7 @@ from percolab.configurations.array_files import otsu_threshold
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, graph_of
 from percolab.tables.flat import mean_table
-from percolab.tasks.part import Part
+from percolab.tasks.part import JobPart
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 
@@ -350,8 +350,10 @@ def test_points_are_put_in_order_and_taken_once(options):
 
 
 def test_more_samples_than_there_can_be_blocks_are_counted():
-    assert Part(1, 1).count(2**63) == 2**63
-    assert [Part(2, 3).count(n) for n in range(9)] == [len(Part(2, 3).below(n)) for n in range(9)]
+    assert JobPart(1, 1).count(2**63) == 2**63
+    assert [JobPart(2, 3).count(n) for n in range(9)] == [
+        len(JobPart(2, 3).below(n)) for n in range(9)
+    ]
 
 
 @pytest.mark.filterwarnings("error")

@@ -46,7 +46,7 @@ from percolab.analysis.collapse import (
     Measured,
     collapse_curves,
 )
-from percolab.analysis.crossings import Crossing, Drift, RatioCrossings, ratio_crossings
+from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings, ratio_crossings
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
 from percolab.analysis.fisher_information import Information, information_of
@@ -75,7 +75,7 @@ __all__ = [
     "ChiSquare",
     "ClusterCurve",
     "Collapse",
-    "Crossing",
+    "CurveCrossing",
     "Drift",
     "Estimate",
     "Exponent",

@@ -46,7 +46,7 @@ _STEPS = 400
 
 
 @dataclass(frozen=True)
-class Crossing(Record):
+class CurveCrossing(Record):
     """Crossing of the curves of sizes L1 < L2: p*, R at p*, and one-sigma errors.
 
     All numbers are NaN when the fitted curves do not cross inside the p that both sizes cover;
@@ -118,7 +118,7 @@ def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
     return np.stack([(L1**-k - L2**-k) / away for k in (omega, 2 * omega)], axis=-1)
 
 
-def find_crossing(small: SizeFit, large: SizeFit) -> Crossing:
+def find_crossing(small: SizeFit, large: SizeFit) -> CurveCrossing:
     """Intersect two curves, `small.L` < `large.L`.
 
     The crossing lies inside the p that both fits cover, the curve of the larger size rising
@@ -134,12 +134,12 @@ def find_crossing(small: SizeFit, large: SizeFit) -> Crossing:
     inside = real[(real >= low) & (real <= high)]
     rising = inside[difference.deriv()(inside) > 0]
     if rising.size == 0:
-        return Crossing(small.L, large.L, nan, nan)
+        return CurveCrossing(small.L, large.L, nan, nan)
     p = float(rising[np.argmin(np.abs(rising - target))])
-    return Crossing(small.L, large.L, p, float(large.probability(p)))
+    return CurveCrossing(small.L, large.L, p, float(large.probability(p)))
 
 
-def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[Crossing, ...], Floats]:
+def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[CurveCrossing, ...], Floats]:
     """Cross each size with the next larger one, `fits` ascending in L.
 
     Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
@@ -161,12 +161,14 @@ def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[Crossing, ...], Floats]:
     return crossings, covariance
 
 
-def _slope_difference(crossing: Crossing, small: SizeFit, large: SizeFit) -> float:
+def _slope_difference(crossing: CurveCrossing, small: SizeFit, large: SizeFit) -> float:
     """Return how much steeper the probit of the larger size is at a crossing."""
     return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
 
 
-def _with_errors(crossing: Crossing, small: SizeFit, large: SizeFit, variance: float) -> Crossing:
+def _with_errors(
+    crossing: CurveCrossing, small: SizeFit, large: SizeFit, variance: float
+) -> CurveCrossing:
     """Return a crossing with the errors of its p, whose variance is given, and of R there."""
     if not crossing.found:
         return crossing
@@ -193,7 +195,12 @@ def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
 
 
 def extrapolate(
-    crossings: Sequence[Crossing], covariance: Floats, *, omega: float, y_t: float, width: float
+    crossings: Sequence[CurveCrossing],
+    covariance: Floats,
+    *,
+    omega: float,
+    y_t: float,
+    width: float,
 ) -> Drift | None:
     """Extrapolate the found crossings to infinite size by generalised least squares.
 
@@ -234,7 +241,7 @@ def _robust_covariance(samples: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class RatioCrossing(Crossing):
+class RatioCrossing(CurveCrossing):
     """Crossing of Q_1 of two sizes, whose value there is `probability`."""
 
     renamed: ClassVar = {"probability": "ratio"}

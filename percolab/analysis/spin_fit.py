@@ -41,7 +41,7 @@ from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import Shown
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
 #: Autocorrelation times that blocks of one long chain must have, or a fit says so.
@@ -145,7 +145,7 @@ class SpinFit(Shown):
         }
 
 
-def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any) -> SpinFit:
+def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options: Any) -> SpinFit:
     """Fit the transition of a spin study; options as for :func:`fit_quantities`.
 
     AnalysisError: the data cannot give a threshold.  InputError: no such quantity.
@@ -191,7 +191,7 @@ def _told(differences: Sequence[StartDifference]) -> str:
     )
 
 
-def _published(results: Results, model: Model) -> Known | None:
+def _published(results: StoredResults, model: Model) -> Known | None:
     """Return the published coupling of a lattice by its name, in the model's convention."""
     if not isinstance(results.study.structure, Lattice):
         return None

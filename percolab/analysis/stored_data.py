@@ -27,11 +27,11 @@ from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.columns import axis_observables
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
 
-def probability_names(results: Results) -> list[str]:
+def probability_names(results: StoredResults) -> list[str]:
     """Return the names of the probabilities that a fit can use: those that rise with p.
 
     A file that was made before wrapping was measured has no wrapping probabilities.
@@ -39,7 +39,7 @@ def probability_names(results: Results) -> list[str]:
     return find_analysis(results.study).reading.probability_names(results)
 
 
-def default_observable(results: Results) -> str:
+def default_observable(results: StoredResults) -> str:
     """Return the probability that p_c is read off by default.
 
     That is spanning along the last open axis; on a torus, wrapping around the last axis.
@@ -59,7 +59,7 @@ def default_observable(results: Results) -> str:
     return around[-1]
 
 
-def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
+def curves_of(results: StoredResults, observable: str | None = None) -> list[SpanningCurve]:
     """Return the spanning curves of all tasks that have blocks, ascending in L.
 
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
@@ -75,7 +75,7 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
 
 
 def single_thresholds_of(
-    results: Results, observable: str, min_size: int | None
+    results: StoredResults, observable: str, min_size: int | None
 ) -> tuple[list[tuple[int, Floats]], list[SpanningCurve]]:
     """Return (L, T) of every task of method "threshold" that has blocks, and their curves.
 
@@ -94,7 +94,7 @@ def single_thresholds_of(
     )
 
 
-def cluster_curves_of(results: Results) -> list[ClusterCurve]:
+def cluster_curves_of(results: StoredResults) -> list[ClusterCurve]:
     """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
 
     Those that lack a column which this takes are left out.
@@ -129,7 +129,7 @@ def has_sizes(item: TaskResult) -> bool:
     return bool(item.blocks) and item.has("n_s", "largest")
 
 
-def size_counts_of(results: Results) -> list[SizeCounts]:
+def size_counts_of(results: StoredResults) -> list[SizeCounts]:
     """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
     items = [item for item in joined(results).tasks.values() if has_sizes(item)]
     ordered = sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
@@ -150,7 +150,7 @@ def counts_of(item: TaskResult) -> SizeCounts:
     )
 
 
-def gyration_sums_of(results: Results) -> list[GyrationSums]:
+def gyration_sums_of(results: StoredResults) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
     tasks = joined(results).tasks.values()
     items = [item for item in tasks if item.blocks and item.has("bin_squares", "largest")]
@@ -181,14 +181,14 @@ def moment_names(item: TaskResult) -> set[str]:
     return _reading(item).moment_names(item)
 
 
-def available_quantities(results: Results) -> list[str]:
+def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
     held = [moment_names(item) for item in results.tasks.values() if item.blocks]
     known = quantities_of(results.study.boundary, spins=True)
     return [item.name for item in known if any(set(item.needs) <= names for names in held)]
 
 
-def moments_of(results: Results, quantities: Sequence[Quantity]) -> list[BlockMoments]:
+def moments_of(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
     """Return the moments of all tasks that have blocks, ascending in L.
 
     Tasks with the same size, p, block size and moments differ in their seeds alone: they are one

@@ -52,14 +52,14 @@ from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import axis_observables
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 
 #: Whether the 1/nu of the universality class, where one is known, is a prior of p_c.
 Prior = Literal["known", "free"]
 
 
 def fit_results(
-    results: Results,
+    results: StoredResults,
     observable: str | None = None,
     *,
     omega: float | None = None,
@@ -83,7 +83,7 @@ def fit_results(
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
 
 
-def class_exponent(results: Results, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
+def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
     """Return the known 1/nu of a study's universality class, None if it is free, and notes.
 
     ValueError: nu is neither "known" nor "free".
@@ -100,18 +100,18 @@ def class_exponent(results: Results, nu: Prior) -> tuple[Known | None, tuple[str
     return None, (f"1/nu of {what} is not known here: it is fitted along with p_c",)
 
 
-def scaling_of(results: Results) -> dict[str, Any]:
+def scaling_of(results: StoredResults) -> dict[str, Any]:
     """Return omega and the known 1/nu of a default fit, as options of `fit_threshold`."""
     return {"omega": _correction(results, None)[0], "y_t": class_exponent(results, "known")[0]}
 
 
-def notes_of(results: Results) -> tuple[str, ...]:
+def notes_of(results: StoredResults) -> tuple[str, ...]:
     """Return what must be said of any p_c of these samples, whatever it is read off."""
     line = cut_cells(results)
     return () if line is None else (line,)
 
 
-def cut_cells(results: Results) -> str | None:
+def cut_cells(results: StoredResults) -> str | None:
     """Return in one line that sizes cut unit cells differently at open sides, or None.
 
     Then the correction of an open side is not one function of L, and no fit describes it.
@@ -130,7 +130,7 @@ def cut_cells(results: Results) -> str | None:
     return None
 
 
-def _correction(results: Results, omega: float | None) -> tuple[float, str]:
+def _correction(results: StoredResults, omega: float | None) -> tuple[float, str]:
     """Return the exponent of the corrections, and why it is this one, in a few words."""
     if omega is not None:
         return omega, "given"
@@ -139,12 +139,12 @@ def _correction(results: Results, omega: float | None) -> tuple[float, str]:
     return known.value, f"{known.expression} ({known.reference})"
 
 
-def has_open_axis(results: Results) -> bool:
+def has_open_axis(results: StoredResults) -> bool:
     """Return whether the lattice is open along any axis."""
     return set(results.study.boundary) != {"periodic"}
 
 
-def _check_scalable(results: Results) -> None:
+def _check_scalable(results: StoredResults) -> None:
     structure = results.study.structure
     if not structure.is_scalable:
         raise AnalysisError(
@@ -153,7 +153,7 @@ def _check_scalable(results: Results) -> None:
 
 
 def exponents_of(
-    results: Results,
+    results: StoredResults,
     fit: ThresholdFit,
     *,
     bootstrap: int = 200,
@@ -176,7 +176,7 @@ def exponents_of(
 
 
 def ratios_of(
-    results: Results, fit: ThresholdFit, *, bootstrap: int = 200
+    results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> RatioCrossings | None:
     """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`).
 
@@ -196,7 +196,7 @@ def ratios_of(
 
 
 def samples_of(
-    results: Results,
+    results: StoredResults,
     observable: str | None = None,
     *,
     omega: float | None = None,
@@ -220,7 +220,7 @@ def samples_of(
 
 
 def collapse_of(
-    results: Results,
+    results: StoredResults,
     observable: str | None = None,
     *,
     threshold: float | None = None,
@@ -258,7 +258,7 @@ def collapse_of(
     )
 
 
-def _first_fit(results: Results, name: str, min_size: int | None) -> ThresholdFit:
+def _first_fit(results: StoredResults, name: str, min_size: int | None) -> ThresholdFit:
     """Return the threshold fit at which the search for a collapse of an observable begins."""
     observable: str | None = name
     if name in CLUSTER_QUANTITIES:
@@ -268,7 +268,7 @@ def _first_fit(results: Results, name: str, min_size: int | None) -> ThresholdFi
     return fit_results(results, observable, min_size=min_size)
 
 
-def _measured(results: Results, name: str, min_size: int | None) -> list[Measured]:
+def _measured(results: StoredResults, name: str, min_size: int | None) -> list[Measured]:
     """Return an observable of every size, ascending in L."""
     if name in CLUSTER_QUANTITIES:
         found = [Measured.of_clusters(curve, name) for curve in cluster_curves_of(results)]
@@ -286,7 +286,7 @@ def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
     return float(np.polyfit(np.log([item.L for item in measured]), np.log(at_p_c), 1)[0])
 
 
-def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+def estimates_of(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone that has blocks, ascending in L.
 
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
@@ -310,7 +310,7 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     return (replace(first, notes=(*notes_of(results), *first.notes)), *others)
 
 
-def tau_at(results: Results, threshold: float) -> TauFit:
+def tau_at(results: StoredResults, threshold: float) -> TauFit:
     """Return tau from n_s at a given p, taken for p_c (:mod:`percolab.analysis.tau`).
 
     At the p_c of a fit it is one of the exponents (:func:`exponents_of`).
@@ -327,7 +327,7 @@ def tau_at(results: Results, threshold: float) -> TauFit:
 
 
 def fit_quantities(
-    results: Results,
+    results: StoredResults,
     names: Sequence[str] = ("all",),
     *,
     omega: float | None = None,
@@ -389,7 +389,7 @@ def _with_enough_blocks(
     return kept, [f"{lack}: left out" for lack in lacks if lack]
 
 
-def _known(results: Results, quantity: Quantity) -> Known | None:
+def _known(results: StoredResults, quantity: Quantity) -> Known | None:
     """Return the exact value of a quantity at p_c, or None."""
     study = results.study
     if quantity.kind != PROBABILITY or study.states > 1:

@@ -18,14 +18,14 @@ from percolab.errors import InputError
 from percolab.lattices.extent import num_bonds_of
 from percolab.measure.spins import LAGS
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
 #: Groups of chains that are left out in turn for the errors of autocorrelations.
 _GROUPS = 50
 
 
-def spin_tasks_of(results: Results) -> list[TaskResult]:
+def spin_tasks_of(results: StoredResults) -> list[TaskResult]:
     """Return the tasks of spins that have blocks, ascending in L."""
     items = [
         item for item in joined(results).tasks.values() if item.blocks and item.has("satisfied")
@@ -40,7 +40,7 @@ def system_of(item: TaskResult) -> System:
     return System(task.draw, task.num_sites, bonds)
 
 
-def thermodynamics_of(results: Results) -> list[Thermodynamics]:
+def thermodynamics_of(results: StoredResults) -> list[Thermodynamics]:
     """Return the thermal means of all tasks of spins that have blocks, ascending in L."""
     return [_thermodynamics(item) for item in spin_tasks_of(results)]
 

@@ -18,7 +18,7 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, threshold_of
 from percolab.measure.columns import open_axes, spanning_names
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study, Task
 
@@ -30,7 +30,7 @@ POINTS, _TAIL = 25, 0.01
 class Reading(Protocol):
     """How probabilities and moments are read off the blocks of a kind of study."""
 
-    def probability_names(self, results: Results) -> list[str]:
+    def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the probabilities that rise with p."""
 
     def curve(self, item: TaskResult, name: str) -> SpanningCurve:
@@ -49,7 +49,7 @@ class Reading(Protocol):
 class SumsReading:
     """Blocks with sums of columns at every p."""
 
-    def probability_names(self, results: Results) -> list[str]:
+    def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the probabilities that rise with p, and that all tasks have.
 
         A file that was made before wrapping was measured has no wrapping probabilities.
@@ -107,7 +107,7 @@ class SumsReading:
 class ThresholdReading:
     """Blocks with the exact thresholds of samples, which are counted at any p."""
 
-    def probability_names(self, results: Results) -> list[str]:
+    def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the spanning probabilities."""
         return spanning_names(results.study.boundary)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
-from percolab.analysis.crossings import Crossing, RatioCrossings
+from percolab.analysis.crossings import CurveCrossing, RatioCrossings
 from percolab.analysis.exponents import Exponent, ExponentFit
 from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
@@ -78,7 +78,7 @@ def fit_table(fit: ThresholdFit) -> str:
     )
 
 
-def _crossing_table(crossings: Sequence[Crossing], name: str) -> Table:
+def _crossing_table(crossings: Sequence[CurveCrossing], name: str) -> Table:
     """Return where neighbouring sizes cross; name: of the value there."""
     rows = [
         (

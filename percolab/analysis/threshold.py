@@ -31,7 +31,13 @@ from percolab.analysis.averaging import (
     ThresholdMember,
     judge,
 )
-from percolab.analysis.crossings import Crossing, Drift, cross_sizes, extrapolate, transition_width
+from percolab.analysis.crossings import (
+    CurveCrossing,
+    Drift,
+    cross_sizes,
+    extrapolate,
+    transition_width,
+)
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
@@ -56,7 +62,7 @@ class SizeAnalysis:
     """
 
     fits: tuple[SizeFit, ...]
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[CurveCrossing, ...]
     drift: Drift | None
 
 
@@ -112,7 +118,7 @@ class ThresholdFit(FittedThreshold):
         return self.by_size.fits
 
     @property
-    def crossings(self) -> tuple[Crossing, ...]:
+    def crossings(self) -> tuple[CurveCrossing, ...]:
         """Where neighbouring sizes cross."""
         return self.by_size.crossings
 

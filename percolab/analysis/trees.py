@@ -29,7 +29,7 @@ from percolab.lattices.extent import num_bonds_of
 from percolab.measure.columns import axis_names
 from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
 
@@ -73,7 +73,7 @@ class TreeFit(Record):
     notes: tuple[str, ...]
 
 
-def fit_trees(results: Results) -> TreeFit:
+def fit_trees(results: StoredResults) -> TreeFit:
     """Return what the trees of a study tell; InputError where it has none."""
     items = [item for item in joined(results).tasks.values() if item.blocks]
     items = [item for item in items if item.has("tree_weight")]

@@ -19,7 +19,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.parts import front as on_host
 from percolab.parts.front import Front
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
 
 #: Slabs of a lattice, and grid points of a slab without --sites.
@@ -43,9 +43,9 @@ class _Slabs:
     join: Callable[[Front, Front], Front]
     numbers: Iterator[int]
 
-    def draw(self) -> Draw:
+    def draw(self) -> SampleKey:
         """Return a sample that was not drawn before."""
-        return Draw(XORWOW, SEED, next(self.numbers), self.threshold)
+        return SampleKey(XORWOW, SEED, next(self.numbers), self.threshold)
 
     def front(self) -> Front:
         """Return the front of the second slab of a sample."""

@@ -15,7 +15,7 @@ from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.study_file import make_request
 
 _SIZES = {"cpu": (64,), "cuda": (64, 256, 1024, 4096)}
@@ -40,7 +40,7 @@ class _BlockTimes(Watcher):
         self.first = self.first or _sum_ranks(results)
 
 
-def _sum_ranks(results: Results) -> dict[str, float]:
+def _sum_ranks(results: StoredResults) -> dict[str, float]:
     """Return rows, bytes and seconds of all ranks of a split run so far."""
     ranks = results.runs[-1]["split"]
     joining = sum(stage["join_seconds"] for stage in ranks["stages"])
@@ -48,7 +48,7 @@ def _sum_ranks(results: Results) -> dict[str, float]:
     return {name: ranks[name] for name in names} | {"join_seconds": joining}
 
 
-def _run(lattice: Lattice, watcher: Watcher | None = None, **settings: Any) -> Results:
+def _run(lattice: Lattice, watcher: Watcher | None = None, **settings: Any) -> StoredResults:
     """Run a study in memory, as ``percolab sweep`` would."""
     request = make_request(lattice, seed=_SEED, **settings)
     options = options_of(request, watcher=watcher or Watcher())

@@ -19,7 +19,7 @@ from percolab.bonds.sites_cuda import (
     count_vacant_along_kernel,
     count_vacant_kernel,
 )
-from percolab.bonds.words_cuda import Keys, open_words_kernel
+from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import Launches
@@ -99,8 +99,10 @@ class KeysOfBatch:
 
     def __init__(self, model: Model, capacity: int, launches: Launches) -> None:
         self._model, self._launches = model, launches
-        self._pinned = Keys(*(cuda.pinned_array(size, np.uint64) for size in _sizes(capacity)))
-        self.on_device = Keys(*(cuda.device_array(size, np.uint64) for size in _sizes(capacity)))
+        self._pinned = BatchKeys(*(cuda.pinned_array(size, np.uint64) for size in _sizes(capacity)))
+        self.on_device = BatchKeys(
+            *(cuda.device_array(size, np.uint64) for size in _sizes(capacity))
+        )
 
     @staticmethod
     def memory(capacity: int) -> Memory:

@@ -12,7 +12,7 @@ from percolab.kernels.launches import PER_THREAD, element
 cuda = load_cuda()
 
 
-class Keys(NamedTuple):
+class BatchKeys(NamedTuple):
     """What the items of a batch are drawn from, uint64 each.
 
     samples: (1 + items,), the seed and then the number of every item's sample

@@ -11,7 +11,7 @@ from percolab.cli.options import counted, is_given, output_file, results_file
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
     from percolab.tables.flat import Table
 
 
@@ -103,7 +103,7 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
 
 
 def _table(
-    stored: Results, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+    stored: StoredResults, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
 ) -> Table:
     """Return the table that was asked for; InputError for options that exclude each other."""
     from percolab.errors import InputError

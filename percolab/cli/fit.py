@@ -27,7 +27,7 @@ from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
     from percolab.analysis import ThresholdFit
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
 
 #: What an answer has besides the fit: values for JSON, and texts.
 Part = tuple[dict[str, Any], list[str]]
@@ -93,7 +93,7 @@ def command(
 
 
 def write_threshold_fit(
-    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
+    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
     """Write the threshold and what else is asked for."""
     from percolab.analysis import fit_table
@@ -118,7 +118,7 @@ def write_threshold_fit(
     echo("\n\n".join([*texts, *_published(stored, fit)]))
 
 
-def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
+def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
     """Return the thresholds of single samples, where they are stored."""
     from percolab.analysis import sample_table
     from percolab.analysis.stored_fits import samples_of
@@ -132,7 +132,7 @@ def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
     )
 
 
-def _exponents(stored: Results, fit: ThresholdFit, bootstrap: int) -> Part:
+def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
     """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
     from percolab.analysis import exponent_table, ratio_table
     from percolab.analysis.stored_fits import exponents_of, ratios_of
@@ -148,7 +148,7 @@ def _exponents(stored: Results, fit: ThresholdFit, bootstrap: int) -> Part:
     return record, texts
 
 
-def _published(stored: Results, fit: ThresholdFit) -> list[str]:
+def _published(stored: StoredResults, fit: ThresholdFit) -> list[str]:
     known = stored.study.structure.threshold(stored.study.model)
     if known is None:
         return []
@@ -156,7 +156,7 @@ def _published(stored: Results, fit: ThresholdFit) -> list[str]:
 
 
 def _collapses(
-    stored: Results, name: str, p_c: float, min_size: int | None, bootstrap: int
+    stored: StoredResults, name: str, p_c: float, min_size: int | None, bootstrap: int
 ) -> Part:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 
@@ -184,7 +184,7 @@ def _collapses(
 
 
 def write_trees(
-    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
+    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
     """Write what trees tell; InputError where an option of another fit is given."""
     from percolab.analysis.text import tree_table
@@ -204,7 +204,7 @@ def write_trees(
 
 
 def _estimate(
-    stored: Results, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
+    stored: StoredResults, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
     from percolab.analysis.stored_fits import estimates_of

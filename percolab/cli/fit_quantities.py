@@ -11,7 +11,7 @@ from percolab.cli.options import echo_json, is_given, published_line
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
 
 
 def joint_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def write_quantity_fit(
-    stored: Results,
+    stored: StoredResults,
     quantities: str,
     *,
     as_json: bool,

@@ -9,11 +9,11 @@ from percolab.cli.options import echo_json, is_given
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
 
 
 def write_spin_fit(
-    stored: Results, as_json: bool, quantities: str | None, options: dict[str, Any]
+    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
     """Fit and write; quantities: names with commas, None for the default ones.
 

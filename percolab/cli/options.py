@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from percolab.analysis import ThresholdFit
     from percolab.store.output_files import Kind
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
     from percolab.tasks.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,7 +96,7 @@ def fit_options(function: F) -> F:
 
 
 def fit_of(
-    results: Results, *, observable: str | None, bootstrap: int = 0, **options: Any
+    results: StoredResults, *, observable: str | None, bootstrap: int = 0, **options: Any
 ) -> ThresholdFit:
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError.
 
@@ -129,7 +129,7 @@ def one_line_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def observable_of(results: Results, observable: str | None) -> str:
+def observable_of(results: StoredResults, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
     from percolab.analysis.stored_data import default_observable, probability_names
     from percolab.errors import InputError, nearest
@@ -155,7 +155,7 @@ def described(study: Study) -> str:
     return f"{item.name}: {parts}{ends if item.num_sources else ''}"
 
 
-def estimates_text(results: Results, *, bootstrap: int = 200) -> str:
+def estimates_text(results: StoredResults, *, bootstrap: int = 200) -> str:
     """Return the thresholds of every size alone as text, and the published one."""
     from percolab.analysis import estimate_table
     from percolab.analysis.stored_fits import estimates_of
@@ -170,7 +170,7 @@ def estimates_text(results: Results, *, bootstrap: int = 200) -> str:
     )
 
 
-def read_study(results: str, options: Mapping[str, Any]) -> Results:
+def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
     """Return stored results; InputError where they have not what the options of a fit name."""
     from percolab.store.results import read_results
 

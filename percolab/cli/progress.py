@@ -16,7 +16,7 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.run.measured import work_of
 from percolab.run.request import Watcher
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
@@ -80,7 +80,7 @@ class ProgressWatcher(Watcher):
             if self._bar is not None:
                 self._bar.update(sites)
 
-    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Move the bar, and refresh p_c now and then."""
         if self._bar is None or self._silent:
             return
@@ -122,7 +122,7 @@ class LoggedProgress(ProgressWatcher):
         return bar_of_notebook(**options)
 
 
-def _current_threshold(results: Results) -> str:
+def _current_threshold(results: StoredResults) -> str:
     samples = sum(item.num_samples for item in results.tasks.values())
     try:
         fit = fit_results(results)

@@ -22,7 +22,7 @@ from percolab.kernels.registry import load
 from percolab.run.request import options_of
 from percolab.run.runner import prepare_study, run_study
 from percolab.run.stored import Interrupted
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE
 from percolab.tasks.settings import MPI
 from percolab.tasks.study_file import make_request, read_request
@@ -132,7 +132,7 @@ def _sweep(
     _write_end(results, request.out, request.rule.target_error)
 
 
-def write_transition(results: Results, target_error: float | None) -> None:
+def write_transition(results: StoredResults, target_error: float | None) -> None:
     """Write where spins order, in one line, and what must be said of it."""
     from percolab.analysis import AnalysisError
     from percolab.analysis.spin_fit import fit_spins
@@ -146,7 +146,7 @@ def write_transition(results: Results, target_error: float | None) -> None:
         echo(line)
 
 
-def _write_end(results: Results, out: Path, target_error: float | None) -> None:
+def _write_end(results: StoredResults, out: Path, target_error: float | None) -> None:
     """Write what a study has come to, as far as its samples give it."""
     study = results.study
     if not study.structure.is_scalable:
@@ -158,7 +158,7 @@ def _write_end(results: Results, out: Path, target_error: float | None) -> None:
     load(find_answers(study).end)(results, target_error)
 
 
-def write_trees(results: Results, target_error: float | None) -> None:
+def write_trees(results: StoredResults, target_error: float | None) -> None:
     """Write the weight of trees, and how the path from side to side grows."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
@@ -166,7 +166,7 @@ def write_trees(results: Results, target_error: float | None) -> None:
     echo(tree_table(fit_trees(results)))
 
 
-def write_threshold(results: Results, target_error: float | None) -> None:
+def write_threshold(results: StoredResults, target_error: float | None) -> None:
     """Write p_c with its error, and whether more samples can bring it to a target."""
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable

@@ -31,8 +31,8 @@ from percolab.trees.invasion import (
     Floats,
     Integers,
     Invasion,
+    InvasionWeights,
     Stop,
-    Weights,
     ground_of_lattice,
     ground_of_topology,
 )
@@ -311,7 +311,7 @@ class Invader:
         values, keys = (None, None) if self.given is None else self.given
         found = invade_from(
             field.ground,
-            Weights(
+            InvasionWeights(
                 self.model,
                 GENERATORS[self.task.rng],
                 self.task.stream_seed,

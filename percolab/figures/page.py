@@ -64,7 +64,7 @@ _SYMBOLS = {
 
 
 @dataclass(frozen=True)
-class Block:
+class PageBlock:
     """A part of a section.
 
     kind: heading, answer, paragraph, preformatted or table.  text: of all but a table.  header,
@@ -95,36 +95,36 @@ class Section:
 
     name: str
     title: str
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[PageBlock] = ()
     figures: Sequence[PageFigure] = ()
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Block:
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> PageBlock:
     """Return a table; without a header the first column is one."""
-    return Block("table", header=tuple(header), rows=[tuple(row) for row in rows])
+    return PageBlock("table", header=tuple(header), rows=[tuple(row) for row in rows])
 
 
-def heading(text: str) -> Block:
+def heading(text: str) -> PageBlock:
     """Return a heading inside a section."""
-    return Block("heading", text)
+    return PageBlock("heading", text)
 
 
-def answer(text: str) -> Block:
+def answer(text: str) -> PageBlock:
     """Return what a page was made for, in one line."""
-    return Block("answer", text)
+    return PageBlock("answer", text)
 
 
-def paragraph(text: str) -> Block:
+def paragraph(text: str) -> PageBlock:
     """Return a paragraph of text."""
-    return Block("paragraph", text)
+    return PageBlock("paragraph", text)
 
 
-def preformatted(text: str) -> Block:
+def preformatted(text: str) -> PageBlock:
     """Return text whose lines and columns stay as they are."""
-    return Block("preformatted", text)
+    return PageBlock("preformatted", text)
 
 
-def page(title: str, answers: Sequence[Block], sections: Sequence[Section]) -> str:
+def page(title: str, answers: Sequence[PageBlock], sections: Sequence[Section]) -> str:
     """Return a page: the answers above, then its contents and its sections."""
     template = _environment().get_template("report.html.jinja")
     return template.render(title=title, answer=answers, sections=sections)

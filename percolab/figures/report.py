@@ -32,7 +32,7 @@ from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS
 from percolab.figures.math_text import math_text, symbol_text
 from percolab.figures.page import (
-    Block,
+    PageBlock,
     PageFigure,
     Section,
     answer,
@@ -48,7 +48,7 @@ from percolab.figures.study_kinds import find_in_figures
 from percolab.kernels.registry import load
 from percolab.lattices.graph import TERMINALS
 from percolab.measure.columns import Column
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.study import SAMPLE_VERSION, Study
 
 _FIT_HEADER = (
@@ -58,7 +58,7 @@ _FIT_HEADER = (
 
 
 def report_page(
-    results: Results,
+    results: StoredResults,
     *,
     name: str,
     checksum: str,
@@ -98,7 +98,7 @@ def report_page(
 
 
 def _fits_of(
-    results: Results, fitted: Callable[[str], ThresholdFit]
+    results: StoredResults, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
     """Return the fit of every probability, or one line on why there is none; {} without any."""
     if find_in_figures(results.study).no_curve:
@@ -119,7 +119,7 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
     return fit
 
 
-def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
+def answer_of(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """Return what was found in one line: p_c beside the published one, or that alone.
 
     bootstrap: replicas of the thresholds of a graph.
@@ -127,7 +127,7 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
     from markupsafe import Markup
 
     if figures.of_kind.answer:
-        blocks: list[Block] = load(figures.of_kind.answer)(figures)
+        blocks: list[PageBlock] = load(figures.of_kind.answer)(figures)
         return blocks
     known = figures.study.structure.threshold(figures.study.model)
     published: str = ""
@@ -152,13 +152,13 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
     return [answer(line), *(paragraph(f"Note: {note}") for note in fit.notes)]
 
 
-def _of_infinite(published: str) -> Block:
+def _of_infinite(published: str) -> PageBlock:
     from markupsafe import Markup
 
     return paragraph(Markup("Threshold of the infinite lattice: {}").format(published))
 
 
-def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[Block]:
+def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[PageBlock]:
     """Return where the largest size has its threshold: its median if it has one."""
     try:
         found = estimates_of(figures.results, bootstrap=bootstrap)[-1]
@@ -174,7 +174,7 @@ def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> l
     return [*said, *([_of_infinite(published)] if published else [])]
 
 
-def answer_of_spins(figures: StudyFigures) -> list[Block]:
+def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
     """Return the critical temperature in one line, beside the published one."""
     notes = [paragraph(f"Note: {note}") for note in figures.notes]
     found = figures.spin_fit_or_problem
@@ -189,7 +189,7 @@ def answer_of_spins(figures: StudyFigures) -> list[Block]:
     return [answer(line), *notes]
 
 
-def answer_of_trees(figures: StudyFigures) -> list[Block]:
+def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
     """Return the weight of a tree a site on the infinite lattice in one line."""
     limit = fit_trees(figures.results).limit
     if limit is None:
@@ -198,7 +198,7 @@ def answer_of_trees(figures: StudyFigures) -> list[Block]:
     return [answer(line)]
 
 
-def _study(results: Results) -> Block:
+def _study(results: StoredResults) -> PageBlock:
     study = results.study
     p = {"pilot": "placed by a pilot for each size", "all": "exact threshold of every sample"}
     shown = study.description()["p"]
@@ -226,22 +226,22 @@ def _boundary(study: Study) -> tuple[str, str]:
     return "boundary along each axis", ", ".join(study.boundary) or "none"
 
 
-def fits_of_spins(figures: StudyFigures) -> list[Block]:
+def fits_of_spins(figures: StudyFigures) -> list[PageBlock]:
     """Return the fit of the transition of spins."""
     found = figures.spin_fit_or_problem
     return [paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))]
 
 
-def fits_of_trees(figures: StudyFigures) -> list[Block]:
+def fits_of_trees(figures: StudyFigures) -> list[PageBlock]:
     """Return the fits of trees."""
     return [preformatted(tree_table(fit_trees(figures.results)))]
 
 
 def _fits(
     figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int
-) -> list[Block]:
+) -> list[PageBlock]:
     if figures.of_kind.fits:
-        blocks: list[Block] = load(figures.of_kind.fits)(figures)
+        blocks: list[PageBlock] = load(figures.of_kind.fits)(figures)
         return blocks
     if not figures.study.structure.is_scalable:
         try:
@@ -303,7 +303,7 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
     )
 
 
-def _exponents(figures: StudyFigures) -> list[Block]:
+def _exponents(figures: StudyFigures) -> list[PageBlock]:
     """Return the table of exponents read off at p_c, where there are any."""
     if isinstance(figures.fit_or_problem, str) or figures.exponents is None:
         return []
@@ -320,7 +320,7 @@ def _exponents(figures: StudyFigures) -> list[Block]:
     return [heading("Exponents at p_c"), table(header, rows), *notes]
 
 
-def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[Block], dict[str, Any]]:
+def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
     """Return all figures that the results give, why others are not drawn, and their numbers."""
     from markupsafe import Markup
 
@@ -340,7 +340,7 @@ def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[Block], dict
     return pictures, missing, numbers
 
 
-def _samples(figures: StudyFigures) -> Block:
+def _samples(figures: StudyFigures) -> PageBlock:
     rows = []
     for item in figures.measured():
         task = item.task
@@ -352,7 +352,7 @@ def _samples(figures: StudyFigures) -> Block:
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
 
 
-def _methods(study: Study, columns: tuple[Column, ...]) -> list[Block]:
+def _methods(study: Study, columns: tuple[Column, ...]) -> list[PageBlock]:
     """Return what was measured and how errors were found."""
     of_kind, holds_columns = find_in_figures(study), study.kind.codec.holds_columns
     own = columns if columns and holds_columns else study.observables
@@ -375,7 +375,7 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> list[Block]:
     return [*parts, *(paragraph(text) for text in of_kind.errors)]
 
 
-def _provenance(results: Results, name: str, checksum: str) -> list[Block]:
+def _provenance(results: StoredResults, name: str, checksum: str) -> list[PageBlock]:
     runs = [
         (
             run["started"],

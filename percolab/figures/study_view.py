@@ -24,7 +24,7 @@ from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
@@ -42,7 +42,7 @@ class StudyView:
     AnalysisError; called once at most.  bootstrap: replicas of the thresholds of single sizes.
     """
 
-    results: Results
+    results: StoredResults
     fitted: Callable[[], ThresholdFit]
     observable: str | None = None
     bootstrap: int = 200
@@ -299,13 +299,13 @@ class FigureKind:
         return " ".join(filter(None, self.alt(numbers))) or self.meaning
 
 
-def _structure_title(results: Results) -> str:
+def _structure_title(results: StoredResults) -> str:
     """Return what a figure calls a lattice or graph."""
     # A dollar sign in a file's name begins no mathematics.
     return results.study.structure.title.replace("$", r"\$")
 
 
-def _title(results: Results) -> str:
+def _title(results: StoredResults) -> str:
     return f"{Model.parse(results.study.model).title}, {_structure_title(results)}"
 
 

@@ -109,7 +109,7 @@ class Launches:
         """How many calls are recorded."""
         return len(self._recorded)
 
-    def _record(self, work: Callable[[], None]) -> _Graph:
+    def _record(self, work: Callable[[], None]) -> _CapturedGraph:
         from cuda.bindings import driver
 
         handle = driver.CUstream(int(self.stream))
@@ -121,9 +121,9 @@ class Launches:
                 work()
             finally:
                 graph = checked(driver.cuStreamEndCapture(handle))
-        return _Graph(driver, graph)
+        return _CapturedGraph(driver, graph)
 
-    def _launch(self, graph: _Graph) -> None:
+    def _launch(self, graph: _CapturedGraph) -> None:
         graph.launch(int(self.stream))
 
 
@@ -140,7 +140,7 @@ def urgent_stream() -> Any:
     return cuda.external_stream(int(handle))
 
 
-class _Graph:
+class _CapturedGraph:
     """A recorded call, ready to be started."""
 
     def __init__(self, driver: Any, graph: Any) -> None:

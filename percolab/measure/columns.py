@@ -78,7 +78,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumColumn:
     """Sums over the samples of a block that are no observable.
 
     source: TALLY, RADII, CHAIN, TREE, WIDE or FUNCTION; "" of a column that this version does not
@@ -111,14 +111,14 @@ class Column:
     symbol: str
     meaning: str
     unit: str
-    gathered: RowInteger | FlagRule | Sums | None
+    gathered: RowInteger | FlagRule | SumColumn | None
     measure: str = ""
     source: str = _BOOK
 
     @property
     def is_observable(self) -> bool:
         """Whether it is one integer for each sample."""
-        return not isinstance(self.gathered, Sums)
+        return not isinstance(self.gathered, SumColumn)
 
     @property
     def is_probability(self) -> bool:
@@ -135,12 +135,14 @@ class Column:
     def is_single_sum(self) -> bool:
         """Whether it is one sum for each p, and no observable."""
         how = self.gathered
-        return isinstance(how, Sums) and how.count == 1 and not how.per_bin and not how.per_sweep
+        return (
+            isinstance(how, SumColumn) and how.count == 1 and not how.per_bin and not how.per_sweep
+        )
 
     @property
     def dataset(self) -> Dataset | None:
         """Where its sums are stored; None for an observable."""
-        if not isinstance(self.gathered, Sums):
+        if not isinstance(self.gathered, SumColumn):
             return None
         return self.gathered.dataset or Dataset(self.name, self.meaning, self.unit)
 
@@ -148,7 +150,7 @@ class Column:
     def is_known(self) -> bool:
         """Whether this version can measure it."""
         how = self.gathered
-        return how is not None and not (isinstance(how, Sums) and not how.source)
+        return how is not None and not (isinstance(how, SumColumn) and not how.source)
 
     @property
     def of_row(self) -> tuple[int, int, int, int]:
@@ -198,7 +200,7 @@ LOW_BITS = 48
 _WIDE_SQUARES = Dataset(
     "wide_squares", "sum of squared cluster sizes modulo 2^48, and the rest", "site^2, 2^48 site^2"
 )
-_OF_WIDE = Sums(WIDE, np.int64, dataset=_WIDE_SQUARES)
+_OF_WIDE = SumColumn(WIDE, np.int64, dataset=_WIDE_SQUARES)
 WIDE_COLUMNS = (
     Column(
         "sum_squares_low",
@@ -278,8 +280,8 @@ _GYRATION = Dataset(
     "span; R_s is the radius of gyration",
     "site^2, site^2 length^2",
 )
-_OF_TALLY = Sums(TALLY, np.float64, dataset=_POWERS)
-_OF_RADII = Sums(RADII, np.float64, per_bin=True, dataset=_GYRATION)
+_OF_TALLY = SumColumn(TALLY, np.float64, dataset=_POWERS)
+_OF_RADII = SumColumn(RADII, np.float64, per_bin=True, dataset=_GYRATION)
 _BINS = "over clusters of a bin of sizes that neither wrap nor span"
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
 EXTRA_COLUMNS = (
@@ -288,7 +290,7 @@ EXTRA_COLUMNS = (
         "n_s",
         "clusters of s sites per site: those in a bin of sizes, per site and integer size in it",
         "1/site",
-        Sums(TALLY, np.int64, per_bin=True, dataset=_COUNTS),
+        SumColumn(TALLY, np.int64, per_bin=True, dataset=_COUNTS),
         "sizes",
     ),
     Column("sum_cubes", "sum s^3", "sum of s^3 over all clusters", "site^3", _OF_TALLY, "sizes"),
@@ -309,12 +311,12 @@ _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
 
 def _lagged(name: str, meaning: str) -> Column:
-    how = Sums(CHAIN, np.float64, LAGS + 1, dataset=_LAGGED)
+    how = SumColumn(CHAIN, np.float64, LAGS + 1, dataset=_LAGGED)
     return Column(name, name, meaning, "mixed", how, source=_GAMMA)
 
 
 def _each_sweep(name: str, meaning: str) -> Column:
-    how = Sums(CHAIN, np.int64, per_sweep=True, dataset=_SERIES)
+    how = SumColumn(CHAIN, np.int64, per_sweep=True, dataset=_SERIES)
     return Column(name, name, meaning, "mixed", how, "series", source="")
 
 
@@ -336,7 +338,7 @@ CHAIN_COLUMNS = (
         "sum over states of |sum of exp(2 pi i x_a / L_a) over their sites|^2, along every "
         "periodic axis a; the correlation length follows from it",
         "site^2",
-        Sums(CHAIN, np.float64, MOST_AXES),
+        SumColumn(CHAIN, np.float64, MOST_AXES),
         "correlation",
         source="Cooper, Freedman and Preston, Nucl. Phys. B 210, 210 (1982)",
     ),
@@ -383,7 +385,7 @@ def datasets_of(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> 
     found: dict[str, Stored] = {}
     for column in columns:
         dataset, how = column.dataset, column.gathered
-        if dataset is None or not isinstance(how, Sums):
+        if dataset is None or not isinstance(how, SumColumn):
             continue
         own = how.count * (num_bins(num_points) if how.per_bin else 1)
         own *= sweeps if how.per_sweep else 1
@@ -395,7 +397,8 @@ def datasets_of(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> 
 def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
     """Return whether any of these columns needs the tallies, or the radii, of samples."""
     return any(
-        isinstance(column.gathered, Sums) and column.gathered.source == source for column in columns
+        isinstance(column.gathered, SumColumn) and column.gathered.source == source
+        for column in columns
     )
 
 
@@ -473,7 +476,7 @@ _TREE_SUMS = (
         "n_k",
         f"sites with k bonds of the tree, k = 0 ... {DEGREE_BINS - 2}, and with more",
         "1",
-        Sums(TREE, np.int64, DEGREE_BINS),
+        SumColumn(TREE, np.int64, DEGREE_BINS),
         source=_KRUSKAL,
     ),
     Column(
@@ -481,7 +484,7 @@ _TREE_SUMS = (
         "n_w",
         f"bonds of the tree in {WEIGHT_BINS} equally wide bins of their weights from 0 to 1",
         "1",
-        Sums(TREE, np.int64, WEIGHT_BINS),
+        SumColumn(TREE, np.int64, WEIGHT_BINS),
         source=_KRUSKAL,
     ),
 )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
-from percolab.measure.columns import FUNCTION, Column, Sums
+from percolab.measure.columns import FUNCTION, Column, SumColumn
 from percolab.measure.packages import find_brought, one_line
 
 #: A function of labels, int32, -1 where there is no site, or of bonds, int64 (m, 2), the sites of
@@ -56,7 +56,7 @@ class LabelFunction:
         """How its sums over the samples of a block are stored."""
         made_by = self.package or "Python"
         meaning = f"a function of the labels of a sample, from {made_by}: {self.name}"
-        how = Sums(FUNCTION, np.float64)
+        how = SumColumn(FUNCTION, np.float64)
         return Column(self.name, self.name, meaning, "1", how, source=self.package)
 
     @property

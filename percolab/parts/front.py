@@ -58,7 +58,7 @@ def no_face() -> Face:
 
 
 @dataclass(frozen=True)
-class Sums:
+class FrontSums:
     """What finished clusters add up to: integers of any length, exact.
 
     clusters:       the sums that a row has of them
@@ -77,17 +77,17 @@ class Sums:
     loop: int = 0
 
     @classmethod
-    def empty(cls, bins: int = 0) -> Sums:
+    def empty(cls, bins: int = 0) -> FrontSums:
         """Return the sums over no clusters; bins: of a tally."""
         return cls(EXACT_SUMS.empty(), bins=(0,) * bins)
 
-    def plus(self, other: Sums, axes: int) -> Sums:
+    def plus(self, other: FrontSums, axes: int) -> FrontSums:
         """Return what both add up to; ``axes`` of the lattice."""
         flags, loop = self.flags | other.flags, self.loop or other.loop
         if self.loop and other.loop:
             # Loops of one part wind in one direction, unless its flags say that they do not.
             flags |= int(bits_of_loops(np.int64(self.loop), np.int64(other.loop), axes))
-        return Sums(
+        return FrontSums(
             EXACT_SUMS.merged(self.clusters, other.clusters),
             self.cubes + other.cubes,
             self.fourths + other.fourths,
@@ -107,7 +107,7 @@ class Sums:
         ]
 
     @classmethod
-    def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> Sums:
+    def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> FrontSums:
         """Return the sums that these arrays are of."""
         *short, flags, loop = arrays[0].tolist()
         squares, cubes, fourths = map(integer_of, arrays[1].reshape(-1, _DIGITS))
@@ -142,7 +142,7 @@ class Front:
     high: Face
     sizes: NDArray[np.uint64]
     flags: NDArray[np.uint32]
-    sums: Sums
+    sums: FrontSums
 
     @property
     def num_clusters(self) -> int:
@@ -163,7 +163,7 @@ class Row(NamedTuple):
     numbers:     int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum
                  of squares modulo 2^64, those of cubes and fourth powers modulo 2^128
     sum_squares: of all sizes, exact
-    cubes, fourths: as :class:`Sums` has them, exact
+    cubes, fourths: as :class:`FrontSums` has them, exact
     """
 
     numbers: NDArray[np.int64]
@@ -234,7 +234,7 @@ class Meeting(NamedTuple):
         """Whether any bond has a code of periods."""
         return any(face.codes.size for face in (self.upper, self.lower, *self.left))
 
-    def front(self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: Sums) -> Front:
+    def front(self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: FrontSums) -> Front:
         """Return the front of all; sums: of the clusters that were finished by joining."""
         first = self.fronts[0]
         for front in self.fronts:
@@ -296,7 +296,7 @@ def _joined(meeting: Meeting) -> Front:
     clusters = parents, sizes, flags, numbers
     open_sizes, open_flags, sums, spanning = finish_clusters(*clusters, powers, bins)
     squares, cubes, fourths = map(integer_of, powers)
-    total = Sums(
+    total = FrontSums(
         ClusterSums(*map(int, sums))._replace(sum_squares=squares),
         cubes,
         fourths,

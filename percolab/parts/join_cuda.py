@@ -18,7 +18,7 @@ from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.sums import NUMBERS, ClusterSums
-from percolab.parts.front import Face, Front, Meeting, Sums, closing_of, integer_of, meeting_of
+from percolab.parts.front import Face, Front, FrontSums, Meeting, closing_of, integer_of, meeting_of
 from percolab.parts.join_kernels import (
     ALL_BINS,
     BLOCKS,
@@ -226,13 +226,13 @@ def _part(array: Any, size: int) -> Any:
     return array[:size] if size else np.empty(0, array.dtype)
 
 
-def _sums_of(totals: Any, bins: int, blocks: int) -> Sums:
+def _sums_of(totals: Any, bins: int, blocks: int) -> FrontSums:
     """Return what the clusters add up to that were finished, from the totals of the kernels."""
     squares, cubes, fourths = (
         integer_of(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
     )
     clusters = merge_sums(totals[TOTALS + bins :][: NUMBERS * blocks])
-    return Sums(
+    return FrontSums(
         ClusterSums(*map(int, clusters))._replace(sum_squares=squares),
         cubes,
         fourths,

@@ -20,7 +20,7 @@ from percolab.kernels.registry import load
 from percolab.parts.front import Front
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 
 # Ranks of one host at most: each is a thread or a process.
 _MOST_RANKS = 1024
@@ -110,7 +110,7 @@ class Division(Protocol):
 
     @property
     def extra_stages(self) -> Mapping[int, str]:
-        """The names by which other stages of a :class:`percolab.parts.ranks.Step` are recorded."""
+        """The names of other stages of a :class:`percolab.parts.ranks.RankStep`."""
 
     def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
         """Return what the ranks measure samples of, of the lattice of a size."""
@@ -127,7 +127,7 @@ class Division(Protocol):
     def split_record(self) -> dict[str, Any]:
         """Return what the part on ranks of a run's record says of it."""
 
-    def warm_up(self, whole: Whole, draw: Draw, *, tally: bool) -> None:
+    def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
         """Call once, for a small lattice, what measures samples, so that it is compiled."""
 
 

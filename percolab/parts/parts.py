@@ -205,7 +205,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Slab:
     """A slab of a lattice: where it lies, its tables, and what crosses its faces.
 
     low, high: the cuts below and above, None at an open end of the lattice
@@ -270,13 +270,13 @@ class Parts:
     _tables: dict[tuple[int, int], Tables] = field(default_factory=dict)
     _cuts: dict[int, Cut] = field(default_factory=dict)
 
-    def part(self, first_layer: int, layers: int) -> Part:
+    def part(self, first_layer: int, layers: int) -> Slab:
         """Return the part with these layers; InputError if there is none."""
         whole, after = self.whole, first_layer + layers
         whole.check_layers(first_layer, layers)
         has_low = whole.is_closed or first_layer > 0
         has_high = whole.is_closed or after < whole.num_layers
-        return Part(
+        return Slab(
             whole,
             first_layer,
             layers,

@@ -28,9 +28,9 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import lattice_from_text
-from percolab.parts.front import ARRAY_KINDS, Face, Front, Row, Sums, front_bytes
+from percolab.parts.front import ARRAY_KINDS, Face, Front, FrontSums, Row, front_bytes
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
 from percolab.parts.transport import Arrays, RankLost, Transport
 
@@ -44,7 +44,7 @@ _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
 _HEAD, _OFFERED = 4, 6
 
 
-class Step(NamedTuple):
+class RankStep(NamedTuple):
     """What one rank did for one row: its own part, stage -1, or one stage of joining.
 
     Partitions may have further stages, of negative numbers.
@@ -75,12 +75,12 @@ class Member(Protocol):
 
     def measure(
         self,
-        draw: Draw,
+        draw: SampleKey,
         left: Callable[[], bool],
         *,
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda parts: None,
-    ) -> tuple[Any, list[Step]]:
+    ) -> tuple[Any, list[RankStep]]:
         """Measure this rank's part of a row and join what comes from others.
 
         Returns on rank 0 what all ranks have found together, None once the row is left, and the
@@ -94,7 +94,7 @@ class Member(Protocol):
 class Keeper(Protocol):
     """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
 
-    def begin(self, draw: Draw) -> Front | None:
+    def begin(self, draw: SampleKey) -> Front | None:
         """Begin a row; return the front that is kept of it, on the host, or None."""
 
     @property
@@ -144,7 +144,7 @@ def whole_of_record(record: dict[str, Any]) -> Whole:
 
 
 @dataclass(frozen=True)
-class Job:
+class RankJob:
     """The lattice that ranks measure samples of.
 
     layers:  of the slabs of every rank, from the first on
@@ -178,7 +178,7 @@ class Job:
         return record_of_whole(self.whole) | own | {"partition": "slabs"}
 
     @classmethod
-    def of_record(cls, record: dict[str, Any]) -> Job:
+    def of_record(cls, record: dict[str, Any]) -> RankJob:
         """Return the job of a :meth:`record`."""
         layers = tuple(tuple(own) for own in record["layers"])
         devices = tuple(record["devices"])
@@ -293,7 +293,7 @@ def front_of_head(arrays: Arrays) -> Front:
     sizes, flags, sums = (
         np.empty(0, np.uint64),
         np.empty(0, np.uint32),
-        Sums.from_arrays(arrays[1:]),
+        FrontSums.from_arrays(arrays[1:]),
     )
     return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
@@ -342,7 +342,7 @@ class _Member:
 
     leaves_rows = True
 
-    def __init__(self, transport: Transport, job: Job) -> None:
+    def __init__(self, transport: Transport, job: RankJob) -> None:
         self.transport, self.device = transport, job.device_of(transport)
         self._keeper = job.keeper(transport.rank)
         self.job: AnyJob = job
@@ -356,19 +356,19 @@ class _Member:
 
     def measure(
         self,
-        draw: Draw,
+        draw: SampleKey,
         left: Callable[[], bool],
         *,
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda layers: None,
-    ) -> tuple[Front | None, list[Step]]:
+    ) -> tuple[Front | None, list[RankStep]]:
         """Measure this rank's layers of a row, and join what comes from the ranks above.
 
         Returns the front of all on rank 0, with the steps of all ranks; None once the row is left.
         left: is asked between two slabs, and on rank 0 while it waits, whether to leave the row.
         leave: lets the other ranks leave it, on rank 0.  done: is told of finished layers.
         """
-        steps: list[Step] = []
+        steps: list[RankStep] = []
         front: Front | None = None
         start = time.perf_counter()
         try:
@@ -376,7 +376,7 @@ class _Member:
         except _Left:
             if leave is not None:
                 leave()
-        steps.append(Step(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        steps.append(RankStep(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
         rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
         while bit < size and not rank & bit:
             if rank + bit < size:
@@ -389,7 +389,7 @@ class _Member:
         return front, steps
 
     def _own_front(
-        self, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+        self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Front:
         """Return the front of this rank's layers, by a chain; _Left if they are left."""
         keeper, front, before = self._keeper, None, 0
@@ -424,7 +424,7 @@ class _Member:
         with self.device.driven():
             return self._slabs.copied(front)
 
-    def _send(self, to: int, front: Front | None, steps: list[Step]) -> None:
+    def _send(self, to: int, front: Front | None, steps: list[RankStep]) -> None:
         """Send a front to the rank that joins it, over the link between GPUs if there is one."""
         if front is None:
             self.transport.send(to, [])
@@ -454,7 +454,7 @@ class _Member:
         front: Front | None,
         source: int,
         stage: int,
-        steps: list[Step],
+        steps: list[RankStep],
         left: Callable[[], bool],
         leave: Callable[[], None] | None,
     ) -> Front | None:
@@ -474,14 +474,14 @@ class _Member:
         if front is None or high is None:
             return None
         steps += [
-            Step(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
+            RankStep(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
         ]
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         start = time.perf_counter()
         with self.device.driven():
             front = self._slabs.joined(front, high)
         work = time.perf_counter() - start
-        steps.append(Step(self.transport.rank, stage, moved, seconds + copying, waiting, work))
+        steps.append(RankStep(self.transport.rank, stage, moved, seconds + copying, waiting, work))
         return front
 
     def _received(
@@ -546,10 +546,10 @@ class Leader:
     def row(
         self,
         job: AnyJob,
-        draw: Draw,
+        draw: SampleKey,
         left: Callable[[], bool] = lambda: False,
         done: Callable[[int], None] = lambda parts: None,
-    ) -> tuple[Row, list[Step]] | None:
+    ) -> tuple[Row, list[RankStep]] | None:
         """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
 
         done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its
@@ -570,7 +570,7 @@ class Leader:
             return None
         start = time.perf_counter()
         row = self._member.row_of_all(found)
-        steps.append(Step(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
+        steps.append(RankStep(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
         self.is_busy = False
         return row, steps
 
@@ -607,7 +607,7 @@ class Leader:
 
 
 def follow(
-    transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = Job.of_record
+    transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = RankJob.of_record
 ) -> None:
     """Be a rank other than 0: do what rank 0 says until it says that it is the end.
 
@@ -629,6 +629,6 @@ def follow(
             transport.send(0, answer)
         if what == _ROW:
             assert member is not None
-            draw = Draw(*map(int, order[1]))
+            draw = SampleKey(*map(int, order[1]))
             # While a row is in work, rank 0 says nothing but that it is to be left.
             member.measure(draw, lambda: transport.has_message(0))

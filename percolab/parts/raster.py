@@ -14,14 +14,14 @@ from percolab.lattices.topology import num_words_of
 from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.measure.tallies import row_width_of
-from percolab.parts.front import Face, Front, Sums, integer_of, no_face
+from percolab.parts.front import Face, Front, FrontSums, integer_of, no_face
 from percolab.parts.kernels import measure_slab, read_face
-from percolab.parts.parts import Cut, Part, Whole
-from percolab.parts.words import Keys, fill_cut, fill_slab
+from percolab.parts.parts import Cut, Slab, Whole
+from percolab.parts.words import SlabKeys, fill_cut, fill_slab
 
 
 @dataclass(frozen=True)
-class Draw:
+class SampleKey:
     """Which sample, and at which p.
 
     generator: one of :data:`percolab.bonds.words.GENERATORS`' values
@@ -33,9 +33,9 @@ class Draw:
     sample: int
     threshold: int
 
-    def keys(self, whole: Whole) -> Keys:
+    def keys(self, whole: Whole) -> SlabKeys:
         """Return what the kernels are given."""
-        return Keys(
+        return SlabKeys(
             np.int64(self.generator),
             np.uint64(self.seed),
             np.uint64(self.sample),
@@ -83,7 +83,7 @@ class SlabRaster:
         ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
         return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
 
-    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample; the one that follows is not begun."""
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
@@ -108,7 +108,13 @@ class SlabRaster:
         return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
 
     def _face(
-        self, cut: Cut | None, part: Part, keys: Keys, forest: tuple[Runs, Any], *, is_upper: bool
+        self,
+        cut: Cut | None,
+        part: Slab,
+        keys: SlabKeys,
+        forest: tuple[Runs, Any],
+        *,
+        is_upper: bool,
     ) -> Face:
         """Return a face of a part as roots of its clusters, not yet numbered."""
         if cut is None:
@@ -127,11 +133,11 @@ class SlabRaster:
         return Face(roots, codes)
 
 
-def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> Sums:
+def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> FrontSums:
     """Return the sums of the finished clusters of a slab from their row."""
     clusters, powers, bins = ClusterSums(*row[:NUMBERS].tolist()), (0, 0), ()
     if row.size > rows.ROW_WIDTH:
         digits = row[rows.CUBES : rows.BINS].view(np.uint64)
         powers = integer_of(digits[:2]), integer_of(digits[2:])
         bins = tuple(row[rows.BINS :].tolist())
-    return Sums(clusters, *powers, bins, flags, loop)
+    return FrontSums(clusters, *powers, bins, flags, loop)

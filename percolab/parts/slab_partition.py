@@ -18,8 +18,8 @@ from percolab.lattices.topology import MAX_POINTS
 from percolab.parts.front import Front
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, Job, Leader, first_layer_of, layers_of_ranks
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import AnyJob, Leader, RankJob, first_layer_of, layers_of_ranks
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import is_of_first, refusal
 from percolab.parts.transport import Local
 
@@ -60,7 +60,7 @@ class SlabDivision:
 
     def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
         """Return what the ranks measure samples of, of the lattice of a size."""
-        return Job(whole, self.layers[size], tally, self.devices, p)
+        return RankJob(whole, self.layers[size], tally, self.devices, p)
 
     def parts_of_first(self, size: int) -> int:
         """Return how many layers rank 0 measures of a sample."""
@@ -79,14 +79,14 @@ class SlabDivision:
         """Return nothing: it is the usual way."""
         return {}
 
-    def warm_up(self, whole: Whole, draw: Draw, *, tally: bool) -> None:
+    def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
         """Measure one sample in two slabs, or in one where two would be too thin."""
         for slabs in (2, 1):
             try:
                 layers = layers_of_ranks(whole, 1, slabs)
             except InputError:
                 continue
-            Leader(Local.ranks(1)[0]).row(Job(whole, layers, tally, self.devices[:1]), draw)
+            Leader(Local.ranks(1)[0]).row(RankJob(whole, layers, tally, self.devices[:1]), draw)
             return
 
 
@@ -133,7 +133,7 @@ class SlabPartition:
 
     def job(self, record: dict[str, Any]) -> AnyJob:
         """Return the job of a record."""
-        return Job.of_record(record)
+        return RankJob.of_record(record)
 
 
 SLABS = SlabPartition()
@@ -153,7 +153,7 @@ def needed_memory(
     whole: Whole, copies: int, device: Device, p: float, layers: RankLayers
 ) -> Memory:
     """Return the memory that so many ranks with slabs of these layers take, one on a device."""
-    one = Job(whole, layers, devices=(str(device),), p=p).most_memory
+    one = RankJob(whole, layers, devices=(str(device),), p=p).most_memory
     return Memory(copies * one.host, one.device)
 
 

@@ -10,8 +10,8 @@ from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.parts import front as on_host
 from percolab.parts.front import Front, Row, front_bytes, join, joining_bytes, row_of
-from percolab.parts.parts import Part, Parts, Whole
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.parts import Parts, Slab, Whole
+from percolab.parts.raster import SampleKey, SlabRaster
 
 #: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
 CHAIN, TREE = "chain", "tree"
@@ -64,7 +64,7 @@ def _shared(layers: int, reach: int) -> tuple[int, ...]:
 class Maker(Protocol):
     """Finds fronts of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
 
-    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with its arrays where they were made.
 
         following: the part of the sample that is asked for next, which may be begun by then.
@@ -157,14 +157,14 @@ class Slabs:
         fronts += joining_bytes(4 * sites, **kinds)
         return tables.plus(slab).plus(Memory(host=fronts))
 
-    def front(self, n: int, draw: Draw) -> Front:
+    def front(self, n: int, draw: SampleKey) -> Front:
         """Return the front of the n-th slab of a sample."""
         return self._labeler.front_of(self._part(n), draw)
 
-    def _part(self, n: int) -> Part:
+    def _part(self, n: int) -> Slab:
         return self._parts.part(self._starts[n], self.layers[n])
 
-    def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
+    def fronts(self, draw: SampleKey, front: Front | None = None) -> Iterator[Front]:
         """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
 
         front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
@@ -205,7 +205,7 @@ class Slabs:
 
         return to_host(front)
 
-    def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
+    def row(self, draw: SampleKey, order: str | Sequence[int] = CHAIN) -> Row:
         """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
         if order == CHAIN:
             *_, front = self.fronts(draw)
@@ -231,7 +231,7 @@ def refusal(whole: Whole, kind: str) -> str:
 
 def row_by_slabs(
     whole: Whole,
-    draw: Draw,
+    draw: SampleKey,
     *,
     slabs: int | Sequence[int] = 1,
     order: str | Sequence[int] = CHAIN,

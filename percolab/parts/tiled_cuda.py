@@ -29,7 +29,7 @@ from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.tallies import row_width_of
-from percolab.parts.front import Face, Front, Sums, front_bytes
+from percolab.parts.front import Face, Front, FrontSums, front_bytes
 from percolab.parts.front_cuda import (
     FACE_WORDS,
     count_bonds_kernel,
@@ -41,8 +41,8 @@ from percolab.parts.front_cuda import (
     read_face_kernel,
     scan_counts_kernel,
 )
-from percolab.parts.parts import Cut, Part, Tables, Whole
-from percolab.parts.raster import Draw, sums_of
+from percolab.parts.parts import Cut, Slab, Tables, Whole
+from percolab.parts.raster import SampleKey, sums_of
 from percolab.parts.words_cuda import (
     SPAN,
     Stretch,
@@ -125,7 +125,7 @@ class Begun(NamedTuple):
     counted: an event, after which the bonds that cross them are known
     """
 
-    key: tuple[int, int, Draw]
+    key: tuple[int, int, SampleKey]
     labeler: SlabLabels
     sides: tuple[Side, Side]
     counted: Any
@@ -205,7 +205,7 @@ class SlabTiled:
         self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
         self.launches, self._arrays = Launches(), SharedArrays()
         self._keys = KeysOfBatch(whole.model, 1, self.launches)
-        self._draw: Draw | None = None
+        self._draw: SampleKey | None = None
         self._begun: Begun | None = None
         self._labelers: dict[Tables, SlabLabels] = {}
         self._thickest = 0
@@ -258,7 +258,7 @@ class SlabTiled:
         parts = slab + _cut_bytes(whole, layers) + _front_bytes(whole, layers, p)
         return memory.plus(Memory(device=parts))
 
-    def begin(self, part: Part, draw: Draw) -> None:
+    def begin(self, part: Slab, draw: SampleKey) -> None:
         """Draw and label a part, whose front is asked for next; this does not wait for it."""
         self._take_keys(draw)
         labeler = self._labeler_of(part)
@@ -272,7 +272,7 @@ class SlabTiled:
         self._label(labeler)
         self._begun = Begun(key, labeler, sides, counted)
 
-    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with arrays of the device.
 
         following: the part of the sample that is asked for next.  It is begun before this waits, so
@@ -292,14 +292,14 @@ class SlabTiled:
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
         return Front(*layers, below, over, sizes, flags, sums)
 
-    def _take_keys(self, draw: Draw) -> None:
+    def _take_keys(self, draw: SampleKey) -> None:
         if draw != self._draw:
             samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
             self._keys.write(draw.seed, samples, limits)
             self._keys.upload(1)
             self._draw = draw
 
-    def _labeler_of(self, part: Part) -> SlabLabels:
+    def _labeler_of(self, part: Slab) -> SlabLabels:
         """Return what labels slabs with these tables, made when first asked for."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
@@ -336,7 +336,7 @@ class SlabTiled:
             grid = -(-words // (SPAN - 1)), classes.size
             self.launches.blocks(shifted_words_kernel, grid, THREADS, *key, stretch, exists, opened)
 
-    def _crossed_at(self, cut: Cut | None, above: int, draw: Draw) -> Crossed | None:
+    def _crossed_at(self, cut: Cut | None, above: int, draw: SampleKey) -> Crossed | None:
         """Return the open bonds of a cut; those of the last slab's upper face are still there.
 
         above: the first site above it; on a torus the last layers are below the first.
@@ -374,7 +374,7 @@ class SlabTiled:
         launch.blocks(scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
         launch.download(crossed.total, crossed.pinned)
 
-    def _end_layers_of(self, part: Part) -> tuple[tuple[int, int, int], ...]:
+    def _end_layers_of(self, part: Slab) -> tuple[tuple[int, int, int], ...]:
         """Return the part's sites in end layers of the last axis, for :class:`SlabLabels`."""
         whole = self.whole
         if whole.is_closed:
@@ -388,7 +388,7 @@ class SlabTiled:
                 found.append((first, after, 1 << bit))
         return tuple(found)
 
-    def _draw_slab(self, part: Part, labeler: SlabLabels) -> None:
+    def _draw_slab(self, part: Slab, labeler: SlabLabels) -> None:
         """Write the slab's open bonds, and count its vacant sites."""
         batch, keys, launch = labeler.batch, self._keys.on_device, self.launches
         words, site = part.tables.topology.num_words, part.first_site
@@ -410,7 +410,7 @@ class SlabTiled:
         labeler.flag_ends(1)
 
     def _read_faces(
-        self, part: Part, labeler: SlabLabels, sides: tuple[Side, Side]
+        self, part: Slab, labeler: SlabLabels, sides: tuple[Side, Side]
     ) -> tuple[Face, Face, Any, Any]:
         """Return both faces, and arrays of the sizes and flags of their clusters."""
         self._fronts = self._fronts[::-1]
@@ -428,7 +428,7 @@ class SlabTiled:
             launch.blocks(number_entries_kernel, grid, THREADS, *entries)
         return faces[0], faces[1], sizes, flags
 
-    def _read_face(self, part: Part, labeler: SlabLabels, side: Side) -> Face:
+    def _read_face(self, part: Slab, labeler: SlabLabels, side: Side) -> Face:
         """Return a face as roots of nodes, which are marked."""
         crossed, room, has_codes = side.crossed, self._fronts[0], self.whole.has_periods
         if crossed is None:
@@ -447,7 +447,7 @@ class SlabTiled:
         """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
-    def _sums_of(self, labeler: SlabLabels, following: Part | None, draw: Draw) -> Sums:
+    def _sums_of(self, labeler: SlabLabels, following: Slab | None, draw: SampleKey) -> FrontSums:
         """Wait, with what follows begun, and return the sums of what touches no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)

@@ -19,7 +19,7 @@ from percolab.kernels.neighbours import has_bit, seam_number_of, seam_word
 _CHUNK = 1024
 
 
-class Keys(NamedTuple):
+class SlabKeys(NamedTuple):
     """What a sample of the whole lattice is drawn from.
 
     generator:   one of :data:`percolab.bonds.words.GENERATORS`' values

@@ -46,7 +46,7 @@ class Call:
         return replace(self, spec=replace(self.spec, task=task))
 
 
-class _Process:
+class _WorkerState:
     """What this process knows as a worker: its number, graphs, and the samplers of one run."""
 
     def __init__(self) -> None:
@@ -93,16 +93,16 @@ class _Process:
         return Device.parse(names[number])
 
 
-_HERE = _Process()
+_HERE = _WorkerState()
 
 
-class _Thread(threading.local):
+class _CallThread(threading.local):
     """The worker that a thread makes calls for."""
 
     worker = _HERE
 
 
-_THREAD = _Thread()
+_THREAD = _CallThread()
 
 
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
@@ -125,7 +125,7 @@ class ThisWorker:
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
-        self._worker = _Process()
+        self._worker = _WorkerState()
         if graph is not None:
             self._worker.know(graph)
 

@@ -14,18 +14,18 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from percolab.run.calls import Call, measure_blocks
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.kind import BlockSampler
-from percolab.tasks.part import WHOLE, Part
+from percolab.tasks.part import WHOLE, JobPart
 
 #: How often blocks are asked for whose workers are lost.
 _TRIES = 3
 
 
 @dataclass(frozen=True)
-class Job:
+class BlockJob:
     """Consecutive missing blocks of one task, made by one call of its sampler.
 
     follows: whether they begin where those before have ended, as in one long chain.
@@ -36,32 +36,32 @@ class Job:
     follows: bool = False
 
 
-class Jobs(Iterator[Job]):
+class Jobs(Iterator[BlockJob]):
     """Jobs that are made as they are asked for, all tasks advancing evenly.
 
     by_task: for each task, (how far a job brings it, its id, job) in order.
     """
 
-    def __init__(self, by_task: Iterable[Iterator[tuple[float, str, Job]]]) -> None:
-        self._heads: list[tuple[float, str, Job]] = []
-        self._left: dict[str, Iterator[tuple[float, str, Job]]] = {}
+    def __init__(self, by_task: Iterable[Iterator[tuple[float, str, BlockJob]]]) -> None:
+        self._heads: list[tuple[float, str, BlockJob]] = []
+        self._left: dict[str, Iterator[tuple[float, str, BlockJob]]] = {}
         for jobs in by_task:
             self._put_next(jobs)
 
-    def _put_next(self, jobs: Iterator[tuple[float, str, Job]]) -> None:
+    def _put_next(self, jobs: Iterator[tuple[float, str, BlockJob]]) -> None:
         head = next(jobs, None)
         if head is not None:
             heapq.heappush(self._heads, head)
             self._left[head[1]] = jobs
 
-    def __next__(self) -> Job:
+    def __next__(self) -> BlockJob:
         if not self._heads:
             raise StopIteration
         _, task_id, job = heapq.heappop(self._heads)
         self._put_next(self._left.pop(task_id))
         return job
 
-    def without(self, task_ids: Collection[str]) -> Job | None:
+    def without(self, task_ids: Collection[str]) -> BlockJob | None:
         """Return the next job of other tasks than these, or None if there is none."""
         aside = []
         while self._heads and self._heads[0][1] in task_ids:
@@ -73,10 +73,10 @@ class Jobs(Iterator[Job]):
 
 
 def missing_jobs(
-    results: Results,
+    results: StoredResults,
     wanted: Mapping[str, int],
     samplers: Mapping[str, BlockSampler],
-    part: Part = WHOLE,
+    part: JobPart = WHOLE,
 ) -> Jobs:
     """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
 
@@ -90,12 +90,12 @@ def missing_jobs(
 
 
 def _jobs_of(
-    item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: Part
-) -> Iterator[tuple[float, str, Job]]:
+    item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: JobPart
+) -> Iterator[tuple[float, str, BlockJob]]:
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
     missing = (number for number in part.below(count) if number not in item.blocks)
     while numbers := tuple(islice(missing, sampler.blocks_per_call)):
-        yield numbers[-1] / count, task_id, Job(task_id, numbers, sampler.is_serial)
+        yield numbers[-1] / count, task_id, BlockJob(task_id, numbers, sampler.is_serial)
 
 
 def work_of(item: TaskResult, blocks: int) -> int:
@@ -105,7 +105,7 @@ def work_of(item: TaskResult, blocks: int) -> int:
 
 
 def sites_to_label(
-    results: Results, wanted: Mapping[str, int], part: Part = WHOLE
+    results: StoredResults, wanted: Mapping[str, int], part: JobPart = WHOLE
 ) -> tuple[int, int]:
     """Return the site labelings that tasks' first ``wanted`` blocks take, and those left to do.
 
@@ -135,10 +135,10 @@ class Crew(Protocol):
     def workers(self) -> int:
         """How many jobs are made at a time."""
 
-    def submit(self, job: Job) -> Future[Any]:
+    def submit(self, job: BlockJob) -> Future[Any]:
         """Have a job made; BrokenExecutor if nobody is there for it."""
 
-    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+    def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
         """Return the blocks of a job that has ended, or None if it must be submitted again.
 
         BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
@@ -158,12 +158,12 @@ class Threads:
         self._executor = executor
         self._stop = threading.Event()
 
-    def submit(self, job: Job) -> Future[Any]:
+    def submit(self, job: BlockJob) -> Future[Any]:
         """Have a job made by a thread."""
         sample = self.samplers[job.task_id].sample
         return self._executor.submit(sample, job.numbers, self._stop.is_set)
 
-    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+    def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
         """Return the blocks of a job that has ended."""
         found: list[AnyBlock] = future.result()
         return found
@@ -196,9 +196,9 @@ class Callers:
             key: spec.arguments.get("end") for key, spec in specs.items()
         }
         # Jobs whose worker did not know the graph.
-        self._with_bonds: set[Job] = set()
+        self._with_bonds: set[BlockJob] = set()
 
-    def submit(self, job: Job) -> Future[Any]:
+    def submit(self, job: BlockJob) -> Future[Any]:
         """Have a job made by a worker."""
         call = self._calls[job.task_id]
         call = replace(call, numbers=job.numbers, end=self._ends[job.task_id])
@@ -206,7 +206,7 @@ class Callers:
             call = call.without_bonds
         return self._executor.submit(measure_blocks, call)
 
-    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+    def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
         """Return the blocks of a job that has ended; None if its worker did not know the graph.
 
         WorkersLost: the executor has done it again as often as it does.
@@ -237,10 +237,10 @@ class Work:
 
     def __init__(self, jobs: Jobs, crew: Crew) -> None:
         self._waiting, self._crew = jobs, crew
-        self._pending: dict[Future[Any], Job] = {}
-        self._tries: Counter[Job] = Counter()
+        self._pending: dict[Future[Any], BlockJob] = {}
+        self._tries: Counter[BlockJob] = Counter()
 
-    def finished(self) -> Iterator[tuple[Job, list[AnyBlock]]]:
+    def finished(self) -> Iterator[tuple[BlockJob, list[AnyBlock]]]:
         """Yield every job and its blocks when they are made; raise what kept one from being made.
 
         WorkersLost: nobody can make one.  Whoever does not take all of them must take those of
@@ -264,7 +264,7 @@ class Work:
                 else:
                     yield job, blocks
 
-    def stopped(self) -> Iterator[tuple[Job, list[AnyBlock]]]:
+    def stopped(self) -> Iterator[tuple[BlockJob, list[AnyBlock]]]:
         """Begin no further job, and yield those that still came to their end."""
         if not self._pending:
             return
@@ -288,7 +288,7 @@ class Work:
                 return
             self._submit(job)
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: BlockJob) -> None:
         try:
             self._pending[self._crew.submit(job)] = job
         except BrokenExecutor as error:

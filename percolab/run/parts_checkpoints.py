@@ -9,13 +9,13 @@ from pathlib import Path
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.kind import BlockSampler
 
 
 def begin_checkpoints(
-    samplers: Mapping[str, BlockSampler], path: Path, results: Results, watcher: Watcher
-) -> Callable[[Results], None]:
+    samplers: Mapping[str, BlockSampler], path: Path, results: StoredResults, watcher: Watcher
+) -> Callable[[StoredResults], None]:
     """Let samplers save checkpoints next to a results file, and continue from those there are.
 
     Notes say which are used and which are not.  InputError: one is damaged.  Returns what removes
@@ -26,7 +26,7 @@ def begin_checkpoints(
         return lambda results: None
     checkpoints = Checkpoints(path)
 
-    def forget(stored: Results) -> None:
+    def forget(stored: StoredResults) -> None:
         for key in own:
             checkpoints.remove(key, stored.tasks[key].blocks.keys())
 

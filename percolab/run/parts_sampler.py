@@ -31,7 +31,7 @@ from percolab.parts.front import Row
 from percolab.parts.partitions import Division
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import (
     SlabDivision,
     check_fits,
@@ -126,7 +126,7 @@ class Ranks(Protocol):
         """The device of the first rank."""
 
     def row(
-        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+        self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
         """Return the row of a sample; None once it is to be ``left``.
 
@@ -147,7 +147,7 @@ class SingleRank:
         self.division, self.device = division, device
 
     def row(
-        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+        self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
         """Return the row of a sample; None once it is to be ``left``."""
         found = self._leader().row(job, draw, left, done)
@@ -249,7 +249,7 @@ class PartsSampler:
                 save()
 
         for sample, threshold in self.items(number)[len(rows) :]:
-            draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
+            draw = SampleKey(GENERATORS[task.rng], task.stream_seed, sample, threshold)
             row = self.ranks.row(job, draw, stopped, self._progress(save_if_due))
             if row is None:
                 if saved < len(rows):
@@ -380,7 +380,7 @@ def advice(task: Task) -> str:
 
 def warm_up_parts(task: Task, division: Division) -> None:
     """Call once what samples in parts call, for a small task."""
-    draw = Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
+    draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
     division.warm_up(whole_of(task), draw, tally=has_tally(task))
 
 

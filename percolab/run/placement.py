@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from percolab.run.engine import Engine, share_of
 from percolab.run.request import Opened, Watcher
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.kind import BlockSampler, PilotConditions
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
@@ -24,7 +24,7 @@ class Placed:
     results: with what is there of them, and of others.  tasks: those that are asked for this time.
     """
 
-    results: Results
+    results: StoredResults
     tasks: tuple[Task, ...]
 
 
@@ -50,9 +50,9 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
     return Placed(results, tuple(asked))
 
 
-def with_tasks(results: Results, tasks: Iterable[Task]) -> Results:
+def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
     """Return results with further tasks, of which nothing is sampled yet."""
-    found = Results(results.study, dict(results.tasks), results.runs)
+    found = StoredResults(results.study, dict(results.tasks), results.runs)
     for task in tasks:
         found.add_task(task)
     return found
@@ -83,7 +83,7 @@ def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
     return PilotConditions(engine.labeler, engine.device, watcher.placed, watcher.noted)
 
 
-def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
+def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
     """Return one line for every size whose blocks do not make up the samples asked for.
 
     Nothing is said of one that has them already.

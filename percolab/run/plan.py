@@ -28,7 +28,7 @@ from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, Job
+from percolab.parts.ranks import AnyJob, RankJob
 from percolab.parts.slab_partition import RankLayers, SlabDivision
 from percolab.run.engine import (
     Engine,
@@ -47,7 +47,7 @@ from percolab.run.request import Opened, SweepOptions, Watcher, open_study
 from percolab.run.stored import saving_seconds
 from percolab.run.wanted import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
-from percolab.store.results import Results, encode
+from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
 from percolab.tasks.settings import EXECUTORS
@@ -283,7 +283,7 @@ class _Planning:
             quick += [small.size] if small.num_points <= most else []
         if late and quick:
             study = replace(study, sizes=tuple(quick))
-            opened = Opened(Results(study), study, StopRule(dict.fromkeys(quick, 100)))
+            opened = Opened(StoredResults(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
         placed = place(opened, engine, self._watcher)
         self._look_for_hints(opened.asked, placed.tasks, placed.results)
@@ -325,7 +325,7 @@ class _Planning:
         tasks = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
         self._tasks = sorted(tasks, key=lambda task: task.size)
 
-    def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: Results) -> None:
+    def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:
         """Have the pilots of a sweep look for what makes samplers faster."""
         stored = {task.id: results.tasks[task.id] for task in tasks}
         pilot = pilot_conditions(self._engine, self._watcher)
@@ -381,7 +381,7 @@ class _Planning:
         A line through these two separates what grows with layers from joining and sending.
         """
         job, found, sent = self._job(task), list[float](), ""
-        whole, layers = whole_of(task), job.layers if isinstance(job, Job) else ()
+        whole, layers = whole_of(task), job.layers if isinstance(job, RankJob) else ()
         if not layers:
             # Boxes: those along the last axis.
             count = job.record()["boxes"][-1]
@@ -428,7 +428,7 @@ class _Planning:
     def _time_blocks(self, item: TaskResult, crew: Crew, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
         begin, key = time.perf_counter(), item.task.id
-        results, count = Results(self._results.study, {key: item}), len(item.blocks) + blocks
+        results, count = StoredResults(self._results.study, {key: item}), len(item.blocks) + blocks
         work, made = Work(missing_jobs(results, {key: count}, crew.samplers), crew), []
         try:
             for _, found in work.finished():
@@ -484,7 +484,13 @@ class _Planning:
             n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)
         }
         none, all_ = (
-            len(encode(Results(study, {item.task.id: TaskResult(item.task, blocks, item.columns)})))
+            len(
+                encode(
+                    StoredResults(
+                        study, {item.task.id: TaskResult(item.task, blocks, item.columns)}
+                    )
+                )
+            )
             for blocks in ({}, likely)
         )
         # A series has a number for every sample.
@@ -503,7 +509,7 @@ class _Planning:
             scaling = scaling_of(results)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
             stored = {curve.label: curve for curve in curves_of(results)}
-            made = {curve.L: curve for curve in curves_of(Results(results.study, items))}
+            made = {curve.L: curve for curve in curves_of(StoredResults(results.study, items))}
             for task in tasks:
                 curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
                 if curve is not None:

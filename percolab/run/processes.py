@@ -72,13 +72,13 @@ class Processes(Executor):
         early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
-        places: SimpleQueue[tuple[_Process | _ThisProcess, int]] = SimpleQueue()
+        places: SimpleQueue[tuple[_PoolProcess | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
-            _Process(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
+            _PoolProcess(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
             for number in range(0 if this is None else 1, processes)
         ]
         # Those that are to be started have their threads here first.
-        self._all: list[_Process | _ThisProcess] = [*self._processes]
+        self._all: list[_PoolProcess | _ThisProcess] = [*self._processes]
         if this is not None:
             self._all.append(_ThisProcess(this, hear))
         for thread in range(threads):
@@ -164,7 +164,7 @@ class _ThisProcess:
         self._this.stop()
 
 
-class _Process:
+class _PoolProcess:
     """One process, started when it is first asked and again after it was lost."""
 
     def __init__(
@@ -309,13 +309,13 @@ def serve(handles: list[str]) -> None:
     os._exit(0)
 
 
-class _Thread(threading.local):
+class _PoolThread(threading.local):
     """What takes what a thread that answers tells, or None of any other."""
 
     tell: Callable[[Any], None] | None = None
 
 
-_THREAD = _Thread()
+_THREAD = _PoolThread()
 
 
 def tell(value: Any) -> None:

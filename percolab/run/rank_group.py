@@ -22,8 +22,8 @@ from percolab.kernels.device import Device, device_names
 from percolab.parts.front import Row
 from percolab.parts.partitions import Available, Division, StudyLattices, choose_partition
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, Leader, Step, follow
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import AnyJob, Leader, RankStep, follow
+from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, RankLost, Sockets, Transport
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.measured import WorkersLost
@@ -122,7 +122,7 @@ class RankGroup:
                 yield executor
 
     def row(
-        self, job: AnyJob, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+        self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
         """Return the row of a sample, or None once it is to be ``left``.
 
@@ -154,7 +154,7 @@ class RankGroup:
             return WorkersLost(str(problem or error))
         return problem
 
-    def _keep(self, steps: Sequence[Step]) -> None:
+    def _keep(self, steps: Sequence[RankStep]) -> None:
         """Add the times of a row to the record: of ranks side by side, the longest."""
         record, by_stage = self._record, defaultdict(list)
         if not record:
@@ -178,7 +178,7 @@ class RankGroup:
         record["transport_seconds"] = round(seconds, 6)
 
 
-def _plus(seconds: float, steps: Sequence[Step], name: str = "work") -> float:
+def _plus(seconds: float, steps: Sequence[RankStep], name: str = "work") -> float:
     """Return seconds with those of the rank that had most."""
     by_rank: dict[int, float] = defaultdict(float)
     for step in steps:

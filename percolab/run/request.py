@@ -21,10 +21,10 @@ from typing import Any, Required, TypedDict
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
-from percolab.tasks.part import WHOLE, Part
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
@@ -53,7 +53,7 @@ class Watcher:
     def started(self, sites: int, done: int) -> None:
         """Take how many site labelings a round takes in all, and how many are done already."""
 
-    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Take finished blocks."""
 
     def labeled(self, sites: int) -> None:
@@ -86,7 +86,7 @@ class SweepOptions(TypedDict, total=False):
     watcher: Watcher | None
     left_open: Collection[str]
     executor: str | Executor | None
-    part: Part
+    part: JobPart
 
 
 def options_of(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
@@ -128,7 +128,7 @@ class Opened:
     is_described: whether the file says all that already.
     """
 
-    results: Results
+    results: StoredResults
     asked: Study
     rule: StopRule
     is_described: bool = True
@@ -182,7 +182,7 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     return opened
 
 
-def _check_part(opened: Opened, part: Part) -> None:
+def _check_part(opened: Opened, part: JobPart) -> None:
     """Raise InputError if a study cannot be divided, or its parts would look for p each."""
     if part == WHOLE:
         return
@@ -205,7 +205,7 @@ def _check_part(opened: Opened, part: Part) -> None:
 def continue_results(
     study: Study,
     rule: StopRule,
-    stored: Results | None,
+    stored: StoredResults | None,
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
@@ -214,7 +214,7 @@ def continue_results(
     path: of the file, for messages.  left_open: settings of LEFT_OPEN that were not given.
     """
     if stored is None:
-        return Opened(Results(study), study, rule)
+        return Opened(StoredResults(study), study, rule)
     _check_continues(study, stored, path)
     study = _with_p_of(study, stored)
     results = _described(stored, _union(study, stored.study, left_open))
@@ -233,7 +233,7 @@ def continue_results(
     return Opened(results, asked, rule, _is_described(stored.study, results.study))
 
 
-def _with_p_of(study: Study, stored: Results) -> Study:
+def _with_p_of(study: Study, stored: StoredResults) -> Study:
     """Return a study whose p are those of stored tasks, where they differ in the last digits."""
     if study.p is None:
         return study
@@ -242,7 +242,7 @@ def _with_p_of(study: Study, stored: Results) -> Study:
     return replace(study, p=tuple(found))
 
 
-def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
+def _check_continues(study: Study, stored: StoredResults, path: Path | None) -> None:
     """Raise InputError if stored results cannot be continued by a study."""
     if isinstance(study.structure, Graph):
         _check_graph(stored, study.structure, path)
@@ -255,7 +255,7 @@ def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
     _check_same(study, stored, path)
 
 
-def own_tasks(results: Results) -> list[Task]:
+def own_tasks(results: StoredResults) -> list[Task]:
     """Return the study's own tasks, without those of merged files."""
     study = results.study
     own = study.seed, study.rng, study.method, study.measure
@@ -263,7 +263,7 @@ def own_tasks(results: Results) -> list[Task]:
     return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
-def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
+def _check_graph(stored: StoredResults, graph: Graph, path: Path | None) -> None:
     """Raise InputError if results are of another graph, whatever the name of its file is."""
     before = stored.study.structure
     if before.digest != graph.digest:
@@ -278,7 +278,7 @@ def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
         )
 
 
-def _check_same(study: Study, stored: Results, path: Path | None) -> None:
+def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
     """Raise InputError if a study contradicts stored results."""
     here, there = _identity(study), _identity(stored.study)
     if study.structure.digest == stored.study.structure.digest:
@@ -338,14 +338,14 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
     return found
 
 
-def _described(stored: Results, study: Study) -> Results:
+def _described(stored: StoredResults, study: Study) -> StoredResults:
     """Return results with another description of their study, and of its lattice or graph.
 
     What is published about a lattice may have changed; a graph's bonds and a user's functions are
     not in the file.
     """
     calls = {item.name: item for item in study.functions}
-    known = Results(study, runs=stored.runs)
+    known = StoredResults(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         functions = tuple(calls.get(own.name, own) for own in item.task.functions)
         task = replace(item.task, structure=study.structure, functions=functions)
@@ -370,7 +370,7 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
     return dict(zip(sizes, counts))
 
 
-def request_record(tasks: Iterable[Task], rule: StopRule, part: Part = WHOLE) -> dict[str, Any]:
+def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE) -> dict[str, Any]:
     """Return what a run is asked for, as plain JSON values: samples by task, error, and part."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
@@ -383,7 +383,7 @@ def request_record(tasks: Iterable[Task], rule: StopRule, part: Part = WHOLE) ->
     return record
 
 
-def _rule_of_runs(results: Results, sizes: tuple[int, ...], default: StopRule) -> StopRule:
+def _rule_of_runs(results: StoredResults, sizes: tuple[int, ...], default: StopRule) -> StopRule:
     """Return the rule that results were last made with, as far as their runs tell it.
 
     Otherwise a size keeps what it has, and a new one gets what the others have.
@@ -414,7 +414,7 @@ def _rule_of_runs(results: Results, sizes: tuple[int, ...], default: StopRule) -
     return StopRule({size: samples.get(size, most) or usual for size in sizes}, target)
 
 
-def kept_columns(results: Results, path: Path) -> list[str]:
+def kept_columns(results: StoredResults, path: Path) -> list[str]:
     """Return one line on the columns that a file goes on without, if it lacks any."""
     names = ", ".join(results.lacking())
     return [f"{path} lacks {names}, and so does what is added to it"] if names else []

@@ -26,15 +26,15 @@ from percolab.run.request import (
 )
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
-from percolab.store.results import Results, ResultsWriter
-from percolab.tasks.part import WHOLE, Part
+from percolab.store.results import ResultsWriter, StoredResults
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 
 _LOGGER = logging.getLogger("percolab")
 
 
-def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Results:
+def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
     """Run a study until its stop rule is met, continuing what the writer's file holds.
 
     InputError: the file holds another study, or a size does not fit in memory.
@@ -79,7 +79,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             saver.end()
 
 
-def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Results:
+def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
     """Place what a study leaves open, and store its tasks without sampling them.
 
     Copies of the file are what parts start from.  InputError: as for :func:`run_study`.
@@ -108,12 +108,12 @@ def _placed(
 def _sampled(
     placed: Placed,
     rule: StopRule,
-    part: Part,
+    part: JobPart,
     crew: Crew,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
-) -> Results:
+) -> StoredResults:
     """Return results with all blocks of a part that a rule wants, round by round."""
     results, asked = placed.results, request_record(placed.tasks, rule, part)
     targets: dict[int, int] | None = first_targets(results.study, rule)

@@ -15,8 +15,8 @@ from typing import Any
 
 from percolab.parts.front import Front
 from percolab.parts.partitions import make_job
-from percolab.parts.ranks import AnyJob, Job, Keeper, first_layer_of
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import AnyJob, Keeper, RankJob, first_layer_of
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import is_of_first
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow
 from percolab.tasks.study import Task
@@ -87,7 +87,7 @@ class RankKeeper:
         self._saving = Saving(checkpoints)
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
-    def begin(self, draw: Draw) -> Front | None:
+    def begin(self, draw: SampleKey) -> Front | None:
         """Begin a row; return the front that is kept of it, on the host, or None.
 
         InputError: the checkpoint is damaged.
@@ -121,7 +121,7 @@ class RankKeeper:
 
 
 @dataclass(frozen=True)
-class KeptJob(Job):
+class KeptJob(RankJob):
     """A job whose ranks save checkpoints.
 
     kept: the path of the results file, the task's id, and the samples of a block
@@ -142,7 +142,7 @@ class KeptJob(Job):
 
 def kept_job(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob:
     """Return a job whose ranks save their fronts, if they have any and there is a results file."""
-    if checkpoints is None or not isinstance(job, Job):
+    if checkpoints is None or not isinstance(job, RankJob):
         return job
     return KeptJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
 
@@ -150,6 +150,6 @@ def kept_job(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob
 def job_of_record(record: dict[str, Any]) -> AnyJob:
     """Return the job of a record, with checkpoints or without."""
     job = make_job(record)
-    if not isinstance(job, Job) or "kept" not in record:
+    if not isinstance(job, RankJob) or "kept" not in record:
         return job
     return KeptJob(**vars(job), kept=tuple(record["kept"]))

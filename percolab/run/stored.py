@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run.engine import Engine
-from percolab.run.measured import Crew, Job, Work, WorkersLost, missing_jobs, sites_to_label
+from percolab.run.measured import BlockJob, Crew, Work, WorkersLost, missing_jobs, sites_to_label
 from percolab.run.request import Watcher
 from percolab.store.interrupts import exit_code_of
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
-from percolab.tasks.part import WHOLE, Part
+from percolab.tasks.part import WHOLE, JobPart
 
 # Seconds between saves, and how many times longer than the last save the pause must be.
 _SAVE_EVERY = 5.0
@@ -50,13 +50,13 @@ class Saver:
         writer: ResultsWriter | None,
         *,
         every_run: bool = True,
-        saved: Callable[[Results], None] | None = None,
+        saved: Callable[[StoredResults], None] | None = None,
     ) -> None:
         self._writer, self._every_run, self._saved = writer, every_run, saved
-        self._unsaved: Results | None = None
+        self._unsaved: StoredResults | None = None
         self._next = time.monotonic() + _SAVE_EVERY
 
-    def save(self, results: Results) -> None:
+    def save(self, results: StoredResults) -> None:
         """Save results now."""
         if self._writer is not None:
             self._writer.save(results)
@@ -64,7 +64,7 @@ class Saver:
                 self._saved(results)
         self._unsaved = None
 
-    def take(self, results: Results) -> None:
+    def take(self, results: StoredResults) -> None:
         """Take results that have grown, and save them if it is time to."""
         self._unsaved = results
         start = time.monotonic()
@@ -74,7 +74,7 @@ class Saver:
         end = time.monotonic()
         self._next = end + max(_SAVE_EVERY, _SAVE_SHARE * (end - start))
 
-    def end_run(self, results: Results, *, complete: bool) -> None:
+    def end_run(self, results: StoredResults, *, complete: bool) -> None:
         """Save what a run made; a complete one of many waits until it is time to.
 
         A KeyboardInterrupt during the save has it made again; the next one leaves it.
@@ -111,16 +111,16 @@ def saving_seconds(sampling: float, one: float) -> float:
 class _Run:
     """Results that grow by what one run makes, with its record among those of all runs."""
 
-    def __init__(self, results: Results, record: dict[str, Any], watcher: Watcher) -> None:
+    def __init__(self, results: StoredResults, record: dict[str, Any], watcher: Watcher) -> None:
         self._record, self._watcher = record, watcher
         self._begin = time.perf_counter()
         tasks = {
             key: TaskResult(item.task, dict(item.blocks), item.columns, item.end)
             for key, item in results.tasks.items()
         }
-        self.results = Results(results.study, tasks, [*results.runs, record])
+        self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
-    def keep(self, job: Job, blocks: list[AnyBlock]) -> None:
+    def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
         """Add the blocks of a job."""
         item, made = self.results.tasks[job.task_id], self._record["blocks"]
         item.add(blocks)
@@ -130,15 +130,15 @@ class _Run:
 
 
 def with_blocks(
-    results: Results,
+    results: StoredResults,
     wanted: Mapping[str, int],
     asked: Mapping[str, Any],
     crew: Crew,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
-    part: Part = WHOLE,
-) -> Results:
+    part: JobPart = WHOLE,
+) -> StoredResults:
     """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
 
     They are the ones given if these have the blocks.  asked: what a run is asked for, as its record

@@ -38,9 +38,9 @@ from percolab.analysis.stored_fits import fit_results, scaling_of
 from percolab.errors import InputError
 from percolab.run.request import own_tasks
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.part import WHOLE, Part
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -78,7 +78,7 @@ def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
 
 
 def next_targets(
-    results: Results, rule: StopRule, targets: Mapping[int, int]
+    results: StoredResults, rule: StopRule, targets: Mapping[int, int]
 ) -> dict[int, int] | None:
     """Return the samples of every size at the end of the round after one, or None after the last.
 
@@ -124,7 +124,7 @@ def _is_out_of_reach(information: Information, samples: Mapping[str, float], tar
 
 
 def foresee_targets(
-    results: Results,
+    results: StoredResults,
     rule: StopRule,
     tasks: Sequence[Task],
     information: Information,
@@ -156,7 +156,7 @@ def foresee_targets(
     return targets, rounds
 
 
-def why_unmet(results: Results, target: float) -> str | None:
+def why_unmet(results: StoredResults, target: float) -> str | None:
     """Return in one line why samples of these sizes do not reach a target error, or None.
 
     Where larger sizes would, it says which.
@@ -241,14 +241,16 @@ def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str
     }
 
 
-def is_held(results: Results, wanted: Mapping[str, int], part: Part = WHOLE) -> bool:
+def is_held(results: StoredResults, wanted: Mapping[str, int], part: JobPart = WHOLE) -> bool:
     """Return whether all blocks of a round, or those of a part of it, are there."""
     return all(
         n in results.tasks[key].blocks for key, count in wanted.items() for n in part.below(count)
     )
 
 
-def is_finished(results: Results, own: Sequence[Task], rule: StopRule, part: Part = WHOLE) -> bool:
+def is_finished(
+    results: StoredResults, own: Sequence[Task], rule: StopRule, part: JobPart = WHOLE
+) -> bool:
     """Return whether a study's stop rule is met by what is there of its own tasks.
 
     part: the blocks that count.
@@ -264,13 +266,13 @@ def is_finished(results: Results, own: Sequence[Task], rule: StopRule, part: Par
     return True
 
 
-def judged(results: Results, wanted: Mapping[str, int]) -> Results:
+def judged(results: StoredResults, wanted: Mapping[str, int]) -> StoredResults:
     """Return the wanted blocks of a round and all of merged tasks, and none beyond.
 
     An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
     than an undisturbed one.
     """
-    held = Results(results.study)
+    held = StoredResults(results.study)
     for key, item in results.tasks.items():
         end = wanted.get(key)
         blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}

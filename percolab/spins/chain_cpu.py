@@ -28,7 +28,7 @@ from percolab.spins.kernels_cpu import (
     sweep_runs,
     write_spin_numbers,
 )
-from percolab.spins.update import Rule, num_planes_of
+from percolab.spins.update import UpdateRule, num_planes_of
 from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
 
@@ -46,7 +46,7 @@ class CpuChain:
     #: How many chains are swept together.
     capacity = 1
 
-    def __init__(self, labeler: Any, rule: Rule) -> None:
+    def __init__(self, labeler: Any, rule: UpdateRule) -> None:
         self.labeler, self.rule = labeler, rule
         batch: CpuBatch = labeler.batch
         top = batch.topology

@@ -18,7 +18,7 @@ from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.spins.update import Rule
+from percolab.spins.update import UpdateRule
 from percolab.spins.words import Chain
 
 
@@ -73,7 +73,7 @@ def _class_for(kind: str) -> Any:
     return load(_CHAINS[kind])
 
 
-def _serving_class(kind: str, labeler: Any, rule: Rule) -> Any:
+def _serving_class(kind: str, labeler: Any, rule: UpdateRule) -> Any:
     """Return the class of the chains that a labeler serves."""
     if kind == "cuda":
         from percolab.spins.one_block import OneBlockChains, is_one_block
@@ -99,7 +99,7 @@ def new_chains(
     name: str | None,
     kind: str,
     topology: Topology,
-    rule: Rule,
+    rule: UpdateRule,
     *,
     capacity: int = 1,
     tally: bool = False,

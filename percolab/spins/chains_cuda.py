@@ -39,7 +39,7 @@ from percolab.spins.tiles_cuda import (
     paint_tiles_kernel,
     repaint_tiles_kernel,
 )
-from percolab.spins.update import Rule, num_planes_of
+from percolab.spins.update import UpdateRule, num_planes_of
 from percolab.spins.words import Chain
 
 cuda = load_cuda()
@@ -79,7 +79,7 @@ class CudaChains:
     sweep: how many sweeps were done since the start.
     """
 
-    def __init__(self, labeler: Any, rule: Rule) -> None:
+    def __init__(self, labeler: Any, rule: UpdateRule) -> None:
         self.labeler, self.rule = labeler, rule
         self.batch: CudaBatch = labeler.batch
         top, self.capacity = self.batch.topology, self.batch.capacity

@@ -22,13 +22,13 @@ from percolab.spins.one_block_cuda import (
     CLASS,
     OTHER,
     STATIC_BYTES,
-    Block,
+    ChainLattice,
     dynamic_words,
     scratch_words,
     sweep_chosen_kernel,
     sweep_kernel,
 )
-from percolab.spins.update import Rule
+from percolab.spins.update import UpdateRule
 
 cuda = load_cuda()
 
@@ -84,7 +84,7 @@ def shared_bytes(topology: Topology, planes: int) -> int:
     return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
 
 
-def is_one_block(labeler: Any, rule: Rule) -> bool:
+def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     """Return whether the chains of a labeler on CUDA can be swept by one block each.
 
     Only those of ``tiled`` without a tally are, on lattices whose sample fits in shared memory.
@@ -112,7 +112,7 @@ class _Piece:
 class OneBlockChains(CudaChains):
     """Up to ``capacity`` chains that one block of threads sweeps each (:func:`is_one_block`)."""
 
-    def __init__(self, labeler: Any, rule: Rule) -> None:
+    def __init__(self, labeler: Any, rule: UpdateRule) -> None:
         super().__init__(labeler, rule)
         top, batch = self.batch.topology, self.batch
         self._threads = _threads_of(top)
@@ -122,7 +122,7 @@ class OneBlockChains(CudaChains):
         words, sites = np.divmod(top.seam_bonds, 32 * top.num_words)
         pairs = sites | top.seam_ends.astype(np.int64) << OTHER | words << CLASS
         end_sites, end_flags = labeler.end_flags
-        self._block = Block(
+        self._block = ChainLattice(
             exists=batch.exists,
             occupied=batch.existing_sites,
             shifts=tuple(np.int32(top.deltas[k]) for k in others),

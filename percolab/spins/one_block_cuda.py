@@ -90,7 +90,7 @@ OTHER, CLASS = 12, 24
 _SITE = 0xFFF
 
 
-class Block(NamedTuple):
+class ChainLattice(NamedTuple):
     """A lattice that one block of threads has in shared memory, for kernels.
 
     exists:    uint32 (classes * num_words,), the bonds that there are
@@ -130,7 +130,7 @@ class Block(NamedTuple):
     width: Any
 
 
-class Part(NamedTuple):
+class ThreadPart(NamedTuple):
     """What a thread works on.
 
     thread:  its number in the block, of ``threads``
@@ -147,7 +147,7 @@ class Part(NamedTuple):
 
 
 def scratch_words(classes: int, listed: int, nodes: int) -> int:
-    """Return the words of ``Block.scratch``; classes: without the chain's."""
+    """Return the words of ``ChainLattice.scratch``; classes: without the chain's."""
     return max(2 * classes * TILE_WORDS + listed, 3 * nodes)
 
 
@@ -166,7 +166,7 @@ def _part_of(threads):
     thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     parts, number = uint32(all_threads // threads), uint32(thread // threads)
     word = uint32(thread & uint32(threads - uint32(1)))
-    return Part(thread, all_threads, word, number, parts)
+    return ThreadPart(thread, all_threads, word, number, parts)
 
 
 @cuda.jit(device=True)

@@ -24,7 +24,7 @@ UPDATES = ("sw", "wolff", "few")
 _MOST_SEEDS = 2**20
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """What kernels are given of an update.
 
     states:  q, uint32
@@ -86,11 +86,11 @@ class Update:
             )
         return cls(name, int(count), flip)
 
-    def rule(self, states: int) -> Rule:
+    def rule(self, states: int) -> UpdateRule:
         """Return what kernels are given, for spins with so many states."""
         flip = TOP if self.flip == 1.0 else threshold_of(self.flip)
         planes = num_planes_of(states)
-        return Rule(
+        return UpdateRule(
             states=np.uint32(states),
             planes=np.uint32(planes),
             seeds=np.uint32(self.seeds),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, Row, Sums, digits_of, integer_of
+from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, integer_of
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
@@ -230,6 +230,8 @@ def _decoded_front(node: Node) -> Front:
         if face.num_bonds and face.clusters.max() >= sizes.size:
             raise ValueError("a bond leads to a cluster that is not there")
     powers = node.array("powers", np.uint64, _POWERS[1:])
-    sums = Sums.from_arrays((node.array("sums", np.int64), powers, node.array("bins", np.int64)))
+    sums = FrontSums.from_arrays(
+        (node.array("sums", np.int64), powers, node.array("bins", np.int64))
+    )
     first_layer, layers, num_layers, axes = place
     return Front(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)

@@ -23,7 +23,7 @@ from percolab.lattices.structure import Structure, record_of, structure_of
 from percolab.lattices.topology import LONGEST_NAME, num_words_of, unpack_bits
 from percolab.measure.columns import (
     Column,
-    Sums,
+    SumColumn,
     datasets_of,
 )
 from percolab.measure.tallies import bin_edges
@@ -181,7 +181,7 @@ def encode_task(item: TaskResult) -> Node:
     node.attributes |= codec.attributes(task)
     for name, stored in item.layout().items():
         node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
-    if any(isinstance(each.gathered, Sums) and each.gathered.per_bin for each in task.columns):
+    if any(isinstance(each.gathered, SumColumn) and each.gathered.per_bin for each in task.columns):
         edges = bin_edges(task.num_points)
         node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
     # Those of further columns come last.
@@ -317,5 +317,5 @@ def _unknown_sums(node: Node, name: str, task: Task) -> Column:
         raise ValueError(f"task {task.id}: {name} is not known, and no sums at each p")
     texts = Node(data.attributes)
     meaning = texts.text("meaning").removesuffix(SUM_AXES)
-    how = Sums("", kind, shape[2])
+    how = SumColumn("", kind, shape[2])
     return Column(name, name, meaning, texts.text("unit"), how, source="")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.study import Task
 
@@ -48,7 +48,7 @@ def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
     return [joined_task(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def joined(results: Results) -> Results:
+def joined(results: StoredResults) -> StoredResults:
     """Return results in which no two tasks hold the same samples at different p.
 
     They are these results themselves where there is nothing to join.
@@ -66,7 +66,7 @@ def joined(results: Results) -> Results:
     taken = {item.task.id for members in groups.values() for item in members}
     left = [item for item in results.tasks.values() if item.task.id not in taken]
     tasks = {item.task.id: item for item in [*left, *parts]}
-    return Results(results.study, tasks, results.runs)
+    return StoredResults(results.study, tasks, results.runs)
 
 
 def _kind(task: Task) -> _Kind:

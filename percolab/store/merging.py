@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.store.joined import can_join
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import same_block
 from percolab.tasks.study import ADDED, Study
@@ -17,13 +17,13 @@ from percolab.tasks.values import AUTO
 
 
 def merge(
-    parts: Iterable[tuple[str, Results]], told: Callable[[str], None] = lambda line: None
-) -> Results:
+    parts: Iterable[tuple[str, StoredResults]], told: Callable[[str], None] = lambda line: None
+) -> StoredResults:
     """Return the union of results of one lattice; InputError if any samples come in twice.
 
     told: is given one line on the columns that are left out, because a part lacks them.
     """
-    merged: Results | None = None
+    merged: StoredResults | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
     items: list[TaskResult] = []
     runs: list[list[dict[str, Any]]] = []
@@ -31,7 +31,7 @@ def merge(
     longest: dict[str, int] = {}
     for name, part in parts:
         if merged is None:
-            merged = Results(part.study)
+            merged = StoredResults(part.study)
         else:
             _check_alike(name, part.study, merged.study)
         for item in part.tasks.values():
@@ -77,7 +77,7 @@ def _runs_of(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> list
     return found
 
 
-def _unite(merged: Results, items: Iterable[TaskResult], without: Collection[str]) -> None:
+def _unite(merged: StoredResults, items: Iterable[TaskResult], without: Collection[str]) -> None:
     """Add tasks and their blocks to results, without the columns of these names."""
     for item in items:
         own = tuple(column for column in item.columns if column.name not in without)

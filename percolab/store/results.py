@@ -42,7 +42,7 @@ _LOGGER = logging.getLogger("percolab")
 
 
 @dataclass(eq=False, repr=False)
-class Results:
+class StoredResults:
     """What a results file holds: the study, its tasks' blocks, and the runs that made them.
 
     >>> from percolab.lattices.lattice import load_lattice
@@ -129,11 +129,11 @@ class ResultsWriter:
             Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
 
-    def load(self) -> Results | None:
+    def load(self) -> StoredResults | None:
         """Return what the file holds, or None if there is no file yet."""
         return read_results(self.path) if self.path.exists() else None
 
-    def save(self, results: Results) -> None:
+    def save(self, results: StoredResults) -> None:
         """Put a complete new file in place; InputError, and the old file stays, if that fails.
 
         A file that another program put there since, or that was made read-only or got a second
@@ -181,7 +181,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_size
 
 
-def encode(results: Results) -> bytes:
+def encode(results: StoredResults) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
     study = results.study
     contents = Contents(study.description(), study.structure, results.runs, results.tasks)
@@ -192,7 +192,7 @@ def encode(results: Results) -> bytes:
 
 def check_results(given: Any) -> None:
     """Raise InputError unless these are results, as the name of their file is not."""
-    if not isinstance(given, Results):
+    if not isinstance(given, StoredResults):
         raise InputError(
             f"results = {shown(given)}, but percolab.open_results makes results of a file's name"
             if isinstance(given, str | Path)
@@ -200,7 +200,7 @@ def check_results(given: Any) -> None:
         )
 
 
-def read_results(path: str | Path) -> Results:
+def read_results(path: str | Path) -> StoredResults:
     """Return the results in a file; InputError if it cannot be read or is not such a file."""
     path = Path(path)
     if path.is_dir():
@@ -229,10 +229,10 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _decode(root: Node, path: Path) -> Results:
+def _decode(root: Node, path: Path) -> StoredResults:
     found = decode_contents(root, path)
     study = Study.from_description(found.study, found.lattice)
-    results = Results(study, dict(found.tasks), found.runs)
+    results = StoredResults(study, dict(found.tasks), found.runs)
     for run in results.runs:
         check_run(run)
     _check_complete(results)
@@ -240,7 +240,7 @@ def _decode(root: Node, path: Path) -> Results:
     return results
 
 
-def _check_complete(results: Results) -> None:
+def _check_complete(results: StoredResults) -> None:
     """Raise ValueError if there are fewer blocks of a task than the runs have made."""
     made: Counter[str] = Counter()
     for run in results.runs:
@@ -254,7 +254,7 @@ def _check_complete(results: Results) -> None:
             )
 
 
-def _check_own_tasks(results: Results) -> None:
+def _check_own_tasks(results: StoredResults) -> None:
     """Raise ValueError if a size of the study has no task, where there are any."""
     study = results.study
     for size in study.sizes if results.tasks else ():

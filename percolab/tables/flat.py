@@ -14,9 +14,9 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.columns import FUNCTION, Column, Sums, axis_names, spanning_names
+from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names, spanning_names
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tables.sizes import single_means
 from percolab.tasks.blocks import pair_places
@@ -37,7 +37,7 @@ LONG_HEADER = (
 
 
 def task_means(
-    results: Results, p: Sequence[float] | None = None
+    results: StoredResults, p: Sequence[float] | None = None
 ) -> Iterator[tuple[TaskResult, float, dict[str, Pair]]]:
     """Yield (task's result, p, {observable: (mean, standard error)}), small sizes first.
 
@@ -51,7 +51,7 @@ def task_means(
         yield from ((item, x, columns) for x, columns in found)
 
 
-def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
+def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
     """Return (header, rows): one row a task and p, mean and standard error an observable.
 
     The error is that of the mean of independent samples, from the stored sums of squares; of spins,
@@ -64,7 +64,7 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     own = [
         column.name
         for column in results.columns()
-        if isinstance(column.gathered, Sums) and column.gathered.source == FUNCTION
+        if isinstance(column.gathered, SumColumn) and column.gathered.source == FUNCTION
     ]
     names += own
     header = ["lattice", "L", "sites", "seed", "p", "samples"]
@@ -80,7 +80,7 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     return header, rows
 
 
-def tabulated(results: Results) -> list[Column]:
+def tabulated(results: StoredResults) -> list[Column]:
     """Return the observables that a table of all tasks has columns of, in their order.
 
     They are those that the file has of method "grid".
@@ -93,7 +93,7 @@ def tabulated(results: Results) -> list[Column]:
     ]
 
 
-def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
+def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
     """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
@@ -121,7 +121,7 @@ def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:
         yield column, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
 
 
-def threshold_table(results: Results) -> Table:
+def threshold_table(results: StoredResults) -> Table:
     """Return (header, rows): one row a sample with T along every open axis, None for never.
 
     InputError: nothing was sampled by method "threshold".
@@ -145,7 +145,7 @@ def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
                 yield [task.structure.name, task.size, task.seed, sample, *values]
 
 
-def _ordered(results: Results) -> list[TaskResult]:
+def _ordered(results: StoredResults) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first."""
     found = [item for item in joined(results).tasks.values() if item.blocks]
     return sorted(found, key=lambda item: (item.task.size, item.task.id))

@@ -19,7 +19,7 @@ from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
 from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, marked_archive
-from percolab.store.results import Results, check_results
+from percolab.store.results import StoredResults, check_results
 from percolab.store.task_result import TaskResult
 from percolab.tables.flat import Pair, Table, long_table, tabulated, task_means
 from percolab.tables.sizes import single_arrays, size_arrays, size_table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-def to_pandas(results: Results, *, sizes: bool = False) -> pandas.DataFrame:
+def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFrame:
     """Return means and standard errors as a tidy table, one row an observable, size and p.
 
     Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error.
@@ -49,7 +49,7 @@ def to_pandas(results: Results, *, sizes: bool = False) -> pandas.DataFrame:
     return pandas.DataFrame(list(rows), columns=header)
 
 
-def to_xarray(results: Results) -> xarray.Dataset:
+def to_xarray(results: StoredResults) -> xarray.Dataset:
     """Return means and standard errors as a dataset with dimensions task and point.
 
     A task is one size, seed and p grid, with the coordinates L, sites, seed and samples (task,).
@@ -165,7 +165,7 @@ def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:
     return np.array(column)
 
 
-def netcdf_bytes(results: Results) -> bytes:
+def netcdf_bytes(results: StoredResults) -> bytes:
     """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
     data = to_xarray(results)
     _imported("h5netcdf")

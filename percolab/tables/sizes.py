@@ -12,7 +12,7 @@ from percolab.analysis.stored_data import counts_of, has_sizes, size_counts_of
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ SIZE_HEADER = (
 )  # fmt: skip
 
 
-def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
+def size_table(results: StoredResults) -> tuple[list[str], list[list[Any]]]:
     """Return (SIZE_HEADER, rows): one row a size, p and bin of cluster sizes.
 
     A bin holds the sizes from s_low to s_high, both included; count is the number of clusters in

@@ -38,7 +38,7 @@ class Block(Shown):
     products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
               first, first with second, ...; each product and each partial sum is rounded
     extras:   by the name of its dataset, what is summed beside the observables
-              (:class:`percolab.measure.columns.Sums`), int64 or float64 (m, numbers)
+              (:class:`percolab.measure.columns.SumColumn`), int64 or float64 (m, numbers)
     end:      where one long chain is after it; None of all others, and where a later one is known
     """
 

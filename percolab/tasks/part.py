@@ -14,7 +14,7 @@ from percolab.lattices.toml_table import shown
 
 
 @dataclass(frozen=True)
-class Part:
+class JobPart:
     """The blocks whose number leaves k - 1 when divided by n: part k of n, 1 <= k <= n.
 
     >>> part = Part.parse("2/4")
@@ -26,7 +26,7 @@ class Part:
     n: int
 
     @classmethod
-    def parse(cls, text: Any) -> Part:
+    def parse(cls, text: Any) -> JobPart:
         """Read "k/n"; InputError otherwise."""
         first, _, second = text.partition("/") if isinstance(text, str) else ("", "", "")
         # Longer ones are no numbers of machines.
@@ -54,4 +54,4 @@ class Part:
 
 
 #: All blocks.
-WHOLE = Part(1, 1)
+WHOLE = JobPart(1, 1)

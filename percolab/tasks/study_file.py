@@ -23,7 +23,7 @@ from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
 from percolab.tasks.kind_registry import find_kind
-from percolab.tasks.part import WHOLE, Part
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
     DEFAULT_OUT,
@@ -77,7 +77,7 @@ class SweepRequest:
     labeler: str | None = None
     workers: int | None = None
     executor: str | Executor | None = None
-    part: Part = WHOLE
+    part: JobPart = WHOLE
     slabs: int | str | None = None
     split: str | None = None
     blocks: str | None = None
@@ -126,7 +126,7 @@ def make_request(
             name: SETTINGS[name].take(name, wanted[name])
             for name in ("device", "labeler", "workers", "executor")
         },
-        part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
+        part=WHOLE if wanted["part"] is None else JobPart.parse(wanted["part"]),
         **{
             name: SETTINGS[name].check(name, wanted[name])
             for name in ("slabs", "split", "blocks", "merge")

@@ -16,7 +16,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.trees.heap import keys_of_bonds
 from percolab.trees.ordered_joins import add_to_tree
-from percolab.trees.weights import Weights, given_weights, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, weights_of_sample
 
 
 @njit(nogil=True, cache=True)
@@ -86,7 +86,7 @@ class Boruvka:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
         return self._find(given_weights(keys))
 
-    def _find(self, weights: Weights) -> int:
+    def _find(self, weights: BondWeights) -> int:
         self.tree[:] = 0
         points, keys = self.topology.num_points, keys_of_bonds(weights, self._bonds)
         parents, least = np.arange(points, dtype=np.int32), np.empty(points, np.int64)

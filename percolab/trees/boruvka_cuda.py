@@ -30,9 +30,9 @@ from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
     NO_SITE,
-    Forest,
-    Keys,
-    Listed,
+    BoruvkaForest,
+    CandidateList,
+    RoundKeys,
     begin_kernel,
     ends_kernel,
     first_ends_kernel,
@@ -50,7 +50,7 @@ from percolab.trees.tiles_cuda import (
     SIMULATED,
     SITE_BITS,
     TILE_THREADS,
-    Tiles,
+    BoruvkaTiles,
     crossing_kernel,
     tile_kernel,
 )
@@ -111,7 +111,7 @@ class BoruvkaCuda:
         self._slots = slots
         self._light = np.uint32(largest_light_prefix(topology))
         sites = capacity * topology.num_points
-        self._forest = Forest(
+        self._forest = BoruvkaForest(
             parents=cuda.device_array(sites, np.uint32),
             best=cuda.device_array(sites, np.uint64),
             tree=self.batch.opened,
@@ -167,7 +167,7 @@ class BoruvkaCuda:
                 owners = places_of(exists ^ inner).astype(np.uint32)
                 numbers.append(owners + np.uint32(32 * (k * top.num_words + first)))
         self._num_tiles = prod(counts)
-        self._tiles = Tiles(
+        self._tiles = BoruvkaTiles(
             shape=tuple(map(np.uint32, shape)),
             extents=tuple(map(np.uint32, extents)),
             counts=tuple(map(np.uint32, counts)),
@@ -184,10 +184,10 @@ class BoruvkaCuda:
         """Make two lists for so many bonds of the whole batch."""
         self._room = room
         # What is there goes first, so that both need not fit.
-        self._lists: tuple[Listed, ...] = ()
-        sizes = [max(room, 1)] * len(Listed._fields)
+        self._lists: tuple[CandidateList, ...] = ()
+        sizes = [max(room, 1)] * len(CandidateList._fields)
         self._lists = tuple(
-            Listed(*(cuda.device_array(size, np.uint64) for size in sizes)) for _ in range(2)
+            CandidateList(*(cuda.device_array(size, np.uint64) for size in sizes)) for _ in range(2)
         )
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
@@ -245,12 +245,14 @@ class BoruvkaCuda:
         """Return the bonds of the first trees, uint32 (items, words of all classes)."""
         return self.batch.opened_of(items)
 
-    def _keys(self, generator: int, *, is_given: bool) -> Keys:
+    def _keys(self, generator: int, *, is_given: bool) -> RoundKeys:
         samples = self.batch.keys.on_device.samples
         given = np.uint32(is_given)
-        return Keys(generator, samples, self._given, self._limits, given, np.uint32(self._slots))
+        return RoundKeys(
+            generator, samples, self._given, self._limits, given, np.uint32(self._slots)
+        )
 
-    def _join(self, keys: Keys, items: int) -> None:
+    def _join(self, keys: RoundKeys, items: int) -> None:
         """Launch everything from prefixes on: lists, the first rounds, what is left."""
         top, launch, forest = self.topology, self.launches, self._forest
         sites, words = items * top.num_points, items * top.num_bond_words
@@ -279,7 +281,7 @@ class BoruvkaCuda:
         self._rounds(keys, ALL_ROUNDS, 0)
         launch.download(counts, self._left)
 
-    def _rounds(self, keys: Keys, rounds: int, source: int) -> None:
+    def _rounds(self, keys: RoundKeys, rounds: int, source: int) -> None:
         """Launch rounds, the first from list number ``source`` on."""
         launch, forest, counts = self.launches, self._forest, self._counts
         for _ in range(rounds):
@@ -296,7 +298,7 @@ class BoruvkaCuda:
     def _blocks(self) -> int:
         return max(min(-(-self._room // THREADS), _MOST_BLOCKS), 1)
 
-    def _finish(self, key: tuple[Any, ...], begin: Any, keys: Keys) -> None:
+    def _finish(self, key: tuple[Any, ...], begin: Any, keys: RoundKeys) -> None:
         """Do what begins, and rounds until no bond is left.
 
         Where a list had no room for all bonds it is made anew, and so is everything.
@@ -313,7 +315,7 @@ class BoruvkaCuda:
             self.launches.call(("more", *key), lambda: self._more(keys))
             self.launches.wait()
 
-    def _more(self, keys: Keys) -> None:
+    def _more(self, keys: RoundKeys) -> None:
         """Launch further rounds, and fetch how many bonds are left."""
         self._rounds(keys, MORE_ROUNDS, 1)
         self.launches.download(self._counts, self._left)

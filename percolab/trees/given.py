@@ -26,7 +26,7 @@ from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
 from percolab.trees.heap import keys_of_bonds
 from percolab.trees.readings import trunk_of
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import Weights, given_weights, keys_of_values, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, keys_of_values, weights_of_sample
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63
@@ -62,7 +62,7 @@ class SpanningTree(Shown):
     boundary: tuple[str, ...] = ()
     names: tuple[str, ...] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    order: Weights = field(default=given_weights(np.empty(0, np.uint64)), repr=False)
+    order: BondWeights = field(default=given_weights(np.empty(0, np.uint64)), repr=False)
 
     def _facts(self) -> dict[str, Any]:
         told = self.to_dict()
@@ -262,7 +262,7 @@ def check_tree_memory(
 
 def _found(
     topology: Topology,
-    weights: Weights,
+    weights: BondWeights,
     kind: str,
     method: str | None,
     device: str,

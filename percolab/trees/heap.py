@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, pack_bits
-from percolab.trees.weights import Weights, given_weights, key_of, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, key_of, weights_of_sample
 
 
 @njit(nogil=True, cache=True)
@@ -89,7 +89,7 @@ class Heap:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
         return self._find(given_weights(keys))
 
-    def _find(self, weights: Weights) -> int:
+    def _find(self, weights: BondWeights) -> int:
         self._chosen[:] = False
         keys = keys_of_bonds(weights, self.bonds)
         _grow(self._first, self._listed, self._others, self.bonds, keys, self._chosen)

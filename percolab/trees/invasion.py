@@ -44,7 +44,7 @@ from percolab.trees.invasion_cpu import (
     STEPS,
     TAKEN,
     WORDS,
-    Draw,
+    FrontierDraw,
     Ground,
     Target,
     advance_invasion,
@@ -114,7 +114,7 @@ def ground_of_topology(topology: Topology) -> Ground:
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class InvasionWeights:
     """The weights of an invasion: those of a sample, or given ones.
 
     model:   "bond" or "site", what has a weight
@@ -137,7 +137,7 @@ class Weights:
         """Whether sites have weights."""
         return self.model == "site"
 
-    def draw(self, class_size: int) -> Draw:
+    def draw(self, class_size: int) -> FrontierDraw:
         """Return what the kernels are given."""
         ranks = np.empty(0, np.uint32)
         if self.keys is not None:
@@ -148,7 +148,7 @@ class Weights:
             ranks[np.argsort(self.keys, kind="stable")] = place
         first_word = self.classes * (class_size // 32) if self.by_site else 0
         key = np.uint64(self.seed), np.uint64(self.sample)
-        return Draw(self.generator, *key, self.by_site, np.uint32(first_word), ranks)
+        return FrontierDraw(self.generator, *key, self.by_site, np.uint32(first_word), ranks)
 
 
 class State:
@@ -257,7 +257,7 @@ class Invasion(Shown):
     touched: int
     shape: tuple[int, ...]
     has_target: bool
-    _draw: Draw
+    _draw: FrontierDraw
     _given: Floats | None
     _frontier: _Frontier
 
@@ -416,7 +416,7 @@ def burst_sizes(weights: Floats, p: float | None = None) -> Integers:
 
 def invade(
     ground: Ground,
-    weights: Weights,
+    weights: InvasionWeights,
     sources: Integers,
     target: Target,
     *,
@@ -486,8 +486,8 @@ def _untrapped(
 
 def _invasion_of(
     state: State,
-    weights: Weights,
-    draw: Draw,
+    weights: InvasionWeights,
+    draw: FrontierDraw,
     free: int,
     num_sites: int,
     stop: Stop,

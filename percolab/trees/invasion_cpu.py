@@ -69,7 +69,7 @@ class Ground(NamedTuple):
     class_size: Any
 
 
-class Draw(NamedTuple):
+class FrontierDraw(NamedTuple):
     """What the keys of bonds, or of sites, follow from.
 
     generator, seed, sample: of the words

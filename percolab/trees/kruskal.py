@@ -33,7 +33,7 @@ from percolab.trees.ordered_joins import (
     sort_bonds,
 )
 from percolab.trees.prefixes import fill_prefixes
-from percolab.trees.weights import Weights, given_weights, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, weights_of_sample
 
 # Bands are cut at quantiles of so many keys.
 _KEYS_TRIED = 4096
@@ -99,7 +99,7 @@ class Kruskal:
         """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
         return self.tree[None].copy()
 
-    def join(self, weights: Weights) -> int:
+    def join(self, weights: BondWeights) -> int:
         """Find the tree by weights; ``prefixes`` must hold those of a sample.  Return 1."""
         self.tree[:] = 0
         if self._in_tiles and not weights.given.size:
@@ -108,14 +108,14 @@ class Kruskal:
             self._join_bands(weights)
         return 1
 
-    def _join_tiles(self, weights: Weights) -> None:
+    def _join_tiles(self, weights: BondWeights) -> None:
         where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch
         count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
         self.rest = int(count)
         self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
         self.chosen = self._join_listed(weights, self.rest, self._parents)
 
-    def _join_bands(self, weights: Weights) -> None:
+    def _join_bands(self, weights: BondWeights) -> None:
         if self._listed.bonds.size < self.topology.num_bonds:
             self._listed = new_bond_list(self.topology.num_bonds)
         parents = np.arange(self.topology.num_points, dtype=np.int32)
@@ -128,13 +128,13 @@ class Kruskal:
             found += self._join_listed(weights, count, parents)
         self._most_bonds = found
 
-    def _join_listed(self, weights: Weights, count: int, parents: NDArray[np.int32]) -> int:
+    def _join_listed(self, weights: BondWeights, count: int, parents: NDArray[np.int32]) -> int:
         """Join the listed bonds in ascending order; return how many are in the tree."""
         bonds, ends, items = self._listed
         row = sort_bonds(weights, self.prefixes, bonds, items, count)
         return int(join_in_order(items[row, :count], bonds, ends, parents, self.tree))
 
-    def _bands(self, weights: Weights) -> list[tuple[int, int]]:
+    def _bands(self, weights: BondWeights) -> list[tuple[int, int]]:
         """Return ranges of keys, ascending: about as many bonds as sites, then twice as many ..."""
         words = np.flatnonzero(self.exists)
         words = words[:: max(32 * words.size // _KEYS_TRIED, 1)]

@@ -40,7 +40,7 @@ TILE_BITS = 14
 _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-class Tiles(NamedTuple):
+class KruskalTiles(NamedTuple):
     """How a lattice is cut into tiles, and the bonds that cross their borders.
 
     shape:   int64 (axes,), grid points
@@ -131,7 +131,7 @@ def _num_tiles(shape: tuple[int, ...], total: int) -> int:
     return prod((points + (1 << bits) - 1) >> bits for points, bits in sides)
 
 
-def new_tiles(topology: Topology, total: int = TILE_BITS) -> Tiles:
+def new_tiles(topology: Topology, total: int = TILE_BITS) -> KruskalTiles:
     """Return how the lattice of a topology is cut into tiles; it must have a shape."""
     shape = np.array(topology.shape, np.int64)
     bits = np.array(tile_bits(topology.shape, total), np.int64)
@@ -144,7 +144,7 @@ def new_tiles(topology: Topology, total: int = TILE_BITS) -> Tiles:
     crossing = _crossing_bonds(topology, bits)
     tile_of_end, place_of_end = _places(crossing[:, 1:].ravel(), shape, bits, counts)
     order = np.argsort(tile_of_end, kind="stable")
-    return Tiles(
+    return KruskalTiles(
         shape=shape,
         bits=bits,
         counts=counts,
@@ -185,7 +185,7 @@ def _places(
     return tile, place
 
 
-def new_tile_scratch(tiles: Tiles) -> TileScratch:
+def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
     """Return memory for the tiles of a lattice."""
     sites = 1 << int(tiles.bits.sum())
     places = len(tiles.offsets) * sites + int(np.diff(tiles.first).max(initial=0))

@@ -19,7 +19,7 @@ from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees.ordered_joins import sort_bonds
 from percolab.trees.prefixes import fill_prefixes
 from percolab.trees.readings_cpu import BIN_DIGITS, list_tree, mark_path, weigh_bonds
-from percolab.trees.weights import Weights, key_of
+from percolab.trees.weights import BondWeights, key_of
 
 Words = NDArray[np.uint32]
 
@@ -63,7 +63,7 @@ class _SortedTree(NamedTuple):
     items: NDArray[np.uint64]
 
 
-def read_tree(topology: Topology, weights: Weights, words: Words) -> TreeReading:
+def read_tree(topology: Topology, weights: BondWeights, words: Words) -> TreeReading:
     """Return what is read off the tree of a sample, or of given keys.
 
     words: uint32 (words of all classes,), the bonds of a minimum spanning tree or forest
@@ -91,7 +91,7 @@ def read_tree(topology: Topology, weights: Weights, words: Words) -> TreeReading
     return TreeReading(count, total, np.bincount(there).astype(np.int64), bins, paths)
 
 
-def trunk_of(topology: Topology, weights: Weights, words: Words, axis: int) -> Words:
+def trunk_of(topology: Topology, weights: BondWeights, words: Words, axis: int) -> Words:
     """Return the numbers of the bonds on the path between the two sides of an axis, ascending.
 
     uint32 (bonds of the path,); empty if a site is in both sides or if they are not connected.
@@ -113,7 +113,7 @@ def _listed(
     return _SortedTree(bonds, ends, np.empty(0, np.uint64)), degrees
 
 
-def _sorted(topology: Topology, weights: Weights, tree: _SortedTree) -> _SortedTree:
+def _sorted(topology: Topology, weights: BondWeights, tree: _SortedTree) -> _SortedTree:
     prefixes = np.empty(0 if weights.given.size else 32 * topology.num_bond_words, np.uint32)
     if prefixes.size:
         fill_prefixes(weights.generator, weights.seed, weights.sample, prefixes)

@@ -47,7 +47,7 @@ _COLUMN = 33
 _COLUMNS = THREADS * _COLUMN
 
 
-class Keys(NamedTuple):
+class RoundKeys(NamedTuple):
     """What the keys of the bonds of a batch follow from.
 
     generator: one of :data:`percolab.bonds.words.GENERATORS`' values
@@ -66,7 +66,7 @@ class Keys(NamedTuple):
     slots: Any
 
 
-class Forest(NamedTuple):
+class BoruvkaForest(NamedTuple):
     """What is known of the sites of a batch and of its trees.
 
     parents: uint32 (items * points,), another site of the same cluster; roots have themselves.
@@ -80,7 +80,7 @@ class Forest(NamedTuple):
     tree: Any
 
 
-class Listed(NamedTuple):
+class CandidateList(NamedTuple):
     """A list of bonds.
 
     bonds: uint64 (room,), prefix << 32 | number

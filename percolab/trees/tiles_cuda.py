@@ -75,7 +75,7 @@ else:
         return uint32(popcount(uint32(votes & before))), uint32(popcount(votes))
 
 
-class Tiles(NamedTuple):
+class BoruvkaTiles(NamedTuple):
     """How a topology is cut into tiles.
 
     shape:   three uint32, grid points along each axis

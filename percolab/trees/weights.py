@@ -25,7 +25,7 @@ MOST_BONDS = 2**32
 _SIGN = np.uint64(1 << 63)
 
 
-class Weights(NamedTuple):
+class BondWeights(NamedTuple):
     """What the keys of the bonds of one sample follow from.
 
     generator:    one of :data:`percolab.bonds.words.GENERATORS`' values
@@ -40,14 +40,14 @@ class Weights(NamedTuple):
     given: NDArray[np.uint64]
 
 
-def weights_of_sample(generator: int, seed: int, sample: int) -> Weights:
+def weights_of_sample(generator: int, seed: int, sample: int) -> BondWeights:
     """Return the weights that the bonds of a sample have."""
-    return Weights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
+    return BondWeights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
 
 
-def given_weights(keys: NDArray[np.uint64]) -> Weights:
+def given_weights(keys: NDArray[np.uint64]) -> BondWeights:
     """Return given weights, by the keys of all bonds: uint64 (32 * words of all classes,)."""
-    return Weights(0, np.uint64(0), np.uint64(0), keys)
+    return BondWeights(0, np.uint64(0), np.uint64(0), keys)
 
 
 @njit

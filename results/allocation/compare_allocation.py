@@ -14,11 +14,11 @@ import numpy as np
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.values import parse_sizes
 
 
-def cost_of(results: Results) -> int:
+def cost_of(results: StoredResults) -> int:
     """Return the sites that were labeled, each sample counted once whatever its grid of p."""
     return sum(item.num_samples * item.task.num_points for item in results.tasks.values())
 

@@ -23,7 +23,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.parts.slabs import Slabs, thicknesses
 from percolab.run.parts_sampler import whole_of
-from percolab.store.results import Results, read_results
+from percolab.store.results import StoredResults, read_results
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
@@ -35,7 +35,7 @@ HEAD = (
 )  # fmt: skip
 
 
-def lines_of(results: Results) -> list[list[str]]:
+def lines_of(results: StoredResults) -> list[list[str]]:
     """Return the cells of a file, a line for each p of each size."""
     tasks = results.tasks.values()
     measured = {

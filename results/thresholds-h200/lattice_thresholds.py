@@ -40,7 +40,7 @@ from percolab.run.request import Watcher
 from percolab.run.runner import run_study
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.kind import make_sampler
@@ -84,7 +84,7 @@ class Deadline(Watcher):
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
-    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Raise OutOfTime when the time is up."""
         if time.monotonic() > self._end:
             raise OutOfTime
@@ -119,7 +119,7 @@ def compile_kernels(study: Study, device: Device) -> None:
     sampler.rows(np.arange(2, dtype=np.uint64), np.full(2, threshold_of(0.5), np.uint64))
 
 
-def sample(request: SweepRequest, device: Device, seconds: float) -> Results:
+def sample(request: SweepRequest, device: Device, seconds: float) -> StoredResults:
     """Return the results of a study, from its file or sampled, until its end or for some time."""
     with ResultsWriter(request.out) as writer:
         try:
@@ -159,7 +159,7 @@ def measure(name: str, work: Work) -> dict[str, Any]:
     return row_of(load_lattice(name), results, fit) | made_by
 
 
-def row_of(lattice: Lattice, results: Results, fit: ThresholdFit) -> dict[str, Any]:
+def row_of(lattice: Lattice, results: StoredResults, fit: ThresholdFit) -> dict[str, Any]:
     """Return what the table says of a lattice, as plain JSON values."""
     cited = lattice.threshold()
     assert cited is not None

@@ -23,7 +23,7 @@ import percolab
 from percolab.analysis.text import format_with_error
 from percolab.analysis.trees import fit_trees
 from percolab.measure.trees import WEIGHT_BITS
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 
 #: Linear sizes of every lattice; the last has 2^20 sites and more.
 SIZES = {
@@ -90,7 +90,9 @@ def study(lattice: str, sizes: tuple[int, ...], samples: int, device: str) -> li
     return lines
 
 
-def compared(trees: Results, rows: Results, size: int, weights: np.ndarray) -> tuple[float, float]:
+def compared(
+    trees: StoredResults, rows: StoredResults, size: int, weights: np.ndarray
+) -> tuple[float, float]:
     """Return tree weight less integral of (clusters - 1), a site, and the error of blocks."""
     (tree,) = (item for item in trees.tasks.values() if item.task.size == size)
     (row,) = (item for item in rows.tasks.values() if item.task.size == size)

@@ -25,7 +25,7 @@ from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.parts.front import close, row_of
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 
 MODEL = Model.parse("bond:y=0.3")
 #: Lattices, shapes of some words and a part of one, boundaries, and what is fixed.
@@ -178,7 +178,7 @@ def test_slabs_on_a_gpu_equal_the_cpu():
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
         model = Model.parse(text)
         whole = Whole(load_lattice("square"), (1501, 141), (boundary,) * 2, model)
-        draw = Draw(0, 5, 7, threshold_of(0.6))
+        draw = SampleKey(0, 5, 7, threshold_of(0.6))
         (front,) = compare_fronts(whole, [draw], [70, 31, 40])
         row = row_of(close(front) if whole.is_closed else front)
         topology = whole.lattice.topology(whole.shape, whole.boundary)

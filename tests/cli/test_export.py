@@ -17,7 +17,7 @@ import percolab
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tables.flat import LONG_HEADER, long_table, mean_table
 from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Task
@@ -33,7 +33,7 @@ def thresholds():
 
 def uneven():
     """Return two sizes with different numbers of p."""
-    both = Results(small_results().study)
+    both = StoredResults(small_results().study)
     for p, size in (((0.4, 0.5), 4), ((0.3, 0.5, 0.6), 8)):
         part = sweep("square", L=[size], p=p, samples=20, device="cpu")
         both.tasks |= part.tasks

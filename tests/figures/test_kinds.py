@@ -198,9 +198,9 @@ def test_what_connects_a_source_and_a_target_has_a_panel_of_its_own():
 
 
 def test_nothing_is_drawn_without_samples():
-    from percolab.store.results import Results
+    from percolab.store.results import StoredResults
 
-    figures = StudyFigures(Results(small_results().study), fitted)
+    figures = StudyFigures(StoredResults(small_results().study), fitted)
     assert {figures.problem(kind) for kind in KINDS} == {"no samples yet"}
 
 

@@ -6,7 +6,7 @@ import pytest
 import percolab
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
-from percolab.measure.columns import RADII, Column, Dataset, Sums
+from percolab.measure.columns import RADII, Column, Dataset, SumColumn
 from percolab.measure.measurements import MEASUREMENTS, Measurement
 
 
@@ -45,7 +45,7 @@ def openness(monkeypatch):
     dataset = Dataset("openness", "open bonds of every class", "1")
     column = Column(
         "openness", "b", "open bonds of every class", "1",
-        Sums(RADII, np.int64, 2, dataset=dataset), "openness",
+        SumColumn(RADII, np.int64, 2, dataset=dataset), "openness",
     )  # fmt: skip
     for module in (columns, measurements):
         monkeypatch.setattr(module, "EXTRA_COLUMNS", (*columns.EXTRA_COLUMNS, column))

@@ -11,7 +11,7 @@ from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
 from percolab.parts.front import join
 from percolab.parts.parts import Parts, Whole
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import thicknesses
 from percolab.tasks.blocks import same_block
 
@@ -36,7 +36,7 @@ def test_joined_fronts_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
         whole = Whole(lattice(name), shape, boundary[: len(shape)])
         layers, tally = thicknesses(whole, 5), number % 2 == 0
         labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
-        draw = Draw(number % 2, 5, number, threshold_of(p))
+        draw = SampleKey(number % 2, 5, number, threshold_of(p))
         starts = np.cumsum([0, *layers[:-1]])
         fronts = [
             labeler.front_of(parts.part(int(start), thick), draw)

@@ -11,22 +11,22 @@ from percolab.kernels.device import Device, gpu_count
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
-    Job,
     Leader,
+    RankJob,
     follow,
     front_of_head,
     head_of,
     layers_of_ranks,
     offered_bytes,
 )
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs, row_by_slabs
 from percolab.parts.transport import Sockets
 
 pytestmark = pytest.mark.gpu
 
 WHOLE = Whole(load_lattice("cubic"), (40, 36, 60), ("periodic", "open", "periodic"))
-DRAWS = [Draw(0, 1, sample, 2**62) for sample in (2, 3)]
+DRAWS = [SampleKey(0, 1, sample, 2**62) for sample in (2, 3)]
 
 
 def front_of(draw, kind):
@@ -96,7 +96,7 @@ def test_ranks_of_two_processes_hand_on_fronts_without_the_host(tmp_path_factory
     )
     process.start()
     devices = ("cuda:0", "cuda:1" if gpu_count("cuda") > 1 else "cuda:0")
-    job = Job(WHOLE, layers_of_ranks(WHOLE, 2, thick=16), devices=devices, p=0.3)
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 2, thick=16), devices=devices, p=0.3)
     with closing(Sockets(0, 2, folder)) as transport:
         leader = Leader(transport)
         for draw in DRAWS:

@@ -9,7 +9,7 @@ from percolab.papers.fink1997.partition import BOXES, BoxJob
 from percolab.papers.fink1997.quad import Merge
 from percolab.parts.partitions import PARTITIONS, choose_partition, make_job
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Job
+from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import SLABS
 
 SWEEPS = """
@@ -50,7 +50,7 @@ def test_the_record_of_a_job_names_its_partition():
 
     whole = Whole(load_lattice("square"), (8, 8), ("open", "periodic"))
     jobs = {
-        "slabs": Job(whole, ((4,), (4,)), tally=True, p=0.5),
+        "slabs": RankJob(whole, ((4,), (4,)), tally=True, p=0.5),
         "boxes": BoxJob(whole, (2, 2), Merge("quad", bubbles=True), 4),
     }
     assert jobs.keys() == PARTITIONS.keys()

@@ -24,15 +24,15 @@ from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
-    Job,
     Leader,
+    RankJob,
     arrays_of,
     follow,
     front_of_arrays,
     layers_of_ranks,
     most_message,
 )
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import Slabs, row_by_slabs
 from percolab.parts.transport import Local, RankLost, run_local
 
@@ -63,8 +63,8 @@ def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=
         except InputError:
             ranks = max(ranks - 1, 1)
     tally = bool(rng.integers(2))
-    draws = [Draw(generator, 5, int(rng.integers(1000)), threshold_of(p)) for _ in range(2)]
-    for draw, (row, _) in zip(draws, by_ranks(Job(whole, layers, tally), draws)):
+    draws = [SampleKey(generator, 5, int(rng.integers(1000)), threshold_of(p)) for _ in range(2)]
+    for draw, (row, _) in zip(draws, by_ranks(RankJob(whole, layers, tally), draws)):
         expected = row_of_the_whole(whole, draw, tally=tally)
         case = f"{name} {whole.shape} {boundary} {model} {draw} p = {p}, layers {layers}"
         np.testing.assert_array_equal(row.numbers, expected, err_msg=case)
@@ -103,11 +103,11 @@ def test_wrapping_rows_about_the_threshold(name, ranks):
 
 
 WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
-DRAW = Draw(0, 1, 2, threshold_of(0.5))
+DRAW = SampleKey(0, 1, 2, threshold_of(0.5))
 
 
 def test_steps_tell_what_every_rank_did():
-    job = Job(WHOLE, layers_of_ranks(WHOLE, 6, 12))
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 6, 12))
     ((_, steps),) = by_ranks(job, [DRAW])
     # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
     joined = [(step.stage, step.rank) for step in steps if 0 <= step.stage < 3]
@@ -175,7 +175,7 @@ class Inbox64:
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
     memory = Memory64(is_refused=is_refused)
-    job, draws = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
+    job, draws = RankJob(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
     through_host = by_ranks(job, draws)
     monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
     found = by_ranks(job, draws)
@@ -195,7 +195,7 @@ def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
     if memory is not None:
         monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
-    job = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
     expected = row_by_slabs(WHOLE, DRAW).numbers
 
     def work(transport):
@@ -241,7 +241,7 @@ def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
         if transport.rank:
             return follow(transport)
         leader = Leader(transport)
-        assert leader.row(Job(WHOLE, layers), DRAW, lambda: next(answers)) is None
+        assert leader.row(RankJob(WHOLE, layers), DRAW, lambda: next(answers)) is None
         leader.end()
 
     run_local(3, work)
@@ -259,7 +259,7 @@ class Broken(SlabRaster):
 
 def test_a_rank_that_fails_fails_the_others(monkeypatch):
     monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
-    job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 5, 10))
 
     def work(transport):
         return follow(transport) if transport.rank else Leader(transport).row(job, DRAW)
@@ -269,7 +269,7 @@ def test_a_rank_that_fails_fails_the_others(monkeypatch):
 
 
 def test_nothing_is_measured_after_rank_0_has_failed():
-    job = Job(WHOLE, layers_of_ranks(WHOLE, 2, 2))
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 2, 2))
 
     def fail():
         raise ZeroDivisionError
@@ -291,7 +291,7 @@ def test_nothing_is_measured_after_rank_0_has_failed():
 
 
 def test_ranks_that_are_not_those_of_the_job_are_refused():
-    job = Job(WHOLE, layers_of_ranks(WHOLE, 3, 3))
+    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 3, 3))
     (alone,) = Local.ranks(1)
     with pytest.raises(InputError, match="3 ranks are wanted, and 1 there"):
         Leader(alone).row(job, DRAW)
@@ -301,10 +301,10 @@ def test_ranks_that_are_not_those_of_the_job_are_refused():
 
 
 def test_a_rank_without_memory_says_so(monkeypatch):
-    monkeypatch.setattr("percolab.parts.ranks.Job.most_memory", Memory(10**18))
+    monkeypatch.setattr("percolab.parts.ranks.RankJob.most_memory", Memory(10**18))
     (alone,) = Local.ranks(1)
     with pytest.raises(InputError, match=r"1 ranks on one host need 1000000000.0 GB of memory; "):
-        Leader(alone).row(Job(WHOLE, ((30,),)), DRAW)
+        Leader(alone).row(RankJob(WHOLE, ((30,),)), DRAW)
 
 
 def test_layers_are_even():

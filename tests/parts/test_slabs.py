@@ -29,9 +29,9 @@ from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.measure.tallies import EXACT, bin_edges, num_bins
-from percolab.parts.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
+from percolab.parts.front import Face, Front, FrontSums, close, front_bytes, join, no_face, row_of
 from percolab.parts.parts import Parts, Whole
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import (
     CHAIN,
     TREE,
@@ -64,7 +64,7 @@ def assert_rows_equal(name, boundary, model, generator, p, slabs, *, rng, tally,
     whole = Whole(structure(name), shape, boundary, model)
     layers = random_layers(whole, slabs, rng)
     order = random_order(len(layers), rng)
-    draw = Draw(generator, 5, int(rng.integers(1000)), threshold_of(p))
+    draw = SampleKey(generator, 5, int(rng.integers(1000)), threshold_of(p))
     expected = row_of_the_whole(whole, draw, tally=tally)
     found = row_by_slabs(whole, draw, slabs=layers, order=order, tally=tally)
     case = f"{name} {shape} {boundary} {model} {draw} p = {p}, layers {layers} joined by {order}"
@@ -148,7 +148,7 @@ def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
     shape = (*SIZES[item.dimension][:-1], 10**6)
     whole = Whole(item, shape, ("open",) * item.dimension, model)
     for p in ps_of(name):
-        draw = Draw(0, 5, 1, threshold_of(p))
+        draw = SampleKey(0, 5, 1, threshold_of(p))
         (expected,) = fronts_of(whole, draw, [17], 1001, tally=True)
         pieces = fronts_of(whole, draw, [3, 2, 7, 5], 1001, tally=True)
         for order in (CHAIN, TREE, [2, 1, 0], [1, 1, 0], random_order(4, rng)):
@@ -157,7 +157,7 @@ def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
 
 def test_a_front_has_only_clusters_that_touch_a_face():
     whole = Whole(lattice("square"), (40, 40), ("periodic",) * 2)
-    fronts = fronts_of(whole, Draw(0, 5, 1, threshold_of(0.4)), [10, 10, 10, 10])
+    fronts = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(0.4)), [10, 10, 10, 10])
     for front in (*fronts, join(*fronts[:2]), join_in_order(fronts, TREE)):
         named = np.concatenate([front.low.clusters, front.high.clusters])
         assert np.unique(named).tolist() == list(range(front.num_clusters))
@@ -192,7 +192,7 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
     assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
     threshold = threshold_of(0.8)
-    front = labeler.front_of(part, Draw(generator, 5, 1, threshold))
+    front = labeler.front_of(part, SampleKey(generator, 5, 1, threshold))
     sites = part.first_site + np.arange(-width, (layers + 1) * width, dtype=object)
 
     def drawn(klass):
@@ -225,7 +225,12 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
 
 def test_seed_and_sample_tell_slabs_apart():
     whole = Whole(lattice("square"), (33, 2**40), ("open", "open"))
-    draws = [Draw(0, 5, 1, 2**62), Draw(0, 6, 1, 2**62), Draw(0, 5, 2, 2**62), Draw(1, 5, 1, 2**62)]
+    draws = [
+        SampleKey(0, 5, 1, 2**62),
+        SampleKey(0, 6, 1, 2**62),
+        SampleKey(0, 5, 2, 2**62),
+        SampleKey(1, 5, 1, 2**62),
+    ]
     starts = (0, 2**33, 2**39)
     found = {
         (draw, start): tuple(fronts_of(whole, draw, [9], start)[0].high.clusters.tolist())
@@ -240,7 +245,7 @@ def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0):
     none = np.empty(0, np.int64)
     faces = (Face(np.array(entries, np.uint32), none) for entries in (low, high))
     sizes = np.array(sizes, np.uint64)
-    sums = Sums.empty(bins)
+    sums = FrontSums.empty(bins)
     return Front(first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums)
 
 
@@ -301,7 +306,7 @@ def test_codes_belong_to_the_entries_of_a_face():
     # One cluster on either side meets the other twice, the second time one period on along x.
     codes = period_codes(np.array([[0, 0], [1, 0]]))
     one, two = np.zeros(2, np.uint32), np.ones(1, np.uint64)
-    none, flags = Sums.empty(), np.zeros(1, np.uint32)
+    none, flags = FrontSums.empty(), np.zeros(1, np.uint32)
     low = Front(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
     straight = Front(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
     wound = Front(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
@@ -311,7 +316,7 @@ def test_codes_belong_to_the_entries_of_a_face():
 
 def test_loops_of_two_parts_wind_in_two_directions():
     x, y = (int(code) for code in period_codes(np.array([[1, 0], [0, 2]])))
-    none = Sums.empty()
+    none = FrontSums.empty()
     across = replace(none, flags=1 << 8, loop=x)
     along = replace(none, flags=1 << 9, loop=y)
     assert across.plus(along, 2).flags == 1 << 8 | 1 << 9 | 1 << 16
@@ -360,7 +365,7 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
     layers = thicknesses(whole, 6)
     Slabs(whole, layers).row(DRAW)
     tracemalloc.start()
-    Slabs(whole, layers).row(Draw(0, 5, 1, threshold_of(0.6)))
+    Slabs(whole, layers).row(SampleKey(0, 5, 1, threshold_of(0.6)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
@@ -371,7 +376,7 @@ def test_memory_of_a_front_is_stated(name):
     boundary = boundaries_of(name)[-1]
     whole = Whole(structure(name), shape_of(name, boundary), boundary)
     layers = thicknesses(whole, 3)
-    one, two, _ = fronts_of(whole, Draw(0, 5, 1, threshold_of(1.0)), layers)
+    one, two, _ = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(1.0)), layers)
     for front in (one, two, join(one, two)):
         bonds = front.low.num_bonds + front.high.num_bonds
         assert front.num_bytes == front_bytes(bonds, front.num_clusters, has_periods=True)
@@ -400,7 +405,7 @@ def test_slabs_of_one_thickness_and_the_rest():
 
 
 WHOLE = Whole(lattice("square"), (4, 6), ("open", "open"))
-DRAW = Draw(0, 5, 1, threshold_of(0.5))
+DRAW = SampleKey(0, 5, 1, threshold_of(0.5))
 OPEN = "open", "open"
 
 
@@ -433,15 +438,15 @@ def test_what_is_no_slab_or_no_row_is_refused(call, words):
 
 
 def test_faces_of_different_samples_do_not_match():
-    low, _ = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(0.0)), [3, 3])
-    _, high = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(1.0)), [3, 3])
+    low, _ = fronts_of(WHOLE, SampleKey(0, 5, 1, threshold_of(0.0)), [3, 3])
+    _, high = fronts_of(WHOLE, SampleKey(0, 5, 1, threshold_of(1.0)), [3, 3])
     with pytest.raises(ValueError, match="0 open bonds below a face, 4 above"):
         join(low, high)
 
 
 def test_a_torus_that_is_not_closed_has_no_row():
     whole = Whole(lattice("square"), (4, 6), ("open", "periodic"))
-    (front,) = fronts_of(whole, Draw(0, 5, 1, threshold_of(1.0)), [6])
+    (front,) = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(1.0)), [6])
     with pytest.raises(InputError, match="no open face"):
         row_of(front)
     assert row_of(close(front)).numbers[1] == prod(whole.shape)

@@ -24,7 +24,7 @@ from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
 from percolab.parts.front import Row
-from percolab.parts.ranks import Job
+from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
@@ -94,7 +94,7 @@ def _memory(size):
 
 def slab_memory(task, layers):
     """Return the bytes that a sample in slabs takes."""
-    return Job(whole_of(task), (layers,), p=0.5).most_memory.host
+    return RankJob(whole_of(task), (layers,), p=0.5).most_memory.host
 
 
 def _task(size, **kinds):

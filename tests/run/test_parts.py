@@ -10,7 +10,7 @@ from cli_support import answer, blocks_in, refusal, run
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.store.results import encode, read_results
-from percolab.tasks.part import Part
+from percolab.tasks.part import JobPart
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
 SPINS = {"model": "ising", "boundary": "periodic", "p": [0.5, 0.6], "L": [6, 8]}
@@ -136,7 +136,7 @@ def test_python_is_refused_the_same():
 
 def test_parts_divide_all_blocks():
     for n in range(1, 6):
-        parts = [Part(k, n) for k in range(1, n + 1)]
+        parts = [JobPart(k, n) for k in range(1, n + 1)]
         assert sorted(number for part in parts for number in part.below(13)) == list(range(13))
         assert all(part.has(number) for part in parts for number in part.below(13))
         assert sum(part.count(13) for part in parts) == 13

@@ -28,8 +28,8 @@ from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
-from percolab.parts.ranks import Job, Leader
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.ranks import Leader, RankJob
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
@@ -256,9 +256,9 @@ class Recorder:
 
 def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
     recorder = Recorder()
-    monkeypatch.setattr(Job, "keeper", lambda job, rank: recorder)
+    monkeypatch.setattr(RankJob, "keeper", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
-    job, draw = Job(split_whole(task()), ((4, 5, 3),)), Draw(0, 1, 7, threshold_of(0.5))
+    job, draw = RankJob(split_whole(task()), ((4, 5, 3),)), SampleKey(0, 1, 7, threshold_of(0.5))
     assert leader.row(job, draw) is not None
     assert leader.row(job, draw, lambda: len(recorder.told) == 7) is None
     assert recorder.told == ["begin", 4, 9, 12, "end", "begin", 4, 9, "end"]
@@ -401,7 +401,7 @@ def test_what_has_the_name_of_another_rank_is_left_alone(killed):
 
 def test_a_rank_uses_what_is_its_own_alone():
     whole, layers = split_whole(task()), (3, 3)
-    draw, checkpoints = Draw(0, 1, 7, threshold_of(0.5)), Checkpoints(PATH)
+    draw, checkpoints = SampleKey(0, 1, 7, threshold_of(0.5)), Checkpoints(PATH)
     front = next(Slabs(whole, layers, first_layer=6).fronts(draw))
     own = Checkpoint("0" * 16, 3, (), front, RankRow(2, 7, draw.threshold))
     path = checkpoints.path_of("0" * 16, 3, 2)
@@ -438,7 +438,7 @@ def test_a_rank_uses_what_is_its_own_alone():
 
 
 def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
-    draw, front = Draw(0, 1, 7, threshold_of(0.5)), None
+    draw, front = SampleKey(0, 1, 7, threshold_of(0.5)), None
     whole = split_whole(task())
     front = next(Slabs(whole, (3, 3), first_layer=6).fronts(draw))
     keeper = RankKeeper(Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6)

@@ -27,8 +27,8 @@ from percolab.kernels.memory import Memory
 from percolab.kinds.workplace import Stopped
 from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Job
-from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.ranks import RankJob
+from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
@@ -131,14 +131,14 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "")
     monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
     gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
-    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**10))
+    monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**10))
     found = team(gpus)
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
     with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
-    monkeypatch.setattr(Job, "most_memory", Memory(10**6, 10**11))
+    monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
         team(gpus)
     monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
@@ -152,7 +152,7 @@ def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
         return group.division.layers[64]
 
     many = layers(16)
-    needed = 4 * Job(rank_group.split_whole(task(64)), many, p=0.5).most_memory.host
+    needed = 4 * RankJob(rank_group.split_whole(task(64)), many, p=0.5).most_memory.host
     memory = type("", (), {"available": needed})
     monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
     assert layers(None) == many
@@ -318,7 +318,7 @@ def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     whole = Whole(lattice("square"), (24, 30), ("open", "periodic"))
-    rows = [row_by_slabs(whole, Draw(0, 1, 2, threshold_of(p))).numbers for p in (0.4, 0.5)]
+    rows = [row_by_slabs(whole, SampleKey(0, 1, 2, threshold_of(p))).numbers for p in (0.4, 0.5)]
     assert found.stdout.splitlines() == [str(row.tolist()) for row in rows]
 
 

@@ -11,7 +11,7 @@ from percolab.run.measured import Threads, missing_jobs
 from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.blocks import Block
 
 WANTED = 12
@@ -82,7 +82,7 @@ class Told(Watcher):
 def fresh():
     """Return results with one task and no block, and the id of that task."""
     key, item = next(iter(small_results().tasks.items()))
-    results = Results(small_results().study)
+    results = StoredResults(small_results().study)
     results.add_task(item.task)
     return results, key
 

@@ -12,7 +12,7 @@ from cli_support import SMALL, answer, datasets, refusal, run, small_results, st
 from percolab.api import open_results, sweep
 from percolab.errors import InputError
 from percolab.measure import columns, tallies
-from percolab.measure.columns import TALLY, Column, RowInteger, Sums
+from percolab.measure.columns import TALLY, Column, RowInteger, SumColumn
 from percolab.store.tree import Node, write_tree
 
 #: A column in the midst of the row's, and one that is a rule on its flags.
@@ -472,7 +472,7 @@ def test_sums_of_tallies_are_stored_by_their_declaration_and_arithmetic(tmp_path
         return found | {"doubled": 2 * found["powers"][:, :, :1]} if found else found
 
     monkeypatch.setattr(tallies, "sums_of_tallies", with_doubled)
-    how = Sums(TALLY, np.float64)
+    how = SumColumn(TALLY, np.float64)
     more = Column("doubled", "2 sum s^3", "twice the sum of s^3", "site^3", how, "sizes")
     monkeypatch.setattr(columns, "EXTRA_COLUMNS", (*columns.EXTRA_COLUMNS, more))
     lines = table(everything(), "--tidy")

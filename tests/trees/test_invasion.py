@@ -17,8 +17,8 @@ from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
 from percolab.trees import new_trees
 from percolab.trees.invasion import (
+    InvasionWeights,
     Target,
-    Weights,
     burst_sizes,
     ground_of_lattice,
     ground_of_topology,
@@ -162,7 +162,7 @@ def test_lattice_is_invaded_as_the_judge_does(name, shape, boundary, model):
     sites = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points)).tolist()
     for (trapping, stop), (sample, generator) in product(CASES, enumerate(GENERATORS.values())):
         judge = Judge(topology, model, generator, 5, sample)
-        weights = Weights(model, generator, 5, sample, len(lattice.bonds))
+        weights = InvasionWeights(model, generator, 5, sample, len(lattice.bonds))
         kind = {"stop": stop, "trapping": trapping}
         grounds = ground_of_lattice(lattice, shape, boundary), ground_of_topology(topology)
         of_side = low, sides, high
@@ -188,9 +188,9 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
         classes, stride = topology.num_classes, 32 * topology.num_words
         size = stride if model == "site" else classes * stride
         values = random.integers(0, 4, size).astype(np.float64)
-        weights = Weights(model, 0, 1, 0, classes, values, keys_of_values(values))
+        weights = InvasionWeights(model, 0, 1, 0, classes, values, keys_of_values(values))
         if random.integers(2):
-            weights = Weights(model, int(random.integers(2)), 3, 7, classes)
+            weights = InvasionWeights(model, int(random.integers(2)), 3, 7, classes)
         given = None if weights.keys is None else weights.keys
         judge = Judge(topology, model, weights.generator, weights.seed, 7, given)
         sites = random.permutation(topology.num_points).tolist()

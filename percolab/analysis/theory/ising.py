@@ -58,7 +58,7 @@ class _Modes:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _IsingPart:
     """One of the four parts as a exp(logarithm), and the derivatives by K of both.
 
     a, a_first, a_second: a factor that may vanish; logarithm, first, second: of all the others.
@@ -186,7 +186,7 @@ def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
     return _Modes(2 * np.arcsinh(np.sqrt(above / 2)), first, second)
 
 
-def _parts(modes: int, length: int, coupling: float) -> list[_Part]:
+def _parts(modes: int, length: int, coupling: float) -> list[_IsingPart]:
     """Return the four parts of the partition function; the last has the sign of K - K_c."""
     odd = _modes(np.arange(1, 2 * modes, 2), modes, coupling)
     even = _modes(np.arange(2, 2 * modes, 2), modes, coupling)
@@ -202,7 +202,7 @@ def _parts(modes: int, length: int, coupling: float) -> list[_Part]:
     return [
         _product(odd, length, sine=False),
         _product(odd, length, sine=True),
-        _Part(
+        _IsingPart(
             even_cosh.logarithm + abs(half),
             even_cosh.first,
             even_cosh.second,
@@ -210,7 +210,7 @@ def _parts(modes: int, length: int, coupling: float) -> list[_Part]:
             half_first * signed,
             half_second * signed + half_first**2 * cosh,
         ),
-        _Part(
+        _IsingPart(
             even_sinh.logarithm + abs(half),
             even_sinh.first,
             even_sinh.second,
@@ -221,7 +221,7 @@ def _parts(modes: int, length: int, coupling: float) -> list[_Part]:
     ]
 
 
-def _product(modes: _Modes, length: int, *, sine: bool) -> _Part:
+def _product(modes: _Modes, length: int, *, sine: bool) -> _IsingPart:
     """Return the product of 2 cosh(m g_k / 2), or of sines, by its logarithm."""
     half, first, second = (0.5 * length * x for x in (modes.value, modes.first, modes.second))
     decay = np.exp(-2 * half)
@@ -234,4 +234,4 @@ def _product(modes: _Modes, length: int, *, sine: bool) -> _Part:
     # The derivative of ratio, a hyperbolic tangent or cotangent, is 1 - ratio^2.
     rest = 4 * decay / (1 + decay) ** 2 if not sine else -4 * decay / np.expm1(-2 * half) ** 2
     slopes, curvatures = first * ratio, second * ratio + first**2 * rest
-    return _Part(float(logarithm.sum()), float(slopes.sum()), float(curvatures.sum()))
+    return _IsingPart(float(logarithm.sum()), float(slopes.sum()), float(curvatures.sum()))

@@ -18,7 +18,7 @@ from percolab.figures.kinds.curves import spanning_figure_of
 from percolab.figures.kinds.maxima import maxima_figure_of
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ class StudyFigures(StudyView):
 
 
 def study_figure(
-    results: Results,
+    results: StoredResults,
     *,
     observable: str | None = None,
     fitted: Callable[[], ThresholdFit],

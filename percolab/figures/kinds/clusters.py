@@ -29,7 +29,7 @@ from percolab.figures.axes import (
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, looks_of
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
@@ -156,7 +156,7 @@ def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
 
 def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
-    (curve,) = cluster_curves_of(Results(study, {item.task.id: item}))
+    (curve,) = cluster_curves_of(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
     means, errors = curve.means(), curve.errors()
     counts = item.column("clusters") / item.task.block_size / sites

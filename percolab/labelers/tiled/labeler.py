@@ -38,7 +38,7 @@ from percolab.labelers.tiled.borders import (
     partial_nodes_kernel,
 )
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
-from percolab.labelers.tiled.records import Crossing, Listed, Nodes, Openings, Tallies, Tiles
+from percolab.labelers.tiled.records import Crossing, CrossingList, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
 from percolab.labelers.tiled.tiling import PARTS, tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
@@ -152,7 +152,7 @@ class Tiled:
         )
         room = tiling.num_crossing
         bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
-        self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
+        self.listed = CrossingList(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
         self.end_flags = end_flags_on_device(top)
         nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)

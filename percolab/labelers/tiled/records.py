@@ -69,7 +69,7 @@ class Nodes(NamedTuple):
     room: Any
 
 
-class Listed(NamedTuple):
+class CrossingList(NamedTuple):
     """The open bonds between tiles of every item.
 
     bonds:  uint32, 32 n + b for bit b of entry n of the crossing bonds

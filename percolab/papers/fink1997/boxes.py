@@ -45,11 +45,11 @@ from percolab.papers.fink1997.box_kernels import (
     match_runs,
     read_crossing,
 )
-from percolab.parts.front import Face, Front, Row, Sums, close, join, no_face, row_of
+from percolab.parts.front import Face, Front, FrontSums, Row, close, join, no_face, row_of
 from percolab.parts.kernels import measure_slab
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw, sums_of
-from percolab.parts.words import Keys
+from percolab.parts.raster import SampleKey, sums_of
+from percolab.parts.words import SlabKeys
 
 #: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
 BOND_BYTES = 24
@@ -403,7 +403,7 @@ class Boundary:
     faces: dict[Vector, Border]
     sizes: NDArray[np.uint64]
     flags: NDArray[np.uint32]
-    sums: Sums
+    sums: FrontSums
 
     @property
     def num_clusters(self) -> int:
@@ -569,7 +569,7 @@ class BoxRaster:
         tables += extent.building_bytes
         return Memory(host=own + tables + BOND_BYTES * crossing)
 
-    def fill(self, box: Vector, draw: Draw) -> list[tuple[Vector, list[Any]]]:
+    def fill(self, box: Vector, draw: SampleKey) -> list[tuple[Vector, list[Any]]]:
         """Draw the open bonds of a box and those across its faces; what :meth:`label` is given."""
         blocks, keys = self.blocks, draw.keys(self.blocks.whole)
         tables, span = self._tables_of(box), self._span
@@ -612,7 +612,7 @@ class BoxRaster:
         ones = (1,) * len(box)
         return Boundary(box, ones, self.blocks, borders, sizes, flags, sums)
 
-    def boundary(self, box: Vector, draw: Draw) -> Boundary:
+    def boundary(self, box: Vector, draw: SampleKey) -> Boundary:
         """Return the boundary of one box of a sample."""
         return self.label(box, self.fill(box, draw))
 
@@ -641,7 +641,7 @@ class BoxRaster:
         return {d: sorted(found[d], key=lambda part: part[0].klass) for d in sorted(found)}
 
     def _crossing(
-        self, keys: Keys, piece: Piece, owner: Vector, other: Vector, own: bool
+        self, keys: SlabKeys, piece: Piece, owner: Vector, other: Vector, own: bool
     ) -> tuple[Any, ...]:
         """Draw the bonds of a piece; return what is read of them."""
         blocks, whole = self.blocks, self.blocks.whole

@@ -40,7 +40,7 @@ from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_of_w
 from percolab.papers.fink1997.quad import Merge, Merged, simulate
 from percolab.papers.measured_record import Record, made_by
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 
 LATTICES = {2: "square", 3: "cubic", 4: "hypercubic-4d"}
 #: Sites of a rank's box along each axis, and boxes along each axis: the paper's, and for tests.
@@ -89,7 +89,7 @@ class Sample:
         shape = tuple(side * count for count in counts)
         whole = Whole(load_lattice(LATTICES[dimension]), shape, ("periodic",) * dimension)
         raster = BoxRaster(Blocks(whole, counts))
-        draw = Draw(XORWOW, SEED, 0, threshold_of(p))
+        draw = SampleKey(XORWOW, SEED, 0, threshold_of(p))
         self.boxes: list[Boundary] = []
         local = []
         with _uncollected():

@@ -32,12 +32,12 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
     AnyJob,
     Member,
-    Step,
+    RankStep,
     check_memory,
     record_of_whole,
     whole_of_record,
 )
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Transport
 
 
@@ -96,17 +96,17 @@ class _BoxMember:
 
     def measure(
         self,
-        draw: Draw,
+        draw: SampleKey,
         left: Callable[[], bool],
         *,
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda boxes: None,
-    ) -> tuple[Boundary | None, list[Step]]:
+    ) -> tuple[Boundary | None, list[RankStep]]:
         """Return the boundary of all boxes, where this rank has it, and on rank 0 all steps.
 
         A row that was begun is not left.
         """
-        steps: list[Step] = []
+        steps: list[RankStep] = []
         found = self._boxes.merged(draw, steps, done)
         if self._transport.rank:
             self._transport.send(0, [np.array(steps, np.float64)])
@@ -114,7 +114,7 @@ class _BoxMember:
         for rank in range(1, self._transport.size):
             answer = self._transport.receive(rank)
             assert answer is not None
-            steps += [Step(*map(int, own[:3]), *own[3:]) for own in answer[0].tolist()]
+            steps += [RankStep(*map(int, own[:3]), *own[3:]) for own in answer[0].tolist()]
         return found, steps
 
     def row_of_all(self, found: Any) -> Row:
@@ -163,7 +163,7 @@ class BoxDivision:
         """Return how samples are cut and merged, as text."""
         return {"blocks": "x".join(map(str, self.counts)), "merge": str(self.merge)}
 
-    def warm_up(self, whole: Whole, draw: Draw, *, tally: bool) -> None:
+    def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
         """Measure a sample in few boxes, or in one if it cannot be cut into them."""
         for counts in (tuple(min(count, 2) for count in self.counts), (1,) * len(self.counts)):
             with suppress(InputError):

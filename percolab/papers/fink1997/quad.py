@@ -44,11 +44,11 @@ from percolab.papers.fink1997.boxes import (
     opposite,
     row_of_whole,
 )
-from percolab.parts.front import Face, Front, Row, Sums, join, no_face
+from percolab.parts.front import Face, Front, FrontSums, Row, join, no_face
 from percolab.parts.kernels import INSIDE, number_entries
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Step
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import RankStep
+from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Arrays, Transport
 
 #: The stage of a step in which neighbours exchange bubbles.
@@ -171,7 +171,7 @@ def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boun
         border = Border(face, left.popleft() if has_counts else None)
         faces[tuple(direction)] = border.compressed() if merge.runs else border
     corner, boxes = tuple(numbers[:axes]), tuple(numbers[axes : 2 * axes])
-    return Boundary(corner, boxes, blocks, faces, sizes, flags, Sums.from_arrays(sums))
+    return Boundary(corner, boxes, blocks, faces, sizes, flags, FrontSums.from_arrays(sums))
 
 
 class Message(NamedTuple):
@@ -328,12 +328,12 @@ def _color(blocks: Blocks, lower: Vector, direction: Vector) -> int:
     return 2 if lower[axis] == last and last % 2 == 0 else lower[axis] % 2
 
 
-def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> Sums:
+def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> FrontSums:
     """Return what the clusters add up to that end at faces, as the box below them counts them.
 
     ended: for each face its two sides: the bonds, which clusters end, all sizes and all flags
     """
-    where, none = (1, 2, len(boundary.corner)), Sums.empty(len(boundary.sums.bins))
+    where, none = (1, 2, len(boundary.corner)), FrontSums.empty(len(boundary.sums.bins))
     low, high = (_ending([sides[n] for sides in ended]) for n in (0, 1))
     both = join(
         Front(0, *where, no_face(), *low, none),
@@ -531,7 +531,7 @@ def simulate(
 
 
 def merge_over(
-    transport: Transport, box: Boundary, merge: Merge, steps: list[Step] | None = None
+    transport: Transport, box: Boundary, merge: Merge, steps: list[RankStep] | None = None
 ) -> Boundary | None:
     """Merge the boundary of this rank's box with those of the others.
 
@@ -541,7 +541,7 @@ def merge_over(
     """
     merge.check(box.blocks)
     work, traffic, told = merging(box, merge), transport.traffic, [] if steps is None else steps
-    step: Step | None = Step(transport.rank, -1, 0, 0.0, 0.0, 0.0)
+    step: RankStep | None = RankStep(transport.rank, -1, 0, 0.0, 0.0, 0.0)
     content: Boundary | Offer | None = None
     start = time.perf_counter()
     while True:
@@ -563,7 +563,7 @@ def merge_over(
             received = traffic.bytes_received - before.bytes_received
             seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
             where = transport.rank, stage_number(message.stage)
-            step = Step(*where, received, seconds, waiting, 0.0)
+            step = RankStep(*where, received, seconds, waiting, 0.0)
             is_offer = isinstance(message.content, Offer)
             content = _offer_from(came) if is_offer else unpack(came, box.blocks, merge)
 
@@ -580,7 +580,7 @@ def _passed(transport: Transport, message: Message, arrays: Arrays) -> Arrays | 
 
 
 def stage_number(name: str) -> int:
-    """Return the number of a stage in a :class:`percolab.parts.ranks.Step`.
+    """Return the number of a stage in a :class:`percolab.parts.ranks.RankStep`.
 
     >>> stage_number("stage 1"), stage_number("bubbles"), stage_number("prepare")
     (0, -2, -1)
@@ -660,15 +660,15 @@ class Boxes:
                 merging += left * BOND_BYTES * blocks.most_crossing(boxes)
         return BoxRaster.memory(blocks).plus(Memory(host=merging))
 
-    def row(self, draw: Draw) -> Row | None:
+    def row(self, draw: SampleKey) -> Row | None:
         """Return the row of a sample; with ``tree`` and a transport None but on the first rank."""
         found = self.merged(draw)
         return None if found is None else row_of_whole(found)
 
     def merged(
         self,
-        draw: Draw,
-        steps: list[Step] | None = None,
+        draw: SampleKey,
+        steps: list[RankStep] | None = None,
         done: Callable[[int], None] = lambda boxes: None,
     ) -> Boundary | None:
         """Return the boundary of all boxes of a sample; None where :meth:`row` is.
@@ -682,19 +682,19 @@ class Boxes:
         for box in self._boxes if self.transport is None else [self._boxes[rank]]:
             own.append(self._raster.boundary(box, draw))
             done(1)
-        told.append(Step(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        told.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
         if self.transport is not None:
             return merge_over(self.transport, own[0], self.merge, told)
         found = simulate(own, self.merge)
         for name, stage in found.stages.items():
             seconds = max(stage.seconds, default=0.0)
-            told.append(Step(0, stage_number(name), 0, 0.0, 0.0, seconds))
+            told.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
         return found.boundaries[0]
 
 
 def row_by_boxes(
     whole: Whole,
-    draw: Draw,
+    draw: SampleKey,
     *,
     blocks: Sequence[int],
     merge: Merge | str = "tree",

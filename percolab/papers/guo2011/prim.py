@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.trees.weights import Weights, given_weights, key_of, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, key_of, weights_of_sample
 
 #: Added to a site it stands for a bond in R1: no bond leads to the site.
 NO_BOND = 2**31
@@ -165,7 +165,7 @@ class Prim:
         """Find the tree of given keys, uint64 (32 * words of all classes,)."""
         return self._build(given_weights(keys))
 
-    def _build(self, weights: Weights) -> int:
+    def _build(self, weights: BondWeights) -> int:
         graph = self._graph
         _fill_keys(weights, graph.numbers, self._keys)
         if graph.sites.size:

@@ -27,7 +27,7 @@ from percolab.papers.guo2011.prim import CompressedAdjacency, adjacency_bytes, c
 from percolab.papers.guo2011.prim_kernels import (
     FOLLOWED,
     FOLLOWS,
-    Graph,
+    AdjacencyArrays,
     Rounds,
     begin_rounds_kernel,
     clear_tree_kernel,
@@ -72,8 +72,8 @@ class _CudaPrim:
         self._chosen: Any = None
         self._length = 0
 
-    def _on_device(self, graph: CompressedAdjacency) -> Graph:
-        return Graph(*(cuda.to_device(part if part.size else _EMPTY) for part in graph))
+    def _on_device(self, graph: CompressedAdjacency) -> AdjacencyArrays:
+        return AdjacencyArrays(*(cuda.to_device(part if part.size else _EMPTY) for part in graph))
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
@@ -219,7 +219,7 @@ class PersistentPrim(_CudaPrim):
                 cuda.device_array(2 * size, np.uint32),
             )
 
-    def _on_device(self, graph: CompressedAdjacency) -> Graph:
+    def _on_device(self, graph: CompressedAdjacency) -> AdjacencyArrays:
         ends, starts = graph.ends.copy(), graph.starts[1:-1]
         same = np.append(ends[1:] == ends[:-1], False) if ends.size else np.zeros(0, bool)
         # The last entry of a site has nothing in common with the first of the next.

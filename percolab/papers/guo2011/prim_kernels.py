@@ -42,7 +42,7 @@ _SITE = FOLLOWED - 1
 _GONE = 2**32 - 1
 
 
-class Graph(NamedTuple):
+class AdjacencyArrays(NamedTuple):
     """A :class:`percolab.papers.guo2011.prim.CompressedAdjacency` in the memory of a device."""
 
     sites: Any

@@ -36,7 +36,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.papers.measured_record import draw_over
 from percolab.run.engine import device_label
 from percolab.run.runner import run_study
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.study_file import read_request
 from percolab.tasks.study_library import find_study
 
@@ -82,7 +82,7 @@ def spanning(number: str, device: Device, folder: Path) -> Found:
     }
 
 
-def spanning_drawn(results: Results, kind: str) -> tuple[Any, Any, Found]:
+def spanning_drawn(results: StoredResults, kind: str) -> tuple[Any, Any, Found]:
     """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
     fit = fit_results(results)
     return fit, *spanning_figure_of(StudyFigures(results, lambda: fit), sizes=SIZES[kind])

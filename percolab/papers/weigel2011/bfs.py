@@ -8,7 +8,7 @@ from numba import int32, njit, uint32
 from percolab.kernels.device import load_cuda
 from percolab.labelers.four_step_cuda import begin_of
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
-from percolab.papers.weigel2011.tiles import Step, bounds_of, is_in, is_open, site_at
+from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
 
 cuda = load_cuda()
 
@@ -77,7 +77,7 @@ def bfs_kernel(labels, queue, opened, adjacency, tiles):
                 grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x, y)
 
 
-class Bfs(Step):
+class Bfs(TileStep):
     """Breadth-first search; labels point to the smallest site of the cluster in the tile."""
 
     def __init__(self, batch, labels, tiles):

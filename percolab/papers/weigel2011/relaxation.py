@@ -22,12 +22,12 @@ from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import find
 from percolab.lattices.topology import unpack_bits
-from percolab.papers.weigel2011.tiles import Step, num_tiles
+from percolab.papers.weigel2011.tiles import TileStep, num_tiles
 
 cuda = load_cuda()
 
 
-class Border(NamedTuple):
+class TileEdges(NamedTuple):
     """The bonds between tiles, one entry for each of the two tiles, tile after tile.
 
     bonds:  int64, their numbers 32 * word + bit
@@ -68,7 +68,9 @@ def border_of(topology, tiles):
     order = np.argsort(tile, kind="stable")
     counts = np.bincount(tile, minlength=num_tiles(topology.shape, edge))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-    return Border(bond[order], own[order].astype(np.int32), beyond[order].astype(np.int32), first)
+    return TileEdges(
+        bond[order], own[order].astype(np.int32), beyond[order].astype(np.int32), first
+    )
 
 
 @cuda.jit(cache=True)
@@ -107,7 +109,7 @@ def relaxation_kernel(labels, num_points, roots, border, last_change, step):
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
-class Relaxation(Step):
+class Relaxation(TileStep):
     """Label relaxation; the label of a tile's root becomes the smallest site of the cluster.
 
     steps: how many the last ``run`` made, the one included in which nothing changed
@@ -119,7 +121,7 @@ class Relaxation(Step):
         super().__init__(batch, labels, tiles)
         border = border_of(batch.topology, tiles)
         self._entries = border.bonds.size
-        self._border = Border(*(cuda.to_device(part) for part in border))
+        self._border = TileEdges(*(cuda.to_device(part) for part in border))
         self._roots = cuda.device_array((batch.capacity, 2, max(self._entries, 1)), np.uint32)
         # The number of a step, and of the last one in which a label changed.  Steps are counted
         # through, so that what an earlier call noted cannot be taken for this.

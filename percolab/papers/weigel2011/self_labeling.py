@@ -14,7 +14,7 @@ from numba import int32, njit, types, uint32
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers.four_step_cuda import begin_of
-from percolab.papers.weigel2011.tiles import Step, bounds_of, is_in, is_open, site_at
+from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
 
 cuda = load_cuda()
 
@@ -96,7 +96,7 @@ def self_labeling_kernel(labels, opened, adjacency, tiles):
         n = uint32(n + threads)
 
 
-class SelfLabeling(Step):
+class SelfLabeling(TileStep):
     """Self-labeling; labels point to the smallest site of the cluster in the tile.
 
     ValueError where a tile does not fit in shared memory.

@@ -16,7 +16,7 @@ from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
 from percolab.labelers.four_step_cuda import begin_of
 from percolab.labelers.seams_cuda import seam_kernel
-from percolab.papers.weigel2011.tiles import Step, bounds_of, is_in, is_open, num_tiles, site_at
+from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, num_tiles, site_at
 
 cuda = load_cuda()
 
@@ -65,7 +65,7 @@ def sewing_kernel(labels, opened, adjacency, tiles, half):
             sew(labels, start, opened, base, adjacency, tiles, k, owners, whole)
 
 
-class Sewing(Step):
+class Sewing(TileStep):
     """Hierarchical sewing; labels are trees whose roots are the smallest sites of clusters."""
 
     def run(self, items):

@@ -16,7 +16,7 @@ from percolab.lattices.topology import Topology
 EDGE = 4 if config.ENABLE_CUDASIM else 16
 
 
-class Tiles(NamedTuple):
+class WeigelTiles(NamedTuple):
     """A lattice of ``width`` times ``height`` grid points in tiles, as kernels take it.
 
     edge:        grid points along the edge of a tile; the last tile of an axis may have fewer
@@ -32,14 +32,14 @@ class Tiles(NamedTuple):
     down: Any
 
 
-def tiles_of(topology: Topology, edge: int) -> Tiles:
+def tiles_of(topology: Topology, edge: int) -> WeigelTiles:
     """Return the tiles of a topology; ValueError if a bond is longer than a tile's edge."""
     reach = max(abs(step) for offset in topology.offsets for step in offset)
     if edge < reach:
         raise ValueError(f"bonds over {reach} grid points do not fit tiles of edge {edge}")
     width, height = topology.shape
     right, down = (tuple(np.int32(offset[axis]) for offset in topology.offsets) for axis in (0, 1))
-    return Tiles(np.int32(width), np.int32(height), np.int32(edge), right, down)
+    return WeigelTiles(np.int32(width), np.int32(height), np.int32(edge), right, down)
 
 
 def num_tiles(shape, edge):
@@ -56,7 +56,7 @@ def why_not(offsets):
     return ""
 
 
-class Step:
+class TileStep:
     """A local labeling or a consolidation of the items of a batch.
 
     labels: uint32 (capacity * num_points,), those of item n from n * num_points on; each points

@@ -9,7 +9,7 @@ from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import find
 from percolab.labelers.four_step_cuda import begin_of
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
-from percolab.papers.weigel2011.tiles import Step, bounds_of, is_in, is_open, site_at
+from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
 
 cuda = load_cuda()
 
@@ -36,7 +36,7 @@ def union_kernel(labels, opened, adjacency, tiles):
                     insert(labels, start, i, other_end(adjacency.ends, k, i))
 
 
-class Union(Step):
+class Union(TileStep):
     """Union-find; labels are trees whose roots are the smallest sites of clusters in the tile."""
 
     def run(self, items):

@@ -31,9 +31,9 @@ from percolab.papers.fink1997.quad import (
     stages_of,
     unpack,
 )
-from percolab.parts.front import Face, Sums
+from percolab.parts.front import Face, FrontSums
 from percolab.parts.parts import Whole
-from percolab.parts.raster import Draw
+from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, run_local
 
 MERGES = (
@@ -76,7 +76,7 @@ def random_cut(name, model, rng, kinds):
 def assert_rows_equal(name, model, p, rng, merges, *, kinds=OPEN[:1] + TORUS[:1]):
     whole, counts = random_cut(name, model, rng, kinds)
     tally = bool(rng.integers(2))
-    draw = Draw(int(rng.integers(2)), 5, int(rng.integers(1000)), threshold_of(p))
+    draw = SampleKey(int(rng.integers(2)), 5, int(rng.integers(1000)), threshold_of(p))
     expected = row_of_the_whole(whole, draw, tally=tally)
     boxes = boxes_of(whole, counts, draw, tally=tally)
     for text in merges:
@@ -113,7 +113,7 @@ def test_wrapping_rows_of_boxes_about_the_threshold(name):
 def test_bonds_to_boxes_across_corners_in_both_ways():
     whole = Whole(lattice("square-nnn"), (6, 6), TORUS)
     for sample in range(20):
-        draw = Draw(0, 5, sample, threshold_of(0.2))
+        draw = SampleKey(0, 5, sample, threshold_of(0.2))
         expected = row_of_the_whole(whole, draw, tally=False)
         row = row_by_boxes(whole, draw, blocks=(3, 3))
         np.testing.assert_array_equal(row.numbers, expected)
@@ -132,7 +132,7 @@ def test_rows_of_boxes_with_all_boundaries_and_merges(name, model):
 def test_p_of_0_and_1_and_one_box_and_slabs(counts):
     for p, kind in ((0.0, "open"), (1.0, "periodic"), (0.5, "periodic")):
         whole = Whole(lattice("square"), (12, 6), (kind, kind))
-        draw = Draw(0, 5, 3, threshold_of(p))
+        draw = SampleKey(0, 5, 3, threshold_of(p))
         row = row_by_boxes(whole, draw, blocks=counts, tally=True)
         expected = row_of_the_whole(whole, draw, tally=True)
         np.testing.assert_array_equal(row.numbers, expected)
@@ -141,7 +141,7 @@ def test_p_of_0_and_1_and_one_box_and_slabs(counts):
 @pytest.mark.parametrize("layer", [0, 2**27, 2**31 - 8, 2**33], ids=lambda n: f"layer {n}")
 def test_boxes_far_inside_join_to_the_slab_there(layer):
     whole = Whole(lattice("square"), (66, 2**34), OPEN, Model.parse("site-bond"))
-    draw = Draw(0, 5, 1, threshold_of(0.85))
+    draw = SampleKey(0, 5, 1, threshold_of(0.85))
     (slab,) = fronts_of(whole, draw, [8], layer, tally=True)
     raster = BoxRaster(Blocks(whole, (2, 2**31)), tally=True)
     both = join_boundaries(*(raster.boundary((x, layer // 8), draw) for x in range(2)), 0)
@@ -180,7 +180,9 @@ FULL = Whole(lattice("square"), (6, 6), TORUS)
     ],
 )
 def test_messages_and_bytes_are_counted_as_the_paper_has_them(text, messages, num_bytes):
-    merged = simulate(boxes_of(FULL, (2, 2), Draw(0, 5, 1, threshold_of(1.0))), Merge.parse(text))
+    merged = simulate(
+        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(1.0))), Merge.parse(text)
+    )
     stages = dict(merged.stages)
     asked = stages.pop("bubbles", None)
     assert sum(stage.messages for stage in stages.values()) == messages
@@ -195,7 +197,7 @@ def test_messages_and_bytes_are_counted_as_the_paper_has_them(text, messages, nu
 def test_shorter_takes_each_border_by_itself():
     whole = Whole(lattice("square"), (64, 64), TORUS)
     for p in (0.3, 0.5, 0.6):
-        boxes = boxes_of(whole, (4, 4), Draw(0, 5, 1, threshold_of(p)))
+        boxes = boxes_of(whole, (4, 4), SampleKey(0, 5, 1, threshold_of(p)))
         by_bond, by_run, shorter = (
             simulate(boxes, Merge.parse(text)).num_bytes
             for text in ("quad", "quad:runs", "quad:shorter")
@@ -207,7 +209,7 @@ def test_shorter_takes_each_border_by_itself():
 def test_partners_that_do_the_same_work_are_timed_alike():
     ticks = iter(range(10**6))
     merged = simulate(
-        boxes_of(FULL, (2, 2), Draw(0, 5, 1, threshold_of(0.5))),
+        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(0.5))),
         Merge("quad"),
         lambda: float(next(ticks)),
     )
@@ -243,7 +245,7 @@ def drop_bubbles_that_meet_bubbles(own, other, own_may_end, other_may_end, own_e
 @pytest.mark.parametrize("text", ["tree:bubbles", "quad:bubbles,runs"])
 def test_a_bubble_that_meets_others_too_is_kept(monkeypatch, text):
     whole = Whole(lattice("square"), (32, 32), TORUS)
-    draw = Draw(0, 5, 1, threshold_of(0.5))
+    draw = SampleKey(0, 5, 1, threshold_of(0.5))
     expected = row_of_the_whole(whole, draw, tally=False).tolist()
     boxes = boxes_of(whole, (4, 4), draw)
 
@@ -260,7 +262,7 @@ def test_a_bubble_that_meets_others_too_is_kept(monkeypatch, text):
 
 def test_bubbles_are_gone_before_the_first_stage():
     whole = Whole(lattice("square"), (64, 64), TORUS)
-    boxes = boxes_of(whole, (2, 2), Draw(0, 5, 1, threshold_of(0.3)))
+    boxes = boxes_of(whole, (2, 2), SampleKey(0, 5, 1, threshold_of(0.3)))
     every, left = (simulate(boxes, Merge.parse(text)) for text in ("quad", "quad:bubbles"))
     assert left.stages["stage 1"].num_bytes < every.stages["stage 1"].num_bytes / 5
     assert (
@@ -289,7 +291,7 @@ def test_runs_are_of_equal_clusters_and_codes():
 @pytest.mark.parametrize("text", ["tree", "quad:bubbles", "quad:bubbles,shorter"])
 def test_ranks_with_a_transport_find_the_row(text):
     whole = Whole(lattice("cubic"), (8, 6, 4), ("periodic", "open", "periodic"))
-    draw = Draw(0, 5, 1, threshold_of(0.3))
+    draw = SampleKey(0, 5, 1, threshold_of(0.3))
     given = {"blocks": (2, 2, 2), "merge": text, "tally": True}
     rows = run_local(8, lambda own: row_by_boxes(whole, draw, **given, transport=own))
     expected = row_of_the_whole(whole, draw, tally=True)
@@ -299,9 +301,9 @@ def test_ranks_with_a_transport_find_the_row(text):
 
 
 def test_sums_of_any_length_are_sent():
-    boxes = boxes_of(FULL, (2, 2), Draw(0, 5, 1, threshold_of(0.5)))
+    boxes = boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(0.5)))
     clusters = ClusterSums(*range(1, NUMBERS + 1))._replace(sum_squares=2**119 + 5)
-    sums = Sums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
+    sums = FrontSums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
     given = replace(boxes[2], sums=sums)
     for text in ("quad", "quad:runs"):
         merge = Merge.parse(text)
@@ -314,7 +316,7 @@ def test_sums_of_any_length_are_sent():
 # --- what is refused -----------------------------------------------------------------------------
 
 WHOLE = Whole(lattice("square"), (8, 12), OPEN)
-DRAW = Draw(0, 5, 1, threshold_of(0.5))
+DRAW = SampleKey(0, 5, 1, threshold_of(0.5))
 
 
 @pytest.mark.parametrize(
@@ -360,7 +362,7 @@ def test_what_is_no_box_or_no_merge_is_refused_in_one_line(call, words):
 
 @pytest.mark.parametrize("text", ["tree", "tree:runs", "quad:bubbles"])
 def test_boxes_of_different_samples_do_not_match(text):
-    one, other = (boxes_of(WHOLE, (2, 2), Draw(0, 5, 1, threshold_of(p))) for p in (0.4, 1.0))
+    one, other = (boxes_of(WHOLE, (2, 2), SampleKey(0, 5, 1, threshold_of(p))) for p in (0.4, 1.0))
     with pytest.raises(ValueError, match="open bonds"):
         simulate([one[0], *other[1:]], Merge.parse(text))
 
@@ -387,7 +389,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
     whole = Whole(lattice(name), shape, ("periodic",) * len(shape))
     blocks = Blocks(whole, counts)
     assert prod(blocks.box) * blocks.num_boxes == whole.num_points
-    draw, box = Draw(0, 5, 1, threshold_of(0.6)), (1,) * 2 + (0,) * (len(shape) - 2)
+    draw, box = SampleKey(0, 5, 1, threshold_of(0.6)), (1,) * 2 + (0,) * (len(shape) - 2)
     BoxRaster(blocks).boundary(box, draw)
     tracemalloc.start()
     BoxRaster(blocks).boundary(box, draw)
@@ -400,7 +402,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
 def test_memory_of_a_row_is_stated(text):
     whole = Whole(lattice("cubic"), (64,) * 3, ("periodic",) * 3)
     blocks, merge = Blocks(whole, (4, 4, 2)), Merge.parse(text)
-    draw = Draw(0, 5, 1, threshold_of(0.3))
+    draw = SampleKey(0, 5, 1, threshold_of(0.3))
     Boxes(whole, blocks.counts, merge).row(draw)
     tracemalloc.start()
     Boxes(whole, blocks.counts, merge).row(draw)
