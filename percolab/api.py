@@ -12,7 +12,7 @@ import numpy as np
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
-from percolab.analysis.stored_fits import estimates_of, fit_results
+from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.analysis.text import spin_table
 from percolab.cli.progress import LoggedProgress
 from percolab.errors import AnalysisError, InputError, nearest
@@ -20,7 +20,7 @@ from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.shown import Table, few
 from percolab.lattices.structure import Structure
-from percolab.run.request import Watcher, options_of
+from percolab.run.request import Watcher, make_options
 from percolab.run.runner import run_study
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
@@ -190,7 +190,7 @@ class Results(StoredResults):
         >>> results.show(16).numbers["title"]
         'square, $L = 16$, $p = 0.5$, seed 1'
         """
-        from percolab.configurations.picture import picture_of_sample
+        from percolab.configurations.picture import draw_sample_picture
 
         study = self.study
         size = study.sizes[0] if L is None else take_integer("L", L)
@@ -205,7 +205,7 @@ class Results(StoredResults):
         keys: dict[str, Any] = {"seed": study.seed, "rng": study.rng, "model": study.model}
         if "update" in study.kind.settings:
             keys |= {"update": study.update, "sweeps": 100}
-        figure, numbers = picture_of_sample(
+        figure, numbers = draw_sample_picture(
             study.structure, size, take_number("p", p), sample=take_integer("sample", sample),
             boundary=",".join(study.boundary) or None, **keys | options,
         )  # fmt: skip
@@ -241,7 +241,7 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
+    options = make_options(request, watcher=watcher or LoggedProgress(bar=progress))
     if settings.get("out") is None:
         return _shown_results(run_study(request.study, request.rule, **options))
     with ResultsWriter(request.out) as options["writer"]:
@@ -402,7 +402,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     check_results(results)
     if not 0 <= take_integer("bootstrap", bootstrap) <= 10**6:
         raise InputError(f"bootstrap = {bootstrap}, but it must be an integer from 0 to {10**6}")
-    return estimates_of(results, bootstrap=bootstrap)
+    return read_estimates(results, bootstrap=bootstrap)
 
 
 def plot(

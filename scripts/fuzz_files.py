@@ -236,7 +236,7 @@ def _checkpoints(folder: Path) -> list[Path]:
         try:
             sampler.sample([4], calls.__next__)
         except Stopped:
-            sampler.checkpoints.path_of(sampler.task.id, 4, rank).replace(name)
+            sampler.checkpoints.find_checkpoint(sampler.task.id, 4, rank).replace(name)
     return names
 
 
@@ -447,12 +447,12 @@ def content_of(kind: str, path: Path) -> str:
 
 
 def _read_results(path: Path) -> bytes:
-    from percolab.lattices.structure import record_of
+    from percolab.lattices.structure import to_record
     from percolab.store.results import read_results
 
     found = read_results(path)
     lattice = found.study.structure
-    text = getattr(lattice, "source", None) or record_of(lattice)
+    text = getattr(lattice, "source", None) or to_record(lattice)
     content = [json.dumps([found.study.description(), text, found.runs], sort_keys=True).encode()]
     for key in sorted(found.tasks):
         content.append(f"{key} {found.tasks[key].task.num_points}".encode())
@@ -519,7 +519,7 @@ def _read_tree(path: Path) -> bytes:
 def _read_weights(path: Path) -> bytes:
     """Read weights as a tree of them is found; of a tree's words, as labels of them are."""
     from percolab.configurations import bond_configuration
-    from percolab.configurations.tree import read_weights, tree, tree_of_array
+    from percolab.configurations.tree import read_weights, tree, tree_from_array
     from percolab.configurations.tree_files import check_tree_file
     from percolab.lattices.lattice import load_lattice
 
@@ -529,7 +529,7 @@ def _read_weights(path: Path) -> bytes:
         return found.bonds.tobytes() + found.weights.tobytes()
     if path.read_bytes().find(b"percolab") < 0:
         name = f"{path}:/weights" if path.suffix == ".h5" else str(path)
-        found = tree_of_array(square, read_weights(name, square))
+        found = tree_from_array(square, read_weights(name, square))
         return found.bonds.tobytes() + found.weights.tobytes()
     try:
         check_tree_file(path, of_graph=False)
@@ -551,7 +551,7 @@ def _read_checkpoint(path: Path) -> bytes:
         # As where a study begins.
         sampler.check_fits(found)
         rank = None if found.rank_row is None else 0
-    place = sampler.checkpoints.path_of(sampler.task.id, 4, rank)
+    place = sampler.checkpoints.find_checkpoint(sampler.task.id, 4, rank)
     place.write_bytes(path.read_bytes())
     try:
         (block,) = sampler.sample([4])

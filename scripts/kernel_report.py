@@ -298,7 +298,7 @@ def slab_launches() -> list[Launch]:
         with on_host(launches, kind):
             slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)
             for first in (0, 20):
-                slabs.front_of(parts.part(first, 20), SampleKey(GENERATORS["xorwow"], 0, 0, 1))
+                slabs.make_front(parts.part(first, 20), SampleKey(GENERATORS["xorwow"], 0, 0, 1))
     return launches
 
 

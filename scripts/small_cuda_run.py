@@ -5,18 +5,18 @@ from itertools import product
 import numpy as np
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
-from percolab.lattices.geometry import geometry_of
+from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
 
-GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
+GRID = np.array([p_to_threshold(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
 
 for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classes]:
@@ -34,7 +34,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             items = labeler.batch.fill(XORWOW, 1, SAMPLES[:3], GRID)
             labeler.join(items, Reading.LABELS).labels()
             if topology is computed:
-                places = geometry_of(load_lattice("honeycomb"), topology.shape)
+                places = make_geometry(load_lattice("honeycomb"), topology.shape)
                 coupling.radii_rows(XORWOW, 1, SAMPLES, GRID, places)
             if "open" in boundary and name == "tiled":
                 find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
@@ -48,6 +48,6 @@ for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
     for tally in (False, True):
         slabs = Slabs(whole, (20, 20, 13, 7), tally=tally, kind="cuda")
         for n in range(2):
-            slabs.row(SampleKey(XORWOW, 1, n, threshold_of(0.4)))
+            slabs.row(SampleKey(XORWOW, 1, n, p_to_threshold(0.4)))
 print("slabs")
 print("done")

@@ -19,13 +19,13 @@ import numpy as np
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import TOP, threshold_of
+from percolab.bonds.words import TOP, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import load_cuda
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
-from percolab.lattices.geometry import geometry_of
+from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import SPANNING
@@ -204,12 +204,12 @@ class Single:
     @property
     def opened(self) -> np.ndarray:
         """The bond words, uint32 (num_classes * num_words,)."""
-        return self.batch.opened_of(1)[0]
+        return self.batch.copy_open_words(1)[0]
 
     @property
     def occupied(self) -> np.ndarray:
         """The occupied sites, uint32 (num_words,), one bit a site."""
-        return self.batch.occupied_of(1)[0]
+        return self.batch.copy_occupied(1)[0]
 
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds."""
@@ -236,7 +236,7 @@ def cuda_coupling(
 
 def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Return the items (sample, threshold) of some samples at every p, uint64 each."""
-    thresholds = np.array([threshold_of(p) for p in ps], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
     numbers = np.arange(samples, dtype=np.uint64)
     return np.repeat(numbers, thresholds.size), np.tile(thresholds, samples)
 
@@ -290,7 +290,7 @@ def assert_cuda_equals_cpu(
     for first in range(0, len(items[0]), capacity):
         samples, thresholds = (values[first : first + capacity] for values in items)
         count = batch.fill(generator, seed, samples, thresholds)
-        words, labels = batch.opened_of(count), labeler.join(count, Reading.LABELS).labels()
+        words, labels = batch.copy_open_words(count), labeler.join(count, Reading.LABELS).labels()
         rows = labeler.join(count).rows()
         if not model.draws_sites:
             np.testing.assert_array_equal(rows, expected[first : first + count], err_msg=message)
@@ -303,7 +303,7 @@ def assert_cuda_equals_cpu(
 def assert_vacant_counts_equal(topology, model, generator, *, steps):
     """Compare the vacant sites of CUDA with the CPU's: of what was drawn, and along a grid of p."""
     samples, seed = np.array([0, 1, 2**40], np.uint64), 2**63 + 1
-    grid = np.array([threshold_of(p) for p in np.linspace(0, 1, steps)], np.uint64)
+    grid = np.array([p_to_threshold(p) for p in np.linspace(0, 1, steps)], np.uint64)
     batch = new_batch("cuda", topology, model, capacity=samples.size)
     host = new_batch("cpu", topology, model)
     at_all = host.count_vacant(generator, seed, samples, np.tile(grid, (samples.size, 1)))
@@ -311,9 +311,9 @@ def assert_vacant_counts_equal(topology, model, generator, *, steps):
     for step in (0, steps // 2, steps - 1):
         # Two items first, so that what is counted was not zero before.
         batch.fill(generator, seed, samples[:2], grid[[0, 0]])
-        assert batch.vacant_of(2).tolist() == at_all[:2, 0].tolist()
+        assert batch.copy_vacant(2).tolist() == at_all[:2, 0].tolist()
         items = batch.fill(generator, seed, samples, np.full(samples.size, grid[step]))
-        assert batch.vacant_of(items).tolist() == at_all[:, step].tolist()
+        assert batch.copy_vacant(items).tolist() == at_all[:, step].tolist()
     samples_on_device = batch.keys.on_device.samples
     for _ in range(2):
         thresholds = load_cuda().to_device(grid)
@@ -329,7 +329,7 @@ def assert_gyration_equal(
 ) -> None:
     """Assert that a CUDA labeler finds how far clusters reach as the CPU does, bit for bit."""
     item = load_lattice(name)
-    topology, geometry = item.topology(shape, boundary), geometry_of(item, shape)
+    topology, geometry = item.topology(shape, boundary), make_geometry(item, shape)
     items, grid = items_of(probabilities(name)[1:4], samples=3)
     grid, samples = np.unique(grid), np.unique(items)
     device = cuda_coupling(labeler, topology, model, capacity=2)
@@ -343,7 +343,7 @@ def assert_thresholds_equal(
     labeler, judge, *, window: tuple[float, float], samples: int, generator: int, case: object
 ) -> None:
     """Assert that two labelers of a topology find the same T of samples, in a window of p."""
-    limits = threshold_of(window[0]), threshold_of(window[1])
+    limits = p_to_threshold(window[0]), p_to_threshold(window[1])
     numbers = np.arange(samples, dtype=np.uint64)
     found = find_thresholds(labeler, generator, 5, numbers, limits)
     # Another window and a labeler that sorts or bisects by itself; T does not hang on either.

@@ -99,6 +99,6 @@ def fronts_of(whole, draw, layers, first=0, *, tally=False):
     labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
     starts = first + np.cumsum([0, *layers[:-1]])
     return [
-        labeler.front_of(parts.part(int(start), thick), draw)
+        labeler.make_front(parts.part(int(start), thick), draw)
         for start, thick in zip(starts, layers)
     ]

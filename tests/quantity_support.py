@@ -6,7 +6,7 @@ correlated, too.
 
 import numpy as np
 
-from percolab.analysis.quantities import BlockMoments, quantities_of
+from percolab.analysis.quantities import BlockMoments, list_quantities
 from percolab.analysis.quantity_fits import analyse_quantities
 from percolab.analysis.theory.known_exponents import Known
 
@@ -30,7 +30,7 @@ CORRELATION = np.array(
         [0.429, 0.901, 0.961, 0.968, 1.000],
     ]
 )
-QUANTITIES = [item for item in quantities_of(["periodic"] * 3) if item.name in TRUTH]
+QUANTITIES = [item for item in list_quantities(["periodic"] * 3) if item.name in TRUTH]
 SIZES = (8, 12, 16, 24, 32, 64)
 
 

@@ -16,7 +16,7 @@ from helpers import (
 from slab_support import compare_fronts
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.front import close, row_of
 from percolab.parts.parts import Whole
@@ -59,7 +59,7 @@ def compare_slabs():
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
         shape, layers, model = (33, 10), [3, 5, 2], Model.parse(text)
         whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
-        draw = SampleKey(0, 5, 7, threshold_of(0.6))
+        draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
         (front,) = compare_fronts(whole, [draw], layers)
         row = row_of(close(front) if whole.is_closed else front)
         topology = whole.lattice.topology(shape, whole.boundary)

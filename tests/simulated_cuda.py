@@ -196,7 +196,7 @@ def compare_short_lists(name):
     print("short lists of bonds")
     with patch.object(tiled_cuda, "isqrt", lambda openings: -(openings + 14) // 8):
         device = cuda_coupling("tiled", topology, capacity=2)
-        overflows = device.rows_of_openings(generator, 5, samples[:2], items[1][:3]) is None
+        overflows = device.rows_from_openings(generator, 5, samples[:2], items[1][:3]) is None
         assert overflows, "choose another seed"
         np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
         compare_thresholds(name, topology.shape)

@@ -12,7 +12,7 @@ from front_support import assert_same_front, fake_front, joined_on_gpu, random_s
 from helpers import lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS, Launches
@@ -45,7 +45,7 @@ def fronts_of(whole, draw, slabs, tally):
     labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
     starts = np.cumsum([0, *layers[:-1]])
     return [
-        labeler.front_of(parts.part(int(start), thick), draw)
+        labeler.make_front(parts.part(int(start), thick), draw)
         for start, thick in zip(starts, layers)
     ]
 
@@ -58,7 +58,7 @@ def compare_lattice(name):
         for number, p in enumerate(probabilities(name)):
             model = Model.parse("site") if number == 3 else BOND
             whole = Whole(lattice(name), shape, boundary, model)
-            draw = SampleKey(number % 2, 5, int(rng.integers(1000)), threshold_of(p))
+            draw = SampleKey(number % 2, 5, int(rng.integers(1000)), p_to_threshold(p))
             fronts = fronts_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
             chain = bool(number % 2)
             steps = [0] * (len(fronts) - 1) if chain else random_steps(len(fronts), rng)

@@ -39,7 +39,7 @@ def compare(topology, update, states, generator, where, keys=None):
     chains.skip(3)
     before = chains.rows_at(np.array([key.threshold for key in keys]))
     rows, numbers = chains.advance(SWEEPS)
-    planes = chains.planes_of()
+    planes = chains.copy_planes()
     for n, key in enumerate(keys):
         own = new_chains("raster", "cpu", topology, rule)
         own.begin(generator, [key], [n == 1])
@@ -48,7 +48,7 @@ def compare(topology, update, states, generator, where, keys=None):
         assert np.array_equal(before[n], row[0]), (where, n)
         assert np.array_equal(rows[n], row), (where, n, rows[n], row)
         assert np.array_equal(numbers[n], number), (where, n, numbers[n], number)
-        assert np.array_equal(planes[n], own.planes_of()[0]), (where, n)
+        assert np.array_equal(planes[n], own.copy_planes()[0]), (where, n)
 
 
 def main(name, few):

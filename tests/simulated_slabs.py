@@ -12,7 +12,7 @@ from helpers import cpu_labeler, lattice, probabilities
 from slab_support import check_bonds_before, compare_fronts
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING
 from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
@@ -55,7 +55,7 @@ def compare_lattice(name, part, parts):
         whole = Whole(item, shape, boundary, model)
         middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
         ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
-        draws = [SampleKey(n // 3 % 2, 5, 100 * n + k, threshold_of(p)) for k, p in enumerate(ps)]
+        draws = [SampleKey(n // 3 % 2, 5, 100 * n + k, p_to_threshold(p)) for k, p in enumerate(ps)]
         judge = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
         for draw, front in zip(draws, compare_fronts(whole, draws, layers, tally=tally)):
             row = row_of(close(front) if whole.is_closed else front)
@@ -87,7 +87,7 @@ def compare_far(name):
         layer = 32 * word // width - 2
         shape, boundary = (width, 2**55 // width), ("periodic", "open")
         whole = Whole(structure(name), shape, boundary, MODELS[n])
-        draws = [SampleKey(generator, 5, 1, threshold_of(0.7)) for generator in (0, 1)]
+        draws = [SampleKey(generator, 5, 1, p_to_threshold(0.7)) for generator in (0, 1)]
         compare_fronts(whole, draws, slabs, layer)
         print(shape, layer)
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 from helpers import lattice
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.labelers import new_labeler
 from percolab.lattices.graph import graph_topology
 from percolab.spins.chains import new_chains
@@ -40,7 +40,7 @@ def topologies(name):
 def chains_of(count):
     seeds = (np.uint64(2**63 + 11), np.uint64(12), np.uint64(13))
     return [
-        Chain(*seeds, np.uint64(5 + n), np.uint64(threshold_of(0.5 + 0.1 * n)))
+        Chain(*seeds, np.uint64(5 + n), np.uint64(p_to_threshold(0.5 + 0.1 * n)))
         for n in range(count)
     ]
 
@@ -56,9 +56,9 @@ def main(name):
             for n, key in enumerate(keys):
                 own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
                 own.begin(generator, [key], [n == 1])
-                first = own.advance(1), own.planes_of()
+                first = own.advance(1), own.copy_planes()
                 found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
-                wanted.append((*found, own.planes_of()[0], first[1][0]))
+                wanted.append((*found, own.copy_planes()[0], first[1][0]))
             for labeler in ("four_step", "tiled"):
                 if labeler == "tiled" and name == "graph":
                     continue
@@ -69,14 +69,14 @@ def main(name):
                 at = np.array([key.threshold for key in keys])
                 before = chains.rows_at(at)
                 rows, numbers = chains.advance(2)
-                planes = chains.planes_of()
+                planes = chains.copy_planes()
                 if name == "graph" and case == CONTINUED:
                     # From another start, which a given state replaces.
                     chains.begin(generator, keys, [True, True])
                     chains.resume(np.array([state for *_, state in wanted]), 1)
                     for one, other in zip((rows, numbers), chains.advance(1)):
                         assert np.array_equal(one[:, 1:], other), (name, labeler, update)
-                    assert np.array_equal(planes, chains.planes_of()), (name, labeler, update)
+                    assert np.array_equal(planes, chains.copy_planes()), (name, labeler, update)
                     # And with the first sweep not fetched.
                     chains.begin(generator, keys, [False, True])
                     chains.skip(1)

@@ -12,12 +12,12 @@ from unittest import mock
 import pytest
 
 from percolab.api import sweep
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Leader, RankJob, follow, layers_of_ranks
+from percolab.parts.ranks import Leader, RankJob, choose_rank_layers, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
@@ -42,9 +42,9 @@ def compare_rows(name):
     shape, boundary, ranks, slabs, p = CASES[name]
     whole = Whole(load_lattice(name), shape, boundary)
     # Of the simulator there is one device, which the ranks drive in turn.
-    layers, devices = layers_of_ranks(whole, ranks, slabs), ("cuda:0",) * ranks
+    layers, devices = choose_rank_layers(whole, ranks, slabs), ("cuda:0",) * ranks
     job = RankJob(whole, layers, tally=True, devices=devices, p=p)
-    draw = SampleKey(0, 3, 1, threshold_of(p))
+    draw = SampleKey(0, 3, 1, p_to_threshold(p))
 
     def work(transport):
         if transport.rank:

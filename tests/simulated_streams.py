@@ -18,7 +18,7 @@ from helpers import cpu_labeler, probabilities
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.kernels.launches import Launches
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
@@ -131,7 +131,7 @@ def compare(part, parts):
         )
         middle = probabilities(lattice)[2] ** (0.6 if model.draws_sites else 1)
         for k, p in enumerate((middle, 0.8 * middle + 0.2, middle)):
-            draw = SampleKey(k % 2, 5, 10 * n + k, threshold_of(p))
+            draw = SampleKey(k % 2, 5, 10 * n + k, p_to_threshold(p))
             found = slabs.row(draw).numbers
             one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
             expected = judge.rows(draw.generator, draw.seed, *one)[0]

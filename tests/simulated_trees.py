@@ -60,7 +60,7 @@ def compare_given(topology, rng):
     for keys in (
         few,
         few << np.uint64(40) | rng.integers(0, 2, size).astype(np.uint64),
-        weights.keys_of_values(rng.standard_normal(size)),
+        weights.values_to_keys(rng.standard_normal(size)),
     ):
         assert trees.build_given(keys) == 1
         np.testing.assert_array_equal(trees.words(1)[0], tree_words(topology, keys))

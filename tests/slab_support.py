@@ -82,8 +82,8 @@ def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[F
             if after + thick <= whole.num_layers:
                 # The next one is begun beforehand, or another one, of which nothing may stay.
                 following = parts.part(after, thick)
-            front = labelers[0].front_of(part, draw, following)
-            expected = labelers[1].front_of(part, draw)
+            front = labelers[0].make_front(part, draw, following)
+            expected = labelers[1].make_front(part, draw)
             front, case = on_host(front), (whole, draw, start, thick)
             assert_same_clusters(front, expected, case)
             together = front if together is None else join(together, front)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from helpers import lattice
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
@@ -76,7 +76,7 @@ def exact_means(name: str, q: int, p: float) -> dict[str, float]:
 def key_of(seed: int, number: int, p: float) -> Chain:
     """Return the keys of a chain, with seeds of its own for bonds, spins and sites."""
     seeds = (np.uint64(seed * 1000003 + n) for n in (1, 2, 3))
-    return Chain(*seeds, np.uint64(number), np.uint64(threshold_of(p)))
+    return Chain(*seeds, np.uint64(number), np.uint64(p_to_threshold(p)))
 
 
 def run_chains(

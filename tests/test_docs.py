@@ -15,7 +15,7 @@ import pytest
 
 import percolab
 from percolab.cli import COMMANDS, main
-from percolab.measure.columns import MEASURES, observables_of
+from percolab.measure.columns import MEASURES, list_observables
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import docs_blocks
@@ -155,8 +155,8 @@ def test_the_page_of_terms_has_every_observable():
     text = (DOCS / "terms.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text))
     plane = [("open", "open"), ("periodic", "periodic")]
-    found = {c.name for kinds in plane for c in observables_of(kinds, spins=True)}
-    found |= {c.name for c in observables_of(("terminals",))}
+    found = {c.name for kinds in plane for c in list_observables(kinds, spins=True)}
+    found |= {c.name for c in list_observables(("terminals",))}
     assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
     assert found - named == set()
     assert set(MEASURES) - named == set()

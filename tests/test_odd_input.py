@@ -19,7 +19,7 @@ from PIL import Image
 import percolab
 from percolab.configurations.array_files import otsu_threshold
 from percolab.errors import InputError
-from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.graph import Graph, make_graph
 from percolab.tables.flat import mean_table
 from percolab.tasks.part import JobPart
 
@@ -37,7 +37,7 @@ def results():
 
 def sites_of(graph, source, target):
     """Return the numbers of the terminals."""
-    content = graph_of(graph, source=source, target=target).content
+    content = make_graph(graph, source=source, target=target).content
     return content.source.tolist(), content.target.tolist()
 
 
@@ -72,16 +72,16 @@ def test_a_name_with_quotes_in_it_is_found():
 )
 def test_what_is_no_graph_or_no_site_is_told(graph, terminals, told):
     with pytest.raises(InputError) as error:
-        graph_of(graph, **terminals)
+        make_graph(graph, **terminals)
     assert str(error.value).startswith(told)
 
 
 def test_a_graph_has_any_name():
     graph = nx.path_graph(2)
     graph.name = 5
-    assert graph_of(graph).name == "5"
+    assert make_graph(graph).name == "5"
     graph.name = "a/b"
-    assert graph_of(graph).name == "a/b"
+    assert make_graph(graph).name == "a/b"
 
 
 @pytest.mark.parametrize(

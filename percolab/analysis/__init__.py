@@ -49,7 +49,7 @@ from percolab.analysis.collapse import (
 from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings, ratio_crossings
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
-from percolab.analysis.fisher_information import Information, information_of
+from percolab.analysis.fisher_information import Information, compute_information
 from percolab.analysis.maxima import Estimate, SizeEstimates, estimate_size
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
 from percolab.analysis.scaling import ScalingFunction
@@ -94,6 +94,7 @@ __all__ = [
     "analyse_samples",
     "collapse_curves",
     "collapse_table",
+    "compute_information",
     "estimate_size",
     "estimate_table",
     "exponent_table",
@@ -102,7 +103,6 @@ __all__ = [
     "fit_table",
     "fit_threshold",
     "format_with_error",
-    "information_of",
     "known_exponents",
     "moments_of",
     "ratio_crossings",

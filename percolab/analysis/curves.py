@@ -133,7 +133,7 @@ def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:
     return tuple(sorted({curve.L for curve in curves}))
 
 
-def curves_of_size(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCurve]:
+def select_curves(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCurve]:
     """Return the curves of one linear size, in order."""
     return [curve for curve in curves if size == curve.L]
 

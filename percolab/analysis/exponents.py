@@ -27,10 +27,10 @@ import numpy as np
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import (
     ClusterCurve,
-    curves_of_size,
     linear_sizes,
     nearest_nodes,
     node_weights,
+    select_curves,
 )
 from percolab.analysis.json_values import Record, plain
 from percolab.analysis.likelihood import ThresholdCells, resample_curve
@@ -327,7 +327,7 @@ def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values
     values = np.empty(len(sizes))
     resampled = np.full((replicas.thresholds.size, len(sizes)), nan)
     for column, size in enumerate(sizes):
-        curves = curves_of_size(fit.used, size)
+        curves = select_curves(fit.used, size)
         cells, line = ThresholdCells.from_curves(curves), fit_size(curves)
         values[column] = line.slope(fit.threshold)
         pairs = zip(fit.used, replicas.counts, strict=True)

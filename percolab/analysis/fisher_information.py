@@ -59,7 +59,7 @@ class Information:
         return float(self.unit * statistical), float(self.unit * np.sqrt(prior))
 
 
-def information_of(
+def compute_information(
     curves: Sequence[SpanningCurve], *, omega: float = 1.0, y_t: Known | None = None
 ) -> Information:
     """Return the information of the default fit of these curves, labelled by their tasks.

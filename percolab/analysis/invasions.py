@@ -55,7 +55,7 @@ class InvasionMeans:
         )
 
 
-def dimension_of_sizes(means: Sequence[InvasionMeans]) -> Value | None:
+def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
     """Return D of <invaded sites> ~ L^D; None where the means of two sizes have no error."""
     used = [item for item in means if item.reached == item.samples and item.means["invaded"] > 0]
     masses = np.array([item.means["invaded"] for item in used])
@@ -66,7 +66,7 @@ def dimension_of_sizes(means: Sequence[InvasionMeans]) -> Value | None:
         return None
 
 
-def dimension_of_masses(radii: Floats, masses: Floats) -> Value | None:
+def fit_mass_dimension(radii: Floats, masses: Floats) -> Value | None:
     """Return D of <sites within r> = A r^D; None of fewer than two samples or radii.
 
     masses: float64 (samples, radii), all positive.

@@ -163,13 +163,13 @@ def locate_maximum(p: Floats, values: Floats, weights: Floats) -> Located:
     x = (p[near] - p[top]) / width
     degree = 3 if end - first >= _CUBIC else 2
     peak = np.polyfit(x, values[near], degree, w=np.sqrt(weights[near]))
-    at = _top_of(peak)
+    at = _find_maximum(peak)
     if not x[0] <= at <= x[-1]:
         return float(p[top]), float(values[top]), False
     return float(p[top] + width * at), float(np.polyval(peak, at)), False
 
 
-def _top_of(peak: Floats) -> float:
+def _find_maximum(peak: Floats) -> float:
     """Return where a polynomial of degree 2 or 3, highest power first, is largest; or NaN."""
     *cubic, bend, slope, _ = peak
     discriminant = bend**2 - 3 * sum(cubic) * slope

@@ -31,7 +31,7 @@ from percolab.analysis.statistics import Floats, unit_diagonal, whitening
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 
 Moments = Mapping[str, Floats]
 
@@ -144,12 +144,12 @@ Q_M = Quantity(
 )
 
 
-def quantities_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
+def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
     """Return the dimensionless quantities of a lattice with this boundary, probabilities first.
 
     spins: whether sites have spins.
 
-    >>> [item.name for item in quantities_of(["periodic"])]
+    >>> [item.name for item in list_quantities(["periodic"])]
     ['wrapping_x', 'Q_1', 'Q_2', 'Q_B', 's_2/s_1']
     """
     found = [
@@ -162,18 +162,18 @@ def quantities_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quan
             (item.name,),
             _moment(item.name),
         )
-        for item in observables_of(boundary)
+        for item in list_observables(boundary)
         if item.is_probability
     ]
     names = [item.name for item in found]
     for word, symbol in (("spanning", "R"), ("wrapping", "W")):
         own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in names)
         if len(own) > 1:
-            found.append(_mean_of_axes(word, symbol, own))
+            found.append(_average_axes(word, symbol, own))
     return (*found, *RATIOS, *((Q_M,) if spins else ()))
 
 
-def _mean_of_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
+def _average_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
     """Return the mean over the axes, which has the smaller error where they are alike."""
     return Quantity(
         f"{word}_axis",
@@ -214,7 +214,7 @@ def choose_quantities(
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
     default = default_quantities(boundary, available)
     names = default if list(wanted) == ["all"] else list(wanted)
-    known = {item.name: item for item in quantities_of(boundary, spins=Q_M.name in available)}
+    known = {item.name: item for item in list_quantities(boundary, spins=Q_M.name in available)}
     for name in names:
         if name == "all":
             raise InputError(

@@ -31,7 +31,7 @@ from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
-from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
+from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
@@ -141,7 +141,7 @@ def fit_radius(
     is off it.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with
     fewer than LEAST_BINS bins.
     """
-    omega = correction_of_sizes(dimension).value
+    omega = find_size_correction(dimension).value
     designs, values, parts, errors, used = [], [], [], [], []
     for task in tasks:
         at = int(np.argmin(np.abs(task.p - threshold)))

@@ -192,7 +192,7 @@ def find_first_order(
     middles = (edges[1:] + edges[:-1]) / 2
     low, cut, high = (float(middles[n]) for n in (valley.left, valley.bin, valley.right))
     changes = _changes(energies.reshape(1, -1) if one_chain else energies, low, high)
-    parts = _parts_of_one(energies, changes) if one_chain else energies
+    parts = _split_chain(energies, changes) if one_chain else energies
     shift, shift_error = _balance(parts, cut, q)
     if _overlap(_weights(energies, shift)) < LEAST_OVERLAP:
         return None
@@ -322,7 +322,7 @@ def _changes(energies: Floats, low: float, high: float) -> int:
     return changes
 
 
-def _parts_of_one(energies: Floats, changes: int) -> Floats:
+def _split_chain(energies: Floats, changes: int) -> Floats:
     """Return one chain in parts with enough changes of phase each, at most as many as blocks.
 
     Less than an update for each part is left out, at the end.

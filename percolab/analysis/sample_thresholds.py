@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from percolab.analysis.crossings import cross_sizes
-from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
 from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
 from percolab.analysis.size_fit import SizeFit, fit_size
@@ -192,7 +192,7 @@ def _inverse_nu(sizes: Sequence[SampleMoments], omega: float) -> Value:
 
 def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:
     """Cross neighbouring sizes and compare their slopes; pairs that do not cross are left out."""
-    fits = [fit_size(curves_of_size(curves, size)) for size in linear_sizes(curves)]
+    fits = [fit_size(select_curves(curves, size)) for size in linear_sizes(curves)]
     crossings, _ = cross_sizes(fits)
     return tuple(
         CellToCell(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
 from percolab.analysis.likelihood import Prior, ThresholdCells
 from percolab.analysis.statistics import Floats, geometric_mean
 from percolab.analysis.theory.known_exponents import Known
@@ -276,7 +276,7 @@ class Lines:
 
 def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:
     """Return centre and slope of a straight line through probit R of one size."""
-    own = curves_of_size(curves, size)
+    own = select_curves(curves, size)
     samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in own])
     probability = np.concatenate([curve.probability for curve in own])
     probit = ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))

@@ -108,7 +108,7 @@ class SpinFit(Shown):
     @property
     def coupling(self) -> float:
         """J / kT at the transition."""
-        return self.model.coupling_of_p(self.threshold)
+        return self.model.p_to_coupling(self.threshold)
 
     @property
     def coupling_error(self) -> float | None:
@@ -226,7 +226,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     """
     worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
     for item in items:
-        for series in autocorrelations_of(item).values() if item.task.chains else ():
+        for series in compute_autocorrelations(item).values() if item.task.chains else ():
             for p, one in zip(item.task.p, series, strict=True):
                 if one is not None and (worst is None or item.task.block_size / one.tau < worst[0]):
                     worst = item.task.block_size / one.tau, item, p, one
@@ -241,7 +241,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     )
 
 
-def autocorrelations_of(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
+def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
     """Return the autocorrelation of every series at every p of a task; None where it is constant.
 
     By the names of SERIES; times are in measured sweeps.
@@ -336,7 +336,7 @@ def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
     after = int(np.searchsorted(p, p_c))
     if not 0 < after < p.size:
         return None
-    ends = autocorrelations_of(item)["satisfied"][after - 1 : after + 1]
+    ends = compute_autocorrelations(item)["satisfied"][after - 1 : after + 1]
     known = [one for one in ends if one is not None and one.complete]
     if len(known) < 2:
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
-from percolab.analysis.quantities import BlockMoments, Quantity, quantities_of
+from percolab.analysis.quantities import BlockMoments, Quantity, list_quantities
 from percolab.analysis.radii import GyrationSums
 from percolab.analysis.statistics import Floats
 from percolab.analysis.study_kinds import (
@@ -74,7 +74,7 @@ def curves_of(results: StoredResults, observable: str | None = None) -> list[Spa
     return sorted(curves, key=lambda curve: curve.L)
 
 
-def single_thresholds_of(
+def read_single_thresholds(
     results: StoredResults, observable: str, min_size: int | None
 ) -> tuple[list[tuple[int, Floats]], list[SpanningCurve]]:
     """Return (L, T) of every task of method "threshold" that has blocks, and their curves.
@@ -94,7 +94,7 @@ def single_thresholds_of(
     )
 
 
-def cluster_curves_of(results: StoredResults) -> list[ClusterCurve]:
+def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
     """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
 
     Those that lack a column which this takes are left out.
@@ -103,10 +103,10 @@ def cluster_curves_of(results: StoredResults) -> list[ClusterCurve]:
     items = [
         item for item in tasks if item.blocks and item.holds_columns and item.has_cluster_sizes
     ]
-    return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
+    return [_read_clusters(item) for item in sorted(items, key=lambda item: item.task.size)]
 
 
-def _clusters_of(item: TaskResult) -> ClusterCurve:
+def _read_clusters(item: TaskResult) -> ClusterCurve:
     task = item.task
     names = [observable.name for observable in item.observables]
     first, second = np.triu_indices(len(names))
@@ -129,14 +129,14 @@ def has_sizes(item: TaskResult) -> bool:
     return bool(item.blocks) and item.has("n_s", "largest")
 
 
-def size_counts_of(results: StoredResults) -> list[SizeCounts]:
+def read_size_counts(results: StoredResults) -> list[SizeCounts]:
     """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
     items = [item for item in joined(results).tasks.values() if has_sizes(item)]
     ordered = sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
-    return [counts_of(item) for item in ordered]
+    return [load_counts(item) for item in ordered]
 
 
-def counts_of(item: TaskResult) -> SizeCounts:
+def load_counts(item: TaskResult) -> SizeCounts:
     """Return the counted sizes of a task; InputError if they were not counted."""
     return SizeCounts(
         L=item.task.size,
@@ -150,7 +150,7 @@ def counts_of(item: TaskResult) -> SizeCounts:
     )
 
 
-def gyration_sums_of(results: StoredResults) -> list[GyrationSums]:
+def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
     tasks = joined(results).tasks.values()
     items = [item for item in tasks if item.blocks and item.has("bin_squares", "largest")]
@@ -184,7 +184,7 @@ def moment_names(item: TaskResult) -> set[str]:
 def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
     held = [moment_names(item) for item in results.tasks.values() if item.blocks]
-    known = quantities_of(results.study.boundary, spins=True)
+    known = list_quantities(results.study.boundary, spins=True)
     return [item.name for item in known if any(set(item.needs) <= names for names in held)]
 
 
@@ -198,14 +198,14 @@ def moments_of(results: StoredResults, quantities: Sequence[Quantity]) -> list[B
     _check_independent(items)
     alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
     for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
-        found = _moments_of(item, quantities)
+        found = _read_moments(item, quantities)
         if found.moments:
             key = (found.L, found.p.tobytes(), item.task.block_size, tuple(sorted(found.moments)))
             alike.setdefault(key, []).append(found)
     return [_pooled(parts) for parts in alike.values()]
 
 
-def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoments:
+def _read_moments(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoments:
     held = moment_names(item)
     needed = sorted({name for each in quantities if set(each.needs) <= held for name in each.needs})
     p = _reading(item).grid(item, needed[0]) if needed else np.array(item.task.p)

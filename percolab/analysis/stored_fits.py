@@ -35,13 +35,13 @@ from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.stored_data import (
     available_quantities,
-    cluster_curves_of,
     curves_of,
     default_observable,
     moments_of,
     probability_names,
-    single_thresholds_of,
-    size_counts_of,
+    read_cluster_curves,
+    read_single_thresholds,
+    read_size_counts,
 )
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
@@ -79,7 +79,7 @@ def fit_results(
     fit = fit_threshold(curves_of(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
     known = critical_probability(study.structure, study.boundary, name, study.model)
-    notes = (*notes_of(results), *class_notes, *fit.notes)
+    notes = (*list_notes(results), *class_notes, *fit.notes)
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
 
 
@@ -100,12 +100,12 @@ def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tup
     return None, (f"1/nu of {what} is not known here: it is fitted along with p_c",)
 
 
-def scaling_of(results: StoredResults) -> dict[str, Any]:
+def choose_scaling(results: StoredResults) -> dict[str, Any]:
     """Return omega and the known 1/nu of a default fit, as options of `fit_threshold`."""
     return {"omega": _correction(results, None)[0], "y_t": class_exponent(results, "known")[0]}
 
 
-def notes_of(results: StoredResults) -> tuple[str, ...]:
+def list_notes(results: StoredResults) -> tuple[str, ...]:
     """Return what must be said of any p_c of these samples, whatever it is read off."""
     line = cut_cells(results)
     return () if line is None else (line,)
@@ -152,7 +152,7 @@ def _check_scalable(results: StoredResults) -> None:
         )
 
 
-def exponents_of(
+def compute_exponents(
     results: StoredResults,
     fit: ThresholdFit,
     *,
@@ -167,9 +167,9 @@ def exponents_of(
         raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
     return fit_exponents(
         fit,
-        cluster_curves_of(results),
+        read_cluster_curves(results),
         dimension=results.study.structure.dimension,
-        numbers=size_counts_of(results),
+        numbers=read_size_counts(results),
         is_open=has_open_axis(results),
         bootstrap=bootstrap,
     )
@@ -182,7 +182,7 @@ def ratios_of(
 
     fit: of p_c, near which they are looked for.  None where no cluster sizes are stored.
     """
-    clusters = [curve for curve in cluster_curves_of(results) if curve.L in fit.sizes]
+    clusters = [curve for curve in read_cluster_curves(results) if curve.L in fit.sizes]
     if len({curve.L for curve in clusters}) < 2:
         return None
     return ratio_crossings(
@@ -195,7 +195,7 @@ def ratios_of(
     )
 
 
-def samples_of(
+def read_sample_thresholds(
     results: StoredResults,
     observable: str | None = None,
     *,
@@ -211,7 +211,7 @@ def samples_of(
     if results.study.kind.codec.holds_columns:
         return None
     name = observable or default_observable(results)
-    thresholds, curves = single_thresholds_of(results, name, min_size)
+    thresholds, curves = read_single_thresholds(results, name, min_size)
     return analyse_samples(
         thresholds,
         curves,
@@ -219,7 +219,7 @@ def samples_of(
     )
 
 
-def collapse_of(
+def compute_collapse(
     results: StoredResults,
     observable: str | None = None,
     *,
@@ -271,7 +271,7 @@ def _first_fit(results: StoredResults, name: str, min_size: int | None) -> Thres
 def _measured(results: StoredResults, name: str, min_size: int | None) -> list[Measured]:
     """Return an observable of every size, ascending in L."""
     if name in CLUSTER_QUANTITIES:
-        found = [Measured.of_clusters(curve, name) for curve in cluster_curves_of(results)]
+        found = [Measured.of_clusters(curve, name) for curve in read_cluster_curves(results)]
     else:
         cut = [Measured.of_spanning(curve) for curve in curves_of(results, name)]
         found = [item for item in cut if item is not None]
@@ -286,12 +286,12 @@ def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
     return float(np.polyfit(np.log([item.L for item in measured]), np.log(at_p_c), 1)[0])
 
 
-def estimates_of(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone that has blocks, ascending in L.
 
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
     """
-    clusters = cluster_curves_of(results)
+    clusters = read_cluster_curves(results)
     coupled = bool(results.study.boundary) and not find_analysis(results.study).no_curve
     spanning = curves_of(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
@@ -307,19 +307,19 @@ def estimates_of(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeE
         )
         for size, num_sites in sorted(sites.items())
     )
-    return (replace(first, notes=(*notes_of(results), *first.notes)), *others)
+    return (replace(first, notes=(*list_notes(results), *first.notes)), *others)
 
 
 def tau_at(results: StoredResults, threshold: float) -> TauFit:
     """Return tau from n_s at a given p, taken for p_c (:mod:`percolab.analysis.tau`).
 
-    At the p_c of a fit it is one of the exponents (:func:`exponents_of`).
+    At the p_c of a fit it is one of the exponents (:func:`compute_exponents`).
     AnalysisError: sizes were not counted, do not scale, or in too few blocks.
     """
     if not results.study.structure.is_scalable:
         raise AnalysisError(f"{results.study.structure.name} has no sizes that scale, and no tau")
     return fit_tau(
-        size_counts_of(results),
+        read_size_counts(results),
         threshold=threshold,
         dimension=results.study.structure.dimension,
         is_open=has_open_axis(results),
@@ -362,7 +362,7 @@ def fit_quantities(
         replace(value, known=_known(results, item))
         for value, item in zip(found.quantities, chosen, strict=True)
     )
-    every = (*notes_of(results), *class_notes, *notes, *left_out, *found.notes)
+    every = (*list_notes(results), *class_notes, *notes, *left_out, *found.notes)
     return replace(found, quantities=quantities, notes=every)
 
 

@@ -15,7 +15,7 @@ from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_data import moment_names, moment_sums
 from percolab.analysis.thermodynamics import MOMENTS, System, Thermodynamics, thermodynamics
 from percolab.errors import InputError
-from percolab.lattices.extent import num_bonds_of
+from percolab.lattices.extent import count_bonds
 from percolab.measure.spins import LAGS
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
@@ -25,7 +25,7 @@ from percolab.store.task_result import TaskResult
 _GROUPS = 50
 
 
-def spin_tasks_of(results: StoredResults) -> list[TaskResult]:
+def list_spin_tasks(results: StoredResults) -> list[TaskResult]:
     """Return the tasks of spins that have blocks, ascending in L."""
     items = [
         item for item in joined(results).tasks.values() if item.blocks and item.has("satisfied")
@@ -33,16 +33,16 @@ def spin_tasks_of(results: StoredResults) -> list[TaskResult]:
     return sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
 
 
-def system_of(item: TaskResult) -> System:
+def describe_system(item: TaskResult) -> System:
     """Return what of a task its thermal means depend on beside moments."""
     task = item.task
-    bonds = num_bonds_of(task.structure, task.shape, task.boundary)
+    bonds = count_bonds(task.structure, task.shape, task.boundary)
     return System(task.draw, task.num_sites, bonds)
 
 
-def thermodynamics_of(results: StoredResults) -> list[Thermodynamics]:
+def compute_thermodynamics(results: StoredResults) -> list[Thermodynamics]:
     """Return the thermal means of all tasks of spins that have blocks, ascending in L."""
-    return [_thermodynamics(item) for item in spin_tasks_of(results)]
+    return [_thermodynamics(item) for item in list_spin_tasks(results)]
 
 
 def _thermodynamics(item: TaskResult) -> Thermodynamics:
@@ -54,10 +54,10 @@ def _thermodynamics(item: TaskResult) -> Thermodynamics:
         moments={name: moment_sums(item, name, p) for name in MOMENTS if name in held},
         label=item.task.id,
     )
-    return thermodynamics(moments, system_of(item))
+    return thermodynamics(moments, describe_system(item))
 
 
-def correlation_lengths_of(item: TaskResult) -> tuple[Floats, Floats]:
+def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
     """Return the correlation length along every periodic axis and its error: (axes, m) each.
 
     The second-moment length in grid points, from the smallest wave vector k = 2 pi / L:
@@ -89,7 +89,7 @@ def correlation_lengths_of(item: TaskResult) -> tuple[Floats, Floats]:
     return np.array(values), np.array(errors)
 
 
-def lagged_of(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
+def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
     """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
     width = LAGS + 1
     first = 2 * width * list(SERIES).index(name)
@@ -103,7 +103,7 @@ def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
     Left out in turn are chains, or groups of them where there are many; NaN of a single chain.
     AnalysisError: the series does not vary.
     """
-    lagged, edges = lagged_of(item, name, at)
+    lagged, edges = read_lagged(item, name, at)
     groups = np.array_split(np.arange(len(lagged)), min(len(lagged), _GROUPS))
     sweeps = item.task.block_size
     without = [
@@ -116,7 +116,7 @@ def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
     )
 
 
-def series_of(item: TaskResult) -> dict[str, NDArray[np.int64]]:
+def read_series(item: TaskResult) -> dict[str, NDArray[np.int64]]:
     """Return every sweep of every chain, by the names of SERIES: int64 (m, n_blocks, sweeps).
 
     InputError: they were not asked for (--measure series).

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import spin_correction
-from percolab.bonds.words import NEVER, TOP, threshold_of
+from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -181,7 +181,7 @@ def spanning_counts(
 
     thresholds: T of the samples, uint64 (n_blocks, block_size).
     """
-    limits = np.array([threshold_of(float(value)) for value in p], np.uint64)
+    limits = np.array([p_to_threshold(float(value)) for value in p], np.uint64)
     return np.asarray((thresholds[:, :, None] <= limits).sum(axis=1), np.int64)
 
 

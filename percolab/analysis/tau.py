@@ -39,7 +39,7 @@ from percolab.analysis.cluster_numbers import SizeCounts, mean_power
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, with_data_first
-from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
+from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
@@ -144,7 +144,7 @@ def fit_tau(
     used = [item for item in tasks if _is_usable(item, threshold, replicas)]
     # Four bins a power of two: in single sizes chi^2 would not notice what changes slowly with s.
     points = [TaskNumbers.of(item.coarse(), threshold, replicas) for item in used]
-    omega = correction_of_sizes(dimension)
+    omega = find_size_correction(dimension)
     data = ClusterNumbers(points, ClusterNumberModel(dimension, is_open, omega.value))
     found = data.fit()
     return TauFit(
@@ -223,14 +223,14 @@ class ClusterNumberModel:
         for item in tasks:
             scale = np.exp(theta[0]) / float(item.L) ** sides[:, None]
             columns = scale * np.array([mean_power(item.edges, k) for k in exponents])
-            steeper = scale * np.array([_slope_of_mean(item.edges, k) for k in exponents])
+            steeper = scale * np.array([_mean_slope(item.edges, k) for k in exponents])
             by_tau = (factors * slopes) @ steeper
             numbers.append(factors @ columns)
             derivatives.append(np.stack([numbers[-1], by_tau, *columns[1:]], axis=1))
         return numbers, derivatives
 
 
-def _slope_of_mean(edges: NDArray[np.int64], exponent: float, *, step: float = 1e-4) -> Floats:
+def _mean_slope(edges: NDArray[np.int64], exponent: float, *, step: float = 1e-4) -> Floats:
     """Return the derivative of the mean of s^-exponent over every bin by the exponent."""
     ahead, behind = (mean_power(edges, exponent + x) for x in (step, -step))
     return np.asarray((ahead - behind) / (2 * step))

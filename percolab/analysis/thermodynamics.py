@@ -56,7 +56,7 @@ class System:
 
     def couplings(self, p: Floats) -> Floats:
         """Return K or beta at every p, float64 like p; infinite at p = 1."""
-        return np.array([self.model.coupling_of_p(float(each)) for each in p])
+        return np.array([self.model.p_to_coupling(float(each)) for each in p])
 
     def temperatures(self, p: Floats) -> Floats:
         """Return k_B T / J, 1 / K or 1 / beta, at every p, float64 like p; infinite at p = 0."""

@@ -38,7 +38,7 @@ from percolab.analysis.crossings import (
     extrapolate,
     transition_width,
 )
-from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
 from percolab.analysis.size_fit import SizeFit, fit_size
@@ -353,7 +353,7 @@ def select(
     used: list[SpanningCurve] = []
     notes: list[str] = []
     for size in linear_sizes(allowed):
-        own = [part for c in curves_of_size(allowed, size) if (part := cut(c, window)) is not None]
+        own = [part for c in select_curves(allowed, size) if (part := cut(c, window)) is not None]
         if _rises(own):
             used += own
         else:
@@ -392,7 +392,7 @@ def analyse_sizes(
     used: Sequence[SpanningCurve], *, p_c: float, omega: float, y_t: float
 ) -> SizeAnalysis:
     """Fit each size alone, cross neighbours, and extrapolate; p_c, omega, y_t: of the fit."""
-    fits = tuple(fit_size(curves_of_size(used, size)) for size in linear_sizes(used))
+    fits = tuple(fit_size(select_curves(used, size)) for size in linear_sizes(used))
     crossings, covariance = cross_sizes(fits)
     width = transition_width(fits, p_c, y_t)
     drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)

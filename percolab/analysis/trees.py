@@ -25,7 +25,7 @@ from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fi
 from percolab.analysis.statistics import Floats
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError, InputError
-from percolab.lattices.extent import num_bonds_of
+from percolab.lattices.extent import count_bonds
 from percolab.measure.columns import axis_names
 from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
 from percolab.store.joined import joined
@@ -79,7 +79,7 @@ def fit_trees(results: StoredResults) -> TreeFit:
     items = [item for item in items if item.has("tree_weight")]
     if not items:
         raise InputError("no trees here: percolab tree, or sweep with --method tree")
-    means = tuple(means_of(item) for item in sorted(items, key=lambda item: item.task.size))
+    means = tuple(compute_means(item) for item in sorted(items, key=lambda item: item.task.size))
     if not results.study.structure.is_scalable:
         return TreeFit(means, None, {}, ())
     notes: list[str] = []
@@ -115,11 +115,11 @@ def _rejections(limit: Value | None, exponents: dict[str, PowerLaw]) -> list[str
     ]
 
 
-def means_of(item: TaskResult) -> TreeMeans:
+def compute_means(item: TaskResult) -> TreeMeans:
     """Return the means of the trees of one task."""
     task = item.task
     scale = 2.0**-WEIGHT_BITS
-    bonds = num_bonds_of(task.structure, task.shape, task.boundary)
+    bonds = count_bonds(task.structure, task.shape, task.boundary)
     letters = axis_names(task.boundary)
     samples = item.num_samples
     histogram = item.extra("tree_weights")[:, 0].astype(float)

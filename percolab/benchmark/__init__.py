@@ -16,7 +16,7 @@ table.py          the printed table
 figure.py         time per site against N
 """
 
-from percolab.benchmark.benchmark import FURTHER_STAGES, Benchmark, check_stage, document_of
+from percolab.benchmark.benchmark import FURTHER_STAGES, Benchmark, check_stage, make_document
 from percolab.benchmark.calls import CallTime, Setting
 from percolab.benchmark.figure import plot_time_per_site
 from percolab.benchmark.peers import PeerTime
@@ -47,7 +47,7 @@ __all__ = [
     "check_stage",
     "compared",
     "copy_bandwidth",
-    "document_of",
+    "make_document",
     "make_row",
     "places_of",
     "plot_time_per_site",

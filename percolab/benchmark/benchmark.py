@@ -95,7 +95,7 @@ class Benchmark:
                 yield image
 
 
-def document_of(
+def make_document(
     records: Sequence[Record],
     *,
     command: Sequence[str],

@@ -12,7 +12,7 @@ import numpy as np
 from percolab.benchmark.records import Place, places_of
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, timer_of
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -153,4 +153,4 @@ def make_grid(lattice: Lattice, size: int, p: float, points: int) -> list[float]
 
 def make_thresholds(values: Sequence[float]) -> np.ndarray:
     """Return p as the labelers take it, uint64."""
-    return np.array([threshold_of(p) for p in values], np.uint64)
+    return np.array([p_to_threshold(p) for p in values], np.uint64)

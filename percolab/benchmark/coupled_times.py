@@ -19,7 +19,7 @@ from percolab.benchmark.calls import CallTime, Setting, make_grid, make_threshol
 from percolab.benchmark.kernel_times import kernel_records
 from percolab.benchmark.records import Place, time_topology
 from percolab.benchmark.stages import SEED, SITES_PER_RUN, fitting_coupling
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import open_device
@@ -91,7 +91,7 @@ def time_thresholds(setting: Setting) -> Iterator[CallTime]:
     for case in _cases(setting, "threshold", ("honeycomb",)):
         for place in setting.choose_places(case.lattice, 1.0):
             grid = make_thresholds([place.p])
-            low, _, high = map(threshold_of, make_grid(case.lattice, case.size, place.p, 3))
+            low, _, high = map(p_to_threshold, make_grid(case.lattice, case.size, place.p, 3))
 
             def row(case: _Case = case, grid: np.ndarray = grid) -> None:
                 case.coupling.grid_rows(XORWOW, SEED, case.samples, grid)
@@ -119,7 +119,7 @@ def time_row_kernels(setting: Setting) -> Iterator[CallTime]:
 def _works(case: _Case, place: Place) -> dict[str, Any]:
     """Return what measures the samples of a case, and what labels as many as fit together."""
     labeler = case.coupling.labeler
-    thresholds = np.full(case.samples.size, threshold_of(place.p), np.uint64)
+    thresholds = np.full(case.samples.size, p_to_threshold(place.p), np.uint64)
     capacity = labeler.batch.capacity
 
     def row() -> None:

@@ -15,7 +15,7 @@ from percolab.figures.axes import (
     plain_ticks,
     set_title,
 )
-from percolab.figures.style import DASHES, look_of, new_figure
+from percolab.figures.style import DASHES, choose_look, new_figure
 from percolab.figures.timing import batches_said
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _draw_panel(
         else:
             colour = STAGES.index(part)
             # Colour and marker tell the stage, the line's dashes the labeler.
-            look = look_of(colour, colour)
+            look = choose_look(colour, colour)
             look["linestyle"] = DASHES[labelers.index(program) % len(DASHES)]
         sites = [record.num_sites for record in line]
         times = [record.nanoseconds_per_site / scale for record in line]

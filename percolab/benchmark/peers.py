@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.benchmark.stages import SEED
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, times_of
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.lattices.topology import Topology, unpack_bits
 
@@ -55,7 +55,7 @@ class PeerTime:
 def open_bond_list(topology: Topology, p: float) -> tuple[np.ndarray, np.ndarray]:
     """Return owner and other end, int32 each, of sample 0's open bonds; nothing is periodic."""
     opened = np.zeros(topology.num_bond_words, np.uint32)
-    key = (np.uint64(SEED), np.uint64(0), np.uint64(threshold_of(p)))
+    key = (np.uint64(SEED), np.uint64(0), np.uint64(p_to_threshold(p)))
     fill_open_bonds(XORWOW, *key, np.uint64(0), topology.exists.ravel(), opened)
     words = opened.reshape(topology.exists.shape)
     flags = (unpack_bits(row, topology.num_points) for row in words)

@@ -12,7 +12,7 @@ from percolab.benchmark.calls import CallTime, Setting, time_calls
 from percolab.benchmark.kernel_times import kernel_records
 from percolab.benchmark.records import Place
 from percolab.benchmark.stages import SEED
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
@@ -108,7 +108,7 @@ def _make(
         shape,
         layers,
         setting.kind,
-        threshold_of(place.p),
+        p_to_threshold(place.p),
         Slabs(whole, (layers,) * SLABS, kind=setting.kind),
         join,
         count(),

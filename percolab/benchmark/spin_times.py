@@ -16,7 +16,7 @@ from percolab.analysis.theory.potts import critical_bond_probability
 from percolab.benchmark.records import Place
 from percolab.benchmark.timer import CpuTimer, CudaTimer, times_of
 from percolab.bonds.model import Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.lattices.lattice import Lattice
@@ -111,7 +111,7 @@ def time_sweeps(
         swept = new_chains(labeler, kind, topology, rule, capacity=setting.chains)
         count = min(setting.chains, swept.capacity)
         for place in places:
-            threshold = np.uint64(threshold_of(place.p))
+            threshold = np.uint64(p_to_threshold(place.p))
             seeds = np.uint64(1), np.uint64(2), np.uint64(3)
             keys = [Chain(*seeds, np.uint64(number), threshold) for number in range(count)]
             swept.begin(XORWOW, keys, [True] * count)

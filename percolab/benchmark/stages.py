@@ -17,7 +17,7 @@ import numpy as np
 
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.kernels.memory import Memory, Needs, items_that_fit
 from percolab.labelers import labeler_class, serving_labeler
@@ -127,7 +127,7 @@ def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None
     coupling = fitting_coupling(timer, topology, labeler, most)
     samples = coupling.labeler.batch.capacity
     if not timer.device.is_shared:
-        samples = _samples_of_run(coupling, most)
+        samples = _choose_run_length(coupling, most)
     stages = _works(coupling, samples)
     stages(0.5)["measure"]()  # some arrays are made when they are needed
     if timer.device.is_shared:
@@ -149,7 +149,7 @@ def _works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]
     batches = [samples[n : n + batch.capacity] for n in range(0, count, batch.capacity)]
 
     def works(p: float) -> dict[str, Work]:
-        thresholds = np.full(count, threshold_of(p), np.uint64)
+        thresholds = np.full(count, p_to_threshold(p), np.uint64)
         grid_items = _sweep_items(samples, grid_around(p, batch.topology.num_points))
 
         def bonds() -> None:
@@ -172,9 +172,9 @@ def _works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]
     return works
 
 
-def _samples_of_run(coupling: Coupling, most: int) -> int:
+def _choose_run_length(coupling: Coupling, most: int) -> int:
     """Return how many samples make a run long enough for the clock, at most so many."""
-    half, first = np.full(1, threshold_of(0.5), np.uint64), np.zeros(1, np.uint64)
+    half, first = np.full(1, p_to_threshold(0.5), np.uint64), np.zeros(1, np.uint64)
     coupling.rows(XORWOW, SEED, first, half)  # compiles
     begin = time.perf_counter()
     coupling.rows(XORWOW, SEED, first, half)
@@ -183,5 +183,5 @@ def _samples_of_run(coupling: Coupling, most: int) -> int:
 
 
 def _sweep_items(samples: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
     return np.repeat(samples, grid.size), np.tile(thresholds, samples.size)

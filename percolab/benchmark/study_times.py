@@ -13,7 +13,7 @@ from percolab.benchmark.calls import CallTime, Setting, make_grid
 from percolab.benchmark.kernel_times import kernel_events, sum_events
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
-from percolab.run.request import Watcher, options_of
+from percolab.run.request import Watcher, make_options
 from percolab.run.runner import run_study
 from percolab.store.results import StoredResults
 from percolab.tasks.study_file import make_request
@@ -51,7 +51,7 @@ def _sum_ranks(results: StoredResults) -> dict[str, float]:
 def _run(lattice: Lattice, watcher: Watcher | None = None, **settings: Any) -> StoredResults:
     """Run a study in memory, as ``percolab sweep`` would."""
     request = make_request(lattice, seed=_SEED, **settings)
-    options = options_of(request, watcher=watcher or Watcher())
+    options = make_options(request, watcher=watcher or Watcher())
     return run_study(request.study, request.rule, **options)
 
 

@@ -15,7 +15,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import Lattice
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class
-from percolab.trees.weights import keys_of_values
+from percolab.trees.weights import values_to_keys
 
 #: Linear sizes by dimension, sites of all samples of a call, sites of the graph and its bonds.
 _SIZES = {"cpu": {2: 512, 3: 64}, "cuda": {2: 4096, 3: 256}}
@@ -83,7 +83,7 @@ def _graph_time(setting: Setting) -> CallTime:
     random = np.random.default_rng(SEED)
     ends = random.integers(0, sites, (_BONDS_PER_SITE * sites, 2))
     topology = graph_topology(sites, ends[ends[:, 0] != ends[:, 1]])
-    keys = keys_of_values(random.integers(1, 2**31, 32 * topology.exists.size))
+    keys = values_to_keys(random.integers(1, 2**31, 32 * topology.exists.size))
     trees = new_trees(setting.labelers[0], kind, topology)
     times = time_calls(lambda: trees.build_given(keys), kind, setting.runs)
     return CallTime(

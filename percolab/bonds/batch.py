@@ -37,15 +37,15 @@ class Batch(Protocol):
         """Take given open bonds, (items, num_classes * num_words); return the number of items."""
         ...
 
-    def opened_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
         """Return the bond words of the first items, (items, num_classes * num_words)."""
         ...
 
-    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
         """Return the occupied sites of the first items, (items, num_words), one bit a site."""
         ...
 
-    def vacant_of(self, items: int) -> NDArray[np.int64]:
+    def copy_vacant(self, items: int) -> NDArray[np.int64]:
         """Return how many sites of the first items are vacant as drawn last, int64 (items,)."""
         ...
 

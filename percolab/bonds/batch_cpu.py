@@ -14,10 +14,10 @@ from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, num_words_of
+from percolab.lattices.topology import Topology, count_words
 
 
-def adjacency_of(topology: Topology) -> Adjacency:
+def make_adjacency(topology: Topology) -> Adjacency:
     """Return where the bonds of a topology lead, for kernels on the CPU."""
     seam = topology.seam
     return Adjacency(
@@ -44,7 +44,7 @@ class CpuBatch:
         self.topology, self.model, self.capacity = topology, model, 1
         self.exists = topology.exists.ravel()
         self.opened = np.zeros(self.exists.size, np.uint32)
-        self.adjacency = adjacency_of(topology)
+        self.adjacency = make_adjacency(topology)
         self.occupied = topology.occupied
         self.record: Any = ()
         limits = model.class_limits(topology.class_names)
@@ -60,7 +60,7 @@ class CpuBatch:
     @staticmethod
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
         """Return the memory that a batch takes."""
-        site_words = 4 * num_words_of(extent.num_points) * model.draws_sites
+        site_words = 4 * count_words(extent.num_points) * model.draws_sites
         return Memory(host=4 * extent.num_words + extent.seam_bytes + site_words)
 
     def fill(
@@ -81,15 +81,15 @@ class CpuBatch:
         (self.opened[:],) = opened
         return 1
 
-    def opened_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
         """Return a copy of the bond words, (1, num_classes * num_words)."""
         return self.opened[None].copy()
 
-    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
         """Return a copy of the occupied sites, (1, num_words), one bit a site."""
         return self.occupied[None].copy()
 
-    def vacant_of(self, items: int) -> NDArray[np.int64]:
+    def copy_vacant(self, items: int) -> NDArray[np.int64]:
         """Return how many sites are vacant, as they were drawn last: (1,)."""
         occupied = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return np.array([self.topology.num_sites - occupied])

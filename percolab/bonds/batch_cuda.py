@@ -31,7 +31,7 @@ from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,
     Topology,
-    num_words_of,
+    count_words,
     write_parts,
 )
 
@@ -263,7 +263,7 @@ class CudaBatch:
     @staticmethod
     def memory(extent: Extent, model: Model, items: int) -> Memory:
         """Return the memory that a batch takes."""
-        site_words = 4 * num_words_of(extent.num_points)
+        site_words = 4 * count_words(extent.num_points)
         keys = KeysOfBatch.memory(items).device
         # What exists, the seam if there is one, and the lists of its bonds, on the device.
         masks = 2 if extent.seam_bonds else 1
@@ -321,14 +321,14 @@ class CudaBatch:
         self.opened[: flat.size].copy_to_device(flat)
         return len(opened)
 
-    def opened_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
         """Return the bond words of the first items, (items, num_classes * num_words)."""
         self.launches.wait()
         words = self.topology.num_bond_words
         found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
         return found.reshape(items, words)
 
-    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
         """Return the occupied sites of the first items, (items, num_words), one bit a site."""
         words = self.topology.num_words
         if not self.sites:
@@ -337,7 +337,7 @@ class CudaBatch:
         found: NDArray[np.uint32] = self.occupied[: items * words].copy_to_host()
         return found.reshape(items, words)
 
-    def vacant_of(self, items: int) -> NDArray[np.int64]:
+    def copy_vacant(self, items: int) -> NDArray[np.int64]:
         """Return how many sites of the first items are vacant, as they were drawn last."""
         self.vacant.count(items)
         self.launches.wait()

@@ -17,7 +17,7 @@ from numba import njit, uint32, uint64
 from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 
 #: In place of a threshold: the class has that of p.
@@ -74,7 +74,7 @@ def _draw(generator, record, seed, sample, threshold, exists, opened):
 def number_of_bond(generator, seed, sample, bond):
     """Return the uniform number of bond 32 * word + bit."""
     word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
-    return uniform_of(generator, seed, sample, word, bit)
+    return uniform_number(generator, seed, sample, word, bit)
 
 
 @njit

@@ -15,10 +15,10 @@ from numba import njit, uint32, uint64
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.neighbours import (
-    end_of_bond,
+    find_bond_end,
     has_bit,
     inner_word,
     other_bits,
@@ -76,7 +76,7 @@ def is_vacant(occupied, start, site):
 @njit
 def _site_number(generator, sites, seed, sample, i):
     word = uint32(uint32(sites.first_word) + uint32(uint32(i) >> uint32(5)))
-    return uniform_of(generator, seed, sample, word, uint32(uint32(i) & uint32(31)))
+    return uniform_number(generator, seed, sample, word, uint32(uint32(i) & uint32(31)))
 
 
 @njit
@@ -85,7 +85,7 @@ def _number_with_sites(generator, sites, seed, sample, bond):
     if sites.rule.bond_varies != uint32(0):
         number = number_of_bond(generator, seed, sample, bond)
     if sites.rule.site_varies != uint32(0):
-        for site in end_of_bond(bond, sites.adjacency):
+        for site in find_bond_end(bond, sites.adjacency):
             number = max(number, _site_number(generator, sites, seed, sample, site))
     return number
 
@@ -96,7 +96,7 @@ def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
     if sites.rule.bond_varies != uint32(0):
         largest, last = digits_of_bond(generator, seed, sample, bond, planes, last)
     if sites.rule.site_varies != uint32(0):
-        for site in end_of_bond(bond, sites.adjacency):
+        for site in find_bond_end(bond, sites.adjacency):
             word = uint32(uint32(sites.first_word) + uint32(uint32(site) >> uint32(5)))
             bit = uint32(uint32(site) & uint32(31))
             digits, last = word_digits(generator, seed, sample, word, bit, planes, last)

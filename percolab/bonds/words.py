@@ -29,10 +29,10 @@ BLIND_PLANES = 10
 _LAST_PLANE = 63
 
 
-def threshold_of(p: float) -> int:
+def p_to_threshold(p: float) -> int:
     """Return ceil(p * 2^63) as an int in [0, 2^63]; ValueError unless 0 <= p <= 1.
 
-    >>> threshold_of(0.0), threshold_of(1.0) == 2**63
+    >>> p_to_threshold(0.0), threshold_of(1.0) == 2**63
     (0, True)
     """
     if not 0.0 <= p <= 1.0:
@@ -116,7 +116,7 @@ def open_word(generator, seed, sample, word, threshold, exists):
     """Return the word of open bonds among the bonds that exist (uint32, one bit a bond).
 
     ``generator`` is one of :data:`GENERATORS`' values; a constant folds the other one away.
-    ``threshold`` is :func:`threshold_of` p as uint64.
+    ``threshold`` is :func:`p_to_threshold` p as uint64.
     """
     if uint64(threshold) >> uint64(_LAST_PLANE) != uint64(0):
         return uint32(exists)
@@ -126,7 +126,7 @@ def open_word(generator, seed, sample, word, threshold, exists):
 
 
 @njit
-def uniform_of(generator, seed, sample, word, bit):
+def uniform_number(generator, seed, sample, word, bit):
     """Return the uniform number of one bond as uint64, its 63 binary digits.
 
     The bond is open at a threshold that is larger.

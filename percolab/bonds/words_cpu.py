@@ -9,7 +9,7 @@ from numba import njit, uint32, uint64
 
 from percolab.bonds.keys import stream_keys
 from percolab.bonds.words import XORWOW, open_word
-from percolab.bonds.xorwow import next_digits, xorwow_state_of
+from percolab.bonds.xorwow import make_xorwow_state, next_digits
 
 # After so many planes 32 bonds of a word are decided but for one word in 128; twelve were fastest.
 _PLANES = 12
@@ -23,7 +23,7 @@ def _open_by_planes(start, step, base, planes, exists, opened, undecided):
     planes: p's digits as words of 0 or of 32 ones, uint32.  The other arrays: uint32, equally long.
     """
     for n in range(exists.size):
-        v0, v1, v2, v3, v4, d = xorwow_state_of(start, step, uint64(base + uint64(n)))
+        v0, v1, v2, v3, v4, d = make_xorwow_state(start, step, uint64(base + uint64(n)))
         left, found = exists[n], uint32(0)
         for k in range(_PLANES):
             digits, v0, v1, v2, v3, v4, d = next_digits(k, v0, v1, v2, v3, v4, d)

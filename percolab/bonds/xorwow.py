@@ -23,11 +23,11 @@ _WEYL = 362437
 def xorwow_state(seed, sample, word):
     """Return the six uint32 state words (v0, v1, v2, v3, v4, d) of one stream."""
     start, step = stream_keys(seed, sample)
-    return xorwow_state_of(start, step, word)
+    return make_xorwow_state(start, step, word)
 
 
 @njit
-def xorwow_state_of(start, step, word):
+def make_xorwow_state(start, step, word):
     """Return the state of a word's stream, given the keys of its sample."""
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))
     a = mix64(z)

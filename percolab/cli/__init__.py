@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from percolab.cli.terminal import Visible, echo
 from percolab.errors import InputError, UserError, nearest
-from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
+from percolab.store.interrupts import choose_exit_code, sigterm_like_ctrl_c
 
 COMMANDS = {
     "sweep": "Sample a lattice or a graph and estimate its threshold.",
@@ -99,7 +99,7 @@ class Commands(click.Group):
             _fail("not enough memory")
         except (click.Abort, KeyboardInterrupt) as error:
             echo("interrupted", err=True)
-            sys.exit(exit_code_of(error))
+            sys.exit(choose_exit_code(error))
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)

@@ -10,13 +10,13 @@ from percolab.cli.answers import find_answers
 from percolab.cli.fit_quantities import without_defaults, write_quantity_fit
 from percolab.cli.options import (
     as_json,
+    choose_observable,
     described,
     echo_json,
     estimates_text,
-    fit_of,
+    fit_from_options,
     fit_options,
     is_given,
-    observable_of,
     one_line_errors,
     published_line,
     refuse_scaling,
@@ -102,8 +102,8 @@ def write_threshold_fit(
         write_quantity_fit(stored, quantities, as_json=as_json, **without_defaults(options))
         return
     exponents, collapse = options.pop("exponents"), options.pop("collapse")
-    name = observable_of(stored, options["observable"])
-    fit = fit_of(stored, **options)
+    name = choose_observable(stored, options["observable"])
+    fit = fit_from_options(stored, **options)
     parts = [({}, [fit_table(fit)]), _samples(stored, name, options)]
     if exponents:
         parts.append(_exponents(stored, fit, options["bootstrap"]))
@@ -121,10 +121,10 @@ def write_threshold_fit(
 def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
     """Return the thresholds of single samples, where they are stored."""
     from percolab.analysis import sample_table
-    from percolab.analysis.stored_fits import samples_of
+    from percolab.analysis.stored_fits import read_sample_thresholds
 
     shared = {key: options[key] for key in ("omega", "min_size")}
-    found = samples_of(stored, name, **shared)
+    found = read_sample_thresholds(stored, name, **shared)
     return (
         ({}, [])
         if found is None
@@ -135,11 +135,11 @@ def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
 def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
     """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
     from percolab.analysis import exponent_table, ratio_table
-    from percolab.analysis.stored_fits import exponents_of, ratios_of
+    from percolab.analysis.stored_fits import compute_exponents, ratios_of
 
     if fit.problem is not None:
         return {"exponents": None}, ["no exponents: they are read off at p_c"]
-    found = exponents_of(stored, fit, bootstrap=bootstrap)
+    found = compute_exponents(stored, fit, bootstrap=bootstrap)
     record, texts = {"exponents": found.to_dict()}, [exponent_table(found)]
     ratios = ratios_of(stored, fit, bootstrap=bootstrap)
     if ratios is not None:
@@ -164,14 +164,14 @@ def _collapses(
     which are larger than those of R, without a trace in S.
     """
     from percolab.analysis import collapse_table
-    from percolab.analysis.stored_fits import collapse_of
+    from percolab.analysis.stored_fits import compute_collapse
 
     clusters = ["largest", "chi"] if stored.study.kind.codec.holds_columns else []
     # A replica of a collapse is a search, so there are fewer of them.
     replicas = min(bootstrap, 50)
     with one_line_errors():
         found = [
-            collapse_of(
+            compute_collapse(
                 stored,
                 item,
                 threshold=p_c if item in clusters else None,
@@ -207,12 +207,12 @@ def _estimate(
     stored: StoredResults, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
-    from percolab.analysis.stored_fits import estimates_of
+    from percolab.analysis.stored_fits import read_estimates
 
     if observable is not None:
-        observable_of(stored, observable)
+        choose_observable(stored, observable)
     if as_json:
-        echo_json([size.to_dict() for size in estimates_of(stored, bootstrap=bootstrap)])
+        echo_json([size.to_dict() for size in read_estimates(stored, bootstrap=bootstrap)])
         return
     echo(described(stored.study))
     echo(estimates_text(stored, bootstrap=bootstrap))

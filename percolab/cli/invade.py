@@ -123,7 +123,7 @@ def command(**given: Any) -> None:
             first = first or found
         means.append(InvasionMeans.of(size, rows))
         if radii is not None and len(sizes) == 1:
-            fit = _fit_of_masses(radii, masses)
+            fit = _fit_masses(radii, masses)
     assert first is not None
     record = _record(invaders[0], given)
     if given["out"]:
@@ -139,7 +139,7 @@ def command(**given: Any) -> None:
         )
         write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
-    fit = _fit_of_sizes(invaders, means) if len(sizes) > 1 else fit
+    fit = _fit_sizes(invaders, means) if len(sizes) > 1 else fit
     if given["as_json"]:
         echo_json(_json(record, means, first, fit))
         return
@@ -315,24 +315,24 @@ def _masses(field: Field, found: Invasion, radii: np.ndarray) -> np.ndarray:
     return np.where(radii <= _INNER * apart.max(), found.mass_within(apart, radii), 0)
 
 
-def _fit_of_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
+def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     """Return the dimension by the mass within r, as far as every sample's invasion reaches."""
     import numpy as np
 
-    from percolab.analysis.invasions import dimension_of_masses
+    from percolab.analysis.invasions import fit_mass_dimension
 
     table = np.array(masses, np.float64)
     reached = (table > 0).all(axis=0)
-    return dimension_of_masses(radii[reached], table[:, reached])
+    return fit_mass_dimension(radii[reached], table[:, reached])
 
 
-def _fit_of_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
+def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
     """Return the dimension by the sites at breakthrough, where that is where invasions end."""
-    from percolab.analysis.invasions import dimension_of_sizes
+    from percolab.analysis.invasions import fit_size_dimension
 
     if not invaders[0].field.structure.is_scalable or invaders[0].stop != "spanning":
         return None
-    return dimension_of_sizes(means)
+    return fit_size_dimension(means)
 
 
 def _known_dimension(invader: Invader) -> tuple[float, float, str] | None:

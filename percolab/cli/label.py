@@ -15,7 +15,6 @@ from percolab.cli.sample_options import (
     refuse,
     sample_keys,
     sample_options,
-    ways_of,
 )
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
@@ -76,9 +75,9 @@ def command(
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
-    from percolab.configurations.label_files import kind_of_labels
+    from percolab.configurations.label_files import find_label_format
 
-    target = str(output_file(out, _OUT, kind_of_labels(out or _OUT)))
+    target = str(output_file(out, _OUT, find_label_format(out or _OUT)))
     chosen = _configuration(configuration, given)
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(target, clusters, chosen, serial=serial)
@@ -108,7 +107,7 @@ def command(
             if names
             else (f"{item['label']} of {counted(item['sites'], 'site')}")
         )
-        echo(f"cluster {which} {ways_of(item)}")
+        echo(f"cluster {which} {describe_directions(item)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")

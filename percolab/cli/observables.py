@@ -35,22 +35,22 @@ def command(boundary: str | None, as_json: bool) -> None:
     from percolab.measure.columns import (
         CHAIN_COLUMNS,
         EXTRA_COLUMNS,
-        columns_of,
-        observables_of,
+        list_columns,
+        list_observables,
     )
     from percolab.measure.functions import LabelFunction
     from percolab.measure.packages import brought
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
-    found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
+    found = {item.name: item for kinds in chosen for item in list_observables(kinds)}
     records = [_record(item) for item in found.values()]
-    with_spins = {item.name: item for item in observables_of(chosen[0], spins=True)}
+    with_spins = {item.name: item for item in list_observables(chosen[0], spins=True)}
     only_spins = [item for name, item in with_spins.items() if name not in found]
     always = [item for item in CHAIN_COLUMNS if not item.measure]
     spins = [_record(item) | {"model": "spins"} for item in (*only_spins, *always)]
     asked = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
     extras = [_record(item) | {"measure": item.measure} for item in asked]
-    of_trees = {item.name: item for kinds in chosen for item in columns_of(kinds, trees=True)}
+    of_trees = {item.name: item for kinds in chosen for item in list_columns(kinds, trees=True)}
     trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
     of_packages = [
         _record(LabelFunction(item.name, package=item.package).column) | {"package": item.package}

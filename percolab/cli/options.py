@@ -95,7 +95,7 @@ def fit_options(function: F) -> F:
     return function
 
 
-def fit_of(
+def fit_from_options(
     results: StoredResults, *, observable: str | None, bootstrap: int = 0, **options: Any
 ) -> ThresholdFit:
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError.
@@ -106,7 +106,7 @@ def fit_of(
 
     given = {name: value for name, value in options.items() if value is not None}
     with one_line_errors():
-        return fit_results(results, observable_of(results, observable), **given)
+        return fit_results(results, choose_observable(results, observable), **given)
 
 
 def published_line(known: Any, value: float, error: float) -> str:
@@ -129,7 +129,7 @@ def one_line_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def observable_of(results: StoredResults, observable: str | None) -> str:
+def choose_observable(results: StoredResults, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
     from percolab.analysis.stored_data import default_observable, probability_names
     from percolab.errors import InputError, nearest
@@ -158,9 +158,9 @@ def described(study: Study) -> str:
 def estimates_text(results: StoredResults, *, bootstrap: int = 200) -> str:
     """Return the thresholds of every size alone as text, and the published one."""
     from percolab.analysis import estimate_table
-    from percolab.analysis.stored_fits import estimates_of
+    from percolab.analysis.stored_fits import read_estimates
 
-    text = estimate_table(estimates_of(results, bootstrap=bootstrap))
+    text = estimate_table(read_estimates(results, bootstrap=bootstrap))
     known = results.study.structure.threshold(results.study.model)
     if known is None:
         return text
@@ -176,7 +176,7 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
 
     stored = read_results(results)
     if options["observable"] is not None:
-        observable_of(stored, options["observable"])
+        choose_observable(stored, options["observable"])
     if not stored.study.structure.is_scalable:
         refuse_scaling(options)
     return stored

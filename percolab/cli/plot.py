@@ -10,7 +10,7 @@ import click
 from percolab.cli.options import (
     as_json,
     echo_json,
-    fit_of,
+    fit_from_options,
     fit_options,
     output_file,
     read_study,
@@ -83,7 +83,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         figure, numbers = study_figure(
             stored,
             observable=options["observable"],
-            fitted=lambda: fit_of(stored, **options),
+            fitted=lambda: fit_from_options(stored, **options),
             bootstrap=options["bootstrap"],
             kind=kind,
         )

@@ -14,7 +14,7 @@ from percolab.analysis import AnalysisError, format_with_error
 from percolab.analysis.stored_fits import fit_results
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
-from percolab.run.measured import work_of
+from percolab.run.measured import count_site_labelings
 from percolab.run.request import Watcher
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -85,7 +85,7 @@ class ProgressWatcher(Watcher):
         if self._bar is None or self._silent:
             return
         with self._lock:
-            sites = work_of(item, len(blocks))
+            sites = count_site_labelings(item, len(blocks))
             seen = min(self._ahead, sites)
             self._ahead -= seen
             self._bar.update(sites - seen)

@@ -11,7 +11,7 @@ import click
 from percolab.cli.options import (
     as_json,
     echo_json,
-    fit_of,
+    fit_from_options,
     fit_options,
     output_file,
     read_study,
@@ -46,7 +46,7 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
         stored,
         name=Path(results).name,
         checksum=hashlib.sha256(Path(results).read_bytes()).hexdigest(),
-        fitted=lambda name: fit_of(stored, observable=name, **options),
+        fitted=lambda name: fit_from_options(stored, observable=name, **options),
         observable=chosen,
         bootstrap=options["bootstrap"],
     )

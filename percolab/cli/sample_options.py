@@ -106,7 +106,7 @@ def need(given: dict[str, Any], what: str, *keys: str) -> None:
         raise InputError(f"{what} needs {' and '.join(missing)}")
 
 
-def ways_of(item: dict[str, Any]) -> str:
+def describe_directions(item: dict[str, Any]) -> str:
     """Return along which axes a cluster spans, and around which it wraps."""
     if item["spanning"] == ["source-target"]:
         return "connects source and target"

@@ -11,12 +11,12 @@ import click
 from percolab.cli.options import as_json, counted, echo_json, output_file, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
+    describe_directions,
     lattice_and_size,
     need,
     refuse,
     sample_keys,
     sample_options,
-    ways_of,
     with_defaults,
 )
 from percolab.cli.terminal import echo
@@ -73,9 +73,9 @@ def command(
         raise InputError("--weights: only a tree (--tree) has it; leave it out")
     target = output_file(out, _OUT)
     if as_tree:
-        figure, numbers = _of_tree(labels, weights, given)
+        figure, numbers = _show_tree(labels, weights, given)
     elif labels is not None:
-        figure, numbers = _of_labels(labels, given)
+        figure, numbers = _show_labels(labels, given)
     else:
         figure, numbers = _of_sample(given)
     write_figure(figure, target, quiet=as_json)
@@ -83,22 +83,22 @@ def command(
         echo_json({"figure": str(target), **numbers})
         return
     for item in numbers.get("prominent", ()):
-        ways = ways_of(item)
+        ways = describe_directions(item)
         if ways:
             echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:
-    from percolab.configurations.picture import picture_of_sample
+    from percolab.configurations.picture import draw_sample_picture
 
     lattice, size = lattice_and_size(given, "a sample (without LABELS)")
-    return picture_of_sample(lattice, size, boundary=given["boundary"], **sample_keys(given))
+    return draw_sample_picture(lattice, size, boundary=given["boundary"], **sample_keys(given))
 
 
-def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
+def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
     """Return the figure of the tree of a sample, or of given weights, and its numbers."""
-    from percolab.configurations.picture import plain_text, title_of
-    from percolab.configurations.tree import read_weights, tree, tree_of_array
+    from percolab.configurations.picture import make_title, plain_text
+    from percolab.configurations.tree import read_weights, tree, tree_from_array
     from percolab.errors import InputError
     from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
     from percolab.lattices.lattice import AXIS_NAMES, load_lattice
@@ -114,13 +114,13 @@ def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> 
     if weights is not None:
         refuse(given, "weights are given (--weights)", "seed", "sample", "rng")
         values = read_weights(weights, lattice, size, boundary)
-        found = tree_of_array(lattice, values, size, boundary)
+        found = tree_from_array(lattice, values, size, boundary)
         record: dict[str, Any] = {"boundary": found.boundary}
     else:
         keys = with_defaults(given, "seed", "sample", "rng")
         found = tree(lattice, size, boundary=boundary, **keys)
         record = {"L": size, "boundary": found.boundary, **keys}
-    title = title_of(plain_text(lattice.title), record)
+    title = make_title(plain_text(lattice.title), record)
     if not found.topology.open_axes:
         return plot_spanning_tree(found, title=title)
     axis = found.topology.open_axes[-1]
@@ -128,9 +128,9 @@ def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> 
     return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
 
 
-def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
+def _show_labels(name: str, given: dict[str, Any]) -> Drawn:
     from percolab.configurations import read_labels
-    from percolab.configurations.picture import picture_of
+    from percolab.configurations.picture import draw_picture
     from percolab.lattices.lattice import load_lattice
 
     refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
@@ -140,7 +140,7 @@ def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
     found = read_labels(name, lattice, given["boundary"])
     kind = found.record.get("kind")
     name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
-    return picture_of(
+    return draw_picture(
         found.clusters,
         found.lattice,
         found.record,

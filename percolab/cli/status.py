@@ -31,9 +31,9 @@ def command(results: str, as_json: bool) -> None:
         echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
     for line in [
-        *_of_study(stored.study),
-        *_of_tasks(tasks, find_answers(stored.study)),
-        *_of_runs(stored.runs),
+        *_describe_study(stored.study),
+        *_describe_tasks(tasks, find_answers(stored.study)),
+        *_describe_runs(stored.runs),
     ]:
         echo(line)
 
@@ -55,14 +55,14 @@ def _record(item: TaskResult) -> dict[str, Any]:
     }
 
 
-def _of_study(study: Study) -> Iterator[str]:
-    yield ", ".join([described(study), _model_of(study), *_boundary(study)])
+def _describe_study(study: Study) -> Iterator[str]:
+    yield ", ".join([described(study), _describe_model(study), *_boundary(study)])
     usual = "placed by a pilot" if study.p is None else "given"
     placed = find_answers(study).p or usual
     yield f"seed {study.seed}, {study.rng}, p {placed}"
 
 
-def _of_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
+def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
@@ -75,7 +75,7 @@ def _of_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
     yield from Table(("L", "seed", "samples", "blocks", "p", "task"), rows).lines()
 
 
-def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
+def _describe_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
     for run in runs:
         blocks = counted(sum(run["blocks"].values()), "block")
         yield (
@@ -85,7 +85,7 @@ def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
         )
 
 
-def _model_of(study: Study) -> str:
+def _describe_model(study: Study) -> str:
     """Return the model in words, and of spins how they are updated."""
     if "update" not in study.kind.settings:
         return f"{study.model} percolation"

@@ -19,7 +19,7 @@ from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.kernels.registry import load
-from percolab.run.request import options_of
+from percolab.run.request import make_options
 from percolab.run.runner import prepare_study, run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, StoredResults
@@ -102,7 +102,7 @@ def _sweep(
         request = make_request(**overrides)
     else:
         request = read_request(find_study(study), overrides)
-    options = options_of(request, watcher=ProgressWatcher(silent=quiet or plan))
+    options = make_options(request, watcher=ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
         raise InputError(
             "--json goes with --plan; percolab fit --json writes the numbers of a file"

@@ -12,7 +12,7 @@ from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
 from percolab.kernels.registry import list_names
-from percolab.run.request import options_of
+from percolab.run.request import make_options
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter
@@ -77,7 +77,7 @@ def command(
         return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
-    options = options_of(request, watcher=ProgressWatcher(silent=quiet))
+    options = make_options(request, watcher=ProgressWatcher(silent=quiet))
     with ResultsWriter(request.out) as options["writer"]:
         try:
             results = run_study(request.study, request.rule, **options)

@@ -41,21 +41,21 @@ def write_given_tree(
     if out is not None:
         check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
     ways = {"method": method, "device": settings.get("device", "auto")}
-    found = _of_graph(weights, settings, ways) if "graph" in settings else None
-    found = found or _of_lattice(weights, settings, ways)
+    found = _graph_result(weights, settings, ways) if "graph" in settings else None
+    found = found or _lattice_result(weights, settings, ways)
     if out is not None:
         write_tree_file(out, found)
-    paths = paths_of(found)
+    paths = find_paths(found)
     if as_json:
         more = {} if out is None else {"tree": str(out)}
-        echo_json(more | {"of": _name_of(found)} | found.to_dict() | {"paths": paths})
+        echo_json(more | {"of": _site_label(found)} | found.to_dict() | {"paths": paths})
         return
     echo(tree_text(found, paths))
     if out is not None:
         echo(f"tree in {out}")
 
 
-def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
+def find_paths(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
     """Return length and largest weight of the path between the sides of every open axis by name.
 
     None where they are not connected, or where a site is in both.
@@ -76,10 +76,10 @@ def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
 
 def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> str:
     """Return what a tree is in lines of words."""
-    what = f"minimum spanning tree of {_name_of(tree)}"
+    what = f"minimum spanning tree of {_site_label(tree)}"
     if tree.parts > 1:
         what = (
-            f"minimum spanning forest of {_name_of(tree)}, which is not connected: "
+            f"minimum spanning forest of {_site_label(tree)}, which is not connected: "
             f"{counted(tree.parts, 'tree')}"
         )
     lines = [
@@ -95,11 +95,11 @@ def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> st
     return "\n".join(lines)
 
 
-def _name_of(tree: SpanningTree) -> str:
+def _site_label(tree: SpanningTree) -> str:
     return "" if tree.structure is None else tree.structure.name
 
 
-def _of_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+def _graph_result(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
     from percolab.configurations.tree import read_weight_list, tree
     from percolab.lattices.graph import load_graph
 
@@ -114,8 +114,8 @@ def _of_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> S
     return tree(graph, weights=read_weight_list(weights, graph), **ways)
 
 
-def _of_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
-    from percolab.configurations.tree import read_weights, tree_of_array
+def _lattice_result(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+    from percolab.configurations.tree import read_weights, tree_from_array
     from percolab.lattices.structure import load_structure
 
     for name in _OF_GRAPHS:
@@ -133,4 +133,4 @@ def _of_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) ->
     if len(sizes) > 1:
         raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
     where = sizes[0], settings.get("boundary")
-    return tree_of_array(lattice, read_weights(weights, lattice, *where), *where, **ways)
+    return tree_from_array(lattice, read_weights(weights, lattice, *where), *where, **ways)

@@ -65,10 +65,10 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     """Run all checks, with a bar on stderr and, unless quiet, rows on stdout as they are found."""
     from tqdm import tqdm
 
-    from percolab.validation import checks_of, outcomes_of
+    from percolab.validation import list_checks, run_check
 
     rows: list[dict[str, Any]] = []
-    checks, group = checks_of(conditions), ""
+    checks, group = list_checks(conditions), ""
     terminal = sys.stderr.isatty()
     # A row must not be written into the bar, which is drawn again below it.
     write = partial(tqdm.write, file=sys.stdout) if terminal else echo
@@ -81,7 +81,7 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     ) as bar:
         for check in checks:
             bar.set_postfix_str(f"{check.group}: {check.name}", refresh=terminal)
-            for outcome in outcomes_of(check, conditions):
+            for outcome in run_check(check, conditions):
                 rows.append({"group": check.group, **_plain(outcome)})
                 if quiet:
                     continue

@@ -13,9 +13,9 @@ import psutil
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import otsu_threshold, read_array, split_name
-from percolab.configurations.labels import labels_of
+from percolab.configurations.labels import compute_labels
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.memory import check_memory
@@ -26,7 +26,7 @@ from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.lattices.topology import MAX_POINTS, Topology, count_words, unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.spins.chains import new_chains
@@ -99,7 +99,7 @@ class Configuration(Shown):
             if note and watcher is not None:
                 watcher.noted(note)
         nothing_drawn = 0, 0, 0, 0
-        labels = labels_of(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
+        labels = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
         labels[~self.sites] = -1
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
@@ -157,7 +157,7 @@ def site_configuration(
     if threshold is None:
         occupied = _occupied(given, told)
     else:
-        value = _threshold_of(threshold, given, told)
+        value = _read_threshold(threshold, given, told)
         occupied = given <= value if below else given > value
         record |= {"threshold": value} | ({"below": True} if below else {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
@@ -178,7 +178,7 @@ def bond_configuration(
     InputError: another shape or dtype, or an open bond that does not exist
     """
     task = _task(lattice, L, 0.5, axis_boundaries(lattice, boundary))
-    expected = (len(lattice.bonds), num_words_of(task.num_points))
+    expected = (len(lattice.bonds), count_words(task.num_points))
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype != np.uint32 or shape != expected:
@@ -255,10 +255,10 @@ def random_configuration(
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
     batch = new_batch("cpu", topology, task.draw)
-    one = np.array([sample], np.uint64), np.array([threshold_of(p)], np.uint64)
+    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
     items = batch.fill(GENERATORS[rng], task.stream_seed, *one)
-    opened = batch.opened_of(items).reshape(topology.exists.shape)
-    sites = unpack_bits(batch.occupied_of(items)[0], topology.num_points)
+    opened = batch.copy_open_words(items).reshape(topology.exists.shape)
+    sites = unpack_bits(batch.copy_occupied(items)[0], topology.num_points)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 
@@ -276,10 +276,10 @@ def _chain_configuration(
     chains.begin(GENERATORS[task.rng], [task.chain(number, p)], [number % 2 == 1])
     for first in range(0, sweeps, _SWEEPS_A_CALL):
         chains.advance(min(_SWEEPS_A_CALL, sweeps - first))
-    chains.rows_at(np.array([threshold_of(p)], np.uint64))
+    chains.rows_at(np.array([p_to_threshold(p)], np.uint64))
     opened = chains.labeler.batch.opened.reshape(topology.exists.shape).copy()
     spins = np.zeros(topology.num_points, np.uint8)
-    for plane, words in enumerate(chains.planes_of()[0]):
+    for plane, words in enumerate(chains.copy_planes()[0]):
         spins |= unpack_bits(words, topology.num_points).astype(np.uint8) << plane
     sites = unpack_bits(topology.occupied, topology.num_points)
     record |= {"sweeps": sweeps, "update": task.update}
@@ -306,7 +306,7 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
     return occupied
 
 
-def _threshold_of(threshold: float | str, given: np.ndarray, name: str) -> float:
+def _read_threshold(threshold: float | str, given: np.ndarray, name: str) -> float:
     """Return a threshold as a number; InputError unless it is one, and the array's values are."""
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         wrong = given[~np.isfinite(given)].ravel()[0]

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
 from percolab.lattices.bethe import BetheLattice, site_numbers
-from percolab.lattices.graph import Graph, graph_of, sites_of
+from percolab.lattices.graph import Graph, find_sites, make_graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
-from percolab.lattices.topology import Topology, num_words_of, unpack_bits
+from percolab.lattices.topology import Topology, count_words, unpack_bits
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
 from percolab.trees.invasion import (
@@ -33,12 +33,12 @@ from percolab.trees.invasion import (
     Invasion,
     InvasionWeights,
     Stop,
-    ground_of_lattice,
-    ground_of_topology,
+    lattice_ground,
+    topology_ground,
 )
 from percolab.trees.invasion import invade as invade_from
 from percolab.trees.invasion_cpu import Ground, Target
-from percolab.trees.weights import keys_of_values
+from percolab.trees.weights import values_to_keys
 
 #: What has weights.
 INVADED_MODELS = ("bond", "site")
@@ -99,7 +99,9 @@ def invade(
         structure: Structure = load_structure(str(lattice))
     else:
         is_known = hasattr(lattice, "is_scalable")
-        structure = lattice if is_known and columns is None else graph_of(lattice, columns=columns)
+        structure = (
+            lattice if is_known and columns is None else make_graph(lattice, columns=columns)
+        )
     field = field_of(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
@@ -171,7 +173,7 @@ class Field:
         place = np.unravel_index(site, self.shape[::-1])[::-1]
         return tuple(int(x) % n for x, n in zip(place, lattice.cell)) not in lattice.vacant
 
-    def side_of(self, name: str) -> tuple[int, int] | None:
+    def parse_side(self, name: str) -> tuple[int, int] | None:
         """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
         if not self.is_lattice:
             return None
@@ -255,10 +257,10 @@ def field_of(
     structure.check_size(L, kinds)
     shape = structure.shape(L)
     if isinstance(structure, Lattice):
-        return Field(structure, L, kinds, None, ground_of_lattice(structure, shape, kinds))
+        return Field(structure, L, kinds, None, lattice_ground(structure, shape, kinds))
     topology = structure.topology(shape, kinds)
     inner = structure.inner_numbers if isinstance(structure, Graph) else None
-    return Field(structure, L, kinds, topology, ground_of_topology(topology), inner)
+    return Field(structure, L, kinds, topology, topology_ground(topology), inner)
 
 
 class Invader:
@@ -339,7 +341,7 @@ class Invader:
         self.enters = source is None and not field.is_lattice
         if source is None:
             source = self._default_source()
-        side = field.side_of(source) if isinstance(source, str) else None
+        side = field.parse_side(source) if isinstance(source, str) else None
         if side is not None:
             self.sources, self.enters = field.layer(*side), True
         elif isinstance(source, str) and source in CENTRE and not isinstance(structure, Graph):
@@ -364,7 +366,7 @@ class Invader:
         listed = np.empty(0, np.int64)
         ends: list[tuple[int, int]] = []
         if target is not None:
-            named = field.side_of(target) if isinstance(target, str) else None
+            named = field.parse_side(target) if isinstance(target, str) else None
             if named is not None:
                 ends = [named]
             elif isinstance(target, str) and target in CENTRE and field.is_lattice:
@@ -403,7 +405,7 @@ class Invader:
         field = self.field
         graph = field.structure
         if isinstance(graph, Graph) and graph.names is not None:
-            found = sites_of(what, sites, graph.num_sites, graph.names)
+            found = find_sites(what, sites, graph.num_sites, graph.names)
         elif isinstance(sites, str):
             if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
                 sides = [f"{name}{end}" for name in field.axes for end in "-+"]
@@ -487,7 +489,7 @@ class Invader:
             raise InputError(f"weights must be floats or integers, got {values.dtype}")
         topology = field.topology or structure.topology(field.shape, field.boundary)
         points = field.num_points
-        stride = 32 * num_words_of(points)
+        stride = 32 * count_words(points)
         if self.model == "site":
             expected: tuple[int, ...] = (points,)
             if values.size == points and isinstance(structure, Graph) and field.inner is not None:
@@ -516,7 +518,7 @@ class Invader:
             raise InputError(f"{structure.name} has no {self.model}s to be given weights")
         used = values.ravel()[there]
         keys, floats = np.zeros(total, np.uint64), np.zeros(total)
-        keys[number], floats[number] = keys_of_values(used), used
+        keys[number], floats[number] = values_to_keys(used), used
         return floats, keys
 
     def _bond_numbers(self) -> Integers:

@@ -26,7 +26,7 @@ from percolab.store.output_files import (
     marked_archive,
     write_output,
 )
-from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
+from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 from percolab.trees.invasion import Invasion
 
@@ -67,7 +67,7 @@ def check_invasion_target(out: str | Path, inputs: Iterable[str | Path] = ()) ->
 
 def holds_invasion(path: str | Path) -> bool:
     """Return whether a file is an invasion in HDF5, as :func:`write_invasion` writes it."""
-    return format_of(Path(path)) == FORMAT.name
+    return read_format(Path(path)) == FORMAT.name
 
 
 def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:

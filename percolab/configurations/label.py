@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.labels import labels_of
+from percolab.configurations.labels import compute_labels
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler
-from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.structure import load_structure
@@ -109,7 +109,7 @@ def label(
         _refuse("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
-            lattice, _lattice_of(on), kinds, threshold=threshold, below=below
+            lattice, _load_labeled_lattice(on), kinds, threshold=threshold, below=below
         )
         clusters = chosen.label(**ways, watcher=watcher)
         return _in_shape(clusters, chosen.shape, serial=serial)
@@ -118,7 +118,7 @@ def label(
     keys |= {name: _key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
         _refuse("the graph is given as well", lattice=None if graph is None else lattice)
-        given = graph_of(lattice if graph is None else graph, multi=multi, columns=columns)
+        given = make_graph(lattice if graph is None else graph, multi=multi, columns=columns)
         _refuse("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         _refuse_spins(Model.parse(model))
@@ -161,8 +161,8 @@ def label(
     _refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
-    of_sample = GENERATORS[rng], stream, keys["sample"], threshold_of(p)
-    labels = labels_of(topology, draw, opened, of_sample, labeler, device)
+    of_sample = GENERATORS[rng], stream, keys["sample"], p_to_threshold(p)
+    labels = compute_labels(topology, draw, opened, of_sample, labeler, device)
     if serial:
         labels[labels >= 0] = renumber(labels[labels >= 0])[0]
     return labels.reshape(shape)
@@ -194,7 +194,7 @@ def _key(name: str, value: Any) -> int:
     return found
 
 
-def _lattice_of(on: str | Path | Lattice | None) -> Lattice | None:
+def _load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
     if on is None or isinstance(on, Lattice):
         return on
     if not isinstance(on, str | Path):

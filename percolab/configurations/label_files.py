@@ -34,7 +34,7 @@ from percolab.store.output_files import (
     write_output,
 )
 from percolab.store.reading import FileFormat, read_file
-from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts, write_tree
 from percolab.tasks.study import axis_boundaries
 
 FORMAT = FileFormat("percolab labels", 2, "not one of labels")
@@ -57,7 +57,7 @@ class LabelFile:
         return self.clusters.opened
 
 
-def kind_of_labels(out: str | Path) -> Kind:
+def find_label_format(out: str | Path) -> Kind:
     """Return the kind of a file of labels by its suffix; InputError for another one."""
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
@@ -72,7 +72,7 @@ def write_labels(
 
     InputError: a file that cannot be written, or that holds something else.
     """
-    kind = kind_of_labels(out)
+    kind = find_label_format(out)
     check_output(out, kind)
     buffer = io.BytesIO()
     labels = clusters.numbers if serial else clusters.labels
@@ -81,11 +81,11 @@ def write_labels(
         np.save(buffer, labels, allow_pickle=False)
         buffer = io.BytesIO(marked_array(buffer.getvalue(), _NPY))
     else:
-        write_tree(buffer, _tree_of(labels, clusters, configuration, serial=serial))
+        write_tree(buffer, _load_tree(labels, clusters, configuration, serial=serial))
     write_output(out, buffer.getvalue(), kind)
 
 
-def _tree_of(
+def _load_tree(
     labels: np.ndarray, clusters: Clusters, configuration: Configuration, *, serial: bool
 ) -> Node:
     lattice = configuration.lattice
@@ -102,14 +102,14 @@ def _tree_of(
             "labels": Data(labels),
             "roots": Data(clusters.roots),
             "sizes": Data(clusters.sizes),
-            **_names_of(lattice),
+            **_read_names(lattice),
         },
     )
 
 
-def _names_of(lattice: Structure) -> dict[str, Data]:
+def _read_names(lattice: Structure) -> dict[str, Data]:
     names = lattice.names if isinstance(lattice, Graph) else None
-    return {} if names is None else {"site_names": Data(texts_of(names))}
+    return {} if names is None else {"site_names": Data(encode_texts(names))}
 
 
 def read_labels(

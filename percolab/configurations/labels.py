@@ -12,7 +12,7 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.topology import Topology, unpack_bits
 
 
-def labels_of(
+def compute_labels(
     topology: Topology,
     draw: Model,
     opened: np.ndarray | None,
@@ -40,7 +40,7 @@ def labels_of(
     else:
         items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
     (labels,) = chosen.join(items, Reading.LABELS).labels()
-    return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
+    return _without_vacant(labels, batch.copy_occupied(items)[0]) if draw.draws_sites else labels
 
 
 def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Drawn = tuple[Figure, dict[str, Any]]
 
 
-def picture_of_sample(
+def draw_sample_picture(
     structure: Structure, size: int, p: float | None = None, **keys: Any
 ) -> Drawn:
     """Return the picture of a sample and its numbers.
@@ -41,7 +41,7 @@ def picture_of_sample(
         check_drawable(structure, prod(structure.shape(size)))
         lattice = structure
     chosen = random_configuration(structure, size, p, **keys)
-    return picture_of(
+    return draw_picture(
         chosen.label(),
         lattice,
         chosen.record,
@@ -51,7 +51,7 @@ def picture_of_sample(
     )
 
 
-def picture_of(
+def draw_picture(
     clusters: Clusters,
     lattice: Lattice | BetheLattice,
     record: dict[str, Any],
@@ -66,11 +66,11 @@ def picture_of(
     if isinstance(lattice, BetheLattice):
         name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
         # The shells can be counted.
-        title = title_of(name, {key: record[key] for key in record if key != "L"})
+        title = make_title(name, {key: record[key] for key in record if key != "L"})
         return plot_bethe(clusters, lattice, record["L"], title=title)
     if options.get("spins") is not None:
         options["states"] = Model.parse(record["model"]).states
-    return plot_clusters(clusters, lattice, title=title_of(plain_text(name), record), **options)
+    return plot_clusters(clusters, lattice, title=make_title(plain_text(name), record), **options)
 
 
 def plain_text(text: str) -> str:
@@ -78,7 +78,7 @@ def plain_text(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def title_of(name: str, record: dict[str, Any]) -> str:
+def make_title(name: str, record: dict[str, Any]) -> str:
     """Return a title: the name, and what the record says of the sample."""
     parts = [name]
     if "model" in record:
@@ -104,5 +104,5 @@ def title_of(name: str, record: dict[str, Any]) -> str:
 
 def _temperature(record: dict[str, Any]) -> float:
     """Return k_B T / J of a sample of spins; infinite at p = 0."""
-    coupling = Model.parse(record["model"]).coupling_of_p(record["p"])
+    coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
     return 1 / coupling if coupling else float("inf")

@@ -15,13 +15,13 @@ from percolab.errors import InputError
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import (
     Graph,
-    graph_of_data,
+    graph_from_data,
+    graph_name,
     load_graph,
     load_weighted_graph,
-    name_of_object,
 )
 from percolab.lattices.graph_files.graph_data import GraphData
-from percolab.lattices.graph_files.objects import graph_of_object, plain
+from percolab.lattices.graph_files.objects import graph_from_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
@@ -30,10 +30,10 @@ from percolab.tasks.values import check_choice, refuse_sample_settings, take_int
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
-    keys_of_array,
-    keys_of_list,
-    tree_of_keys,
-    tree_of_sample,
+    keys_from_array,
+    keys_from_list,
+    sample_tree,
+    tree_from_keys,
 )
 
 
@@ -96,10 +96,10 @@ def tree(
         if weights is not None:
             _refuse(L=L, boundary=boundary, num_sites=num_sites)
             found = load_graph(graph, **named, **sites)
-            return _of_list(found, weights, ways, notes=found.notes)
+            return _tree_from_list(found, weights, ways, notes=found.notes)
         _refuse(L=L, boundary=boundary, num_sites=num_sites)
         found, data = load_weighted_graph(graph, **named, **sites)
-        return _of_data(found, data, ways)
+        return _tree_from_data(found, data, ways)
     if has_sample:
         _refuse(multi=multi or None, columns=columns, num_sites=num_sites, **sites)
         is_name = isinstance(graph, str | Path)
@@ -108,14 +108,14 @@ def tree(
             return _of_sample(structure, L, boundary, seed, sample, rng, ways)
         if isinstance(structure, Graph):
             _refuse(L=L, boundary=boundary)
-            return _of_list(structure, weights, ways, notes=structure.notes)
-        return tree_of_array(structure, np.asarray(weights), L, boundary, **ways)
+            return _tree_from_list(structure, weights, ways, notes=structure.notes)
+        return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
     _refuse(L=L, boundary=boundary, weights=weights, **sites)
-    data = graph_of_object(graph, num_sites=num_sites, weights=True, **named)
-    return _of_data(graph_of_data(data, name_of_object(graph)), data, ways)
+    data = graph_from_object(graph, num_sites=num_sites, weights=True, **named)
+    return _tree_from_data(graph_from_data(data, graph_name(graph)), data, ways)
 
 
-def tree_of_array(
+def tree_from_array(
     lattice: Structure,
     weights: np.ndarray,
     L: int | None = None,
@@ -128,9 +128,9 @@ def tree_of_array(
     shape, kinds = _check_array(lattice, weights.shape, weights.dtype, L, boundary)
     check_tree_memory(Extent.of_structure(lattice, shape, kinds), method, device)
     topology = lattice.topology(shape, kinds)
-    return tree_of_keys(
+    return tree_from_keys(
         topology,
-        keys_of_array(topology, weights),
+        keys_from_array(topology, weights),
         weights.dtype.kind,
         method=method,
         device=device,
@@ -228,17 +228,17 @@ def _check_array(
     return points, kinds
 
 
-def _of_list(graph: Graph, weights: Any, ways: dict[str, Any], **told: Any) -> SpanningTree:
+def _tree_from_list(graph: Graph, weights: Any, ways: dict[str, Any], **told: Any) -> SpanningTree:
     """Return the tree of a graph with weights in the order of its bonds."""
     values = plain(weights)
     check_tree_memory(Extent.of_topology(graph.topology((graph.num_sites,))), **ways)
-    keys = keys_of_list(graph, values)
+    keys = keys_from_list(graph, values)
     topology = graph.topology((graph.num_sites,))
-    return tree_of_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **told)
+    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **told)
 
 
-def _of_data(graph: Graph, data: GraphData, ways: dict[str, Any]) -> SpanningTree:
-    return _of_list(graph, data.weights, ways, names=data.names, notes=data.notes)
+def _tree_from_data(graph: Graph, data: GraphData, ways: dict[str, Any]) -> SpanningTree:
+    return _tree_from_list(graph, data.weights, ways, names=data.names, notes=data.notes)
 
 
 def _of_sample(
@@ -265,4 +265,4 @@ def _of_sample(
     check_tree_memory(Extent.of_structure(structure, task.shape, kinds), **ways)
     topology = structure.topology(task.shape, kinds)
     numbers = GENERATORS[rng], task.stream_seed, sample
-    return tree_of_sample(topology, *numbers, structure=structure, boundary=kinds, **ways)
+    return sample_tree(topology, *numbers, structure=structure, boundary=kinds, **ways)

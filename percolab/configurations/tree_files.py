@@ -78,7 +78,7 @@ def _marked(content: bytes, suffix: str) -> bytes:
 
 def _write_csv(buffer: io.BytesIO, tree: SpanningTree) -> None:
     rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
-    cells = ((tree.name_of(one), tree.name_of(other), weight) for (one, other), weight in rows)
+    cells = ((tree.site_name(one), tree.site_name(other), weight) for (one, other), weight in rows)
     buffer.write(csv_text(("source", "target", "weight"), cells).encode())
 
 

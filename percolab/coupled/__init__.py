@@ -28,7 +28,7 @@ class Coupling(Protocol):
     """Rows, radii and thresholds of samples, whatever the device.
 
     generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
-    thresholds, grid: uint64 (:func:`percolab.bonds.words.threshold_of`), a grid ascending.
+    thresholds, grid: uint64 (:func:`percolab.bonds.words.p_to_threshold`), a grid ascending.
     """
 
     labeler: Any

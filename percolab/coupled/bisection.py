@@ -36,12 +36,12 @@ def spans_along(
 ) -> NDArray[np.bool_]:
     """Return whether samples span at thresholds, along open axes by number."""
     bits = np.array([1 << axis for axis in coupling.labeler.batch.topology.open_axes], np.int64)
-    first, where = first_of_each(samples, thresholds)
+    first, where = mark_first_items(samples, thresholds)
     rows = coupling.rows(generator, seed, samples[first], thresholds[first])
     return np.asarray(rows[where, SPANNING] & bits[axis] != 0)
 
 
-def first_of_each(*keys: Thresholds) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def mark_first_items(*keys: Thresholds) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Return which items differ from the one before, and for each item its number among these.
 
     The axes of a sample follow one another; those that ask the same are asked once.

@@ -16,7 +16,7 @@ _LAST_PLANE = 63
 
 
 @njit
-def step_of(digits, count, thresholds):
+def find_step(digits, count, thresholds):
     """Return (step, sure): the first threshold above a number known to ``count`` digits."""
     shift = uint64(_LAST_PLANE - count)
     for j in range(thresholds.size):
@@ -53,7 +53,7 @@ def list_opening_bonds(generator, record, seed, sample, low, high, exists, opene
 
 
 @njit(nogil=True, cache=True)
-def steps_of_bonds(generator, record, seed, sample, thresholds, bonds, count, planes, steps):
+def write_bond_steps(generator, record, seed, sample, thresholds, bonds, count, planes, steps):
     """Write at which step of a grid each of the listed bonds opens, uint8.
 
     thresholds: uint64, strictly ascending; planes: uint32, scratch of 63.
@@ -63,10 +63,10 @@ def steps_of_bonds(generator, record, seed, sample, thresholds, bonds, count, pl
         digits, last = first_digits(
             generator, record, seed, sample, bonds[n], planes[:PLANES], last
         )
-        step, sure = step_of(digits, PLANES, thresholds)
+        step, sure = find_step(digits, PLANES, thresholds)
         if not sure:
             digits = bond_number(generator, record, seed, sample, bonds[n])
-            step, _ = step_of(digits, _LAST_PLANE, thresholds)
+            step, _ = find_step(digits, _LAST_PLANE, thresholds)
         steps[n] = uint8(step)
 
 

@@ -38,7 +38,7 @@ class PointByPoint:
         items = batch.fill(generator, seed, samples, thresholds)
         rows: NDArray[np.int64] = self.labeler.join(items).rows()
         if batch.model.draws_sites:
-            without_vacant(rows, batch.vacant_of(items))
+            without_vacant(rows, batch.copy_vacant(items))
         return rows
 
     def rows(

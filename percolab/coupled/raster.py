@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
 from percolab.coupled.points import PointByPoint, Samples
-from percolab.coupled.raster_grid import MAX_STEPS, GridLists, Sample, rows_of_items
-from percolab.coupled.raster_thresholds import BondOrder, thresholds_of_samples
+from percolab.coupled.raster_grid import MAX_STEPS, GridLists, Sample, write_item_rows
+from percolab.coupled.raster_thresholds import BondOrder, write_sample_thresholds
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
@@ -97,7 +97,7 @@ class RasterCoupling(PointByPoint):
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        rows_of_items(*items, batch.record, self._sample, self._lists, rows)
+        write_item_rows(*items, batch.record, self._sample, self._lists, rows)
         if batch.model.draws_sites:
             without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
         return rows
@@ -124,6 +124,6 @@ class RasterCoupling(PointByPoint):
         axes = np.array(open_axes, np.int64)
         items = generator, np.uint64(seed), (samples, low, high)
         called = batch.record, self._sample, axes, self._order, found
-        if thresholds_of_samples(*items, *called):
+        if write_sample_thresholds(*items, *called):
             return found
         return super().scan_windows(generator, seed, samples, low, high)

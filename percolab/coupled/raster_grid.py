@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from numba import int64, njit
 
 from percolab.bonds.hooks import fill_sample
-from percolab.coupled.bond_order import list_opening_bonds, steps_of_bonds
-from percolab.kernels.neighbours import code_of_bond, end_of_bond
+from percolab.coupled.bond_order import list_opening_bonds, write_bond_steps
+from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.union_find import find_halving
-from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
+from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
 from percolab.measure.sums import SUMS, find_second
 from percolab.measure.tallies import tally_cluster
@@ -139,10 +139,10 @@ def _grid_rows(sample, lists, rows):
         sums, lost = _take(row, 0, 1), False
         for n in range(lists.ends[step - 1], lists.ends[step]):
             number = int64(lists.bonds[lists.order[n]])
-            i, j = end_of_bond(number, sample.adjacency)
-            a, b = run_of(i, starts, first), run_of(j, starts, first)
+            i, j = find_bond_end(number, sample.adjacency)
+            a, b = find_run(i, starts, first), find_run(j, starts, first)
             if periods:
-                code = code_of_bond(number, sample.adjacency)
+                code = bond_period_code(number, sample.adjacency)
                 sums, is_lost = merge_over_periods(
                     sums, parents, sizes, reach, row, a, b, code, sample.windings
                 )
@@ -166,7 +166,7 @@ def _grid_length(samples, thresholds, n):
 
 
 @njit(nogil=True, cache=True)
-def rows_of_items(generator, seed, samples, thresholds, record, sample, lists, rows):
+def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows):
     """Write the rows of all items; neighbouring items of one sample share its labeling."""
     exists, opened = sample.exists, sample.opened
     n = 0
@@ -181,7 +181,7 @@ def rows_of_items(generator, seed, samples, thresholds, record, sample, lists, r
             count = list_opening_bonds(generator, record, *key, *ends, *words, lists.bonds)
         if count >= 0:
             found = lists.bonds, count, lists.planes, lists.steps
-            steps_of_bonds(generator, record, *key, grid, *found)
+            write_bond_steps(generator, record, *key, grid, *found)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
             n += length

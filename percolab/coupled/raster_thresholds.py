@@ -12,9 +12,9 @@ from numba import int64, njit, uint64
 from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number
-from percolab.kernels.neighbours import end_of_bond
+from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
-from percolab.labelers.raster_runs import join_open_bonds, run_of
+from percolab.labelers.raster_runs import find_run, join_open_bonds
 from percolab.measure.rows import spanning_bits
 
 
@@ -38,7 +38,7 @@ class BondOrder(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def thresholds_of_samples(generator, seed, items, record, sample, axes, lists, found):
+def write_sample_thresholds(generator, seed, items, record, sample, axes, lists, found):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
     items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
@@ -93,7 +93,7 @@ def _flag_ends(end_flags, count, runs):
     reach[:count] = 0
     bits = int64(0)
     for n in range(sites.size):
-        root = find_halving(parents, run_of(int64(sites[n]), starts, first))
+        root = find_halving(parents, find_run(int64(sites[n]), starts, first))
         reach[root] |= flags[n]
         bits |= spanning_bits(reach[root])
     return bits
@@ -103,9 +103,9 @@ def _flag_ends(end_flags, count, runs):
 def _open_bond(bond, adjacency, runs):
     """Join the clusters at the ends of a bond; return the axes along which the new one spans."""
     starts, first, parents, _, reach = runs
-    i, j = end_of_bond(bond, adjacency)
-    a = find_halving(parents, run_of(i, starts, first))
-    b = find_halving(parents, run_of(j, starts, first))
+    i, j = find_bond_end(bond, adjacency)
+    a = find_halving(parents, find_run(i, starts, first))
+    b = find_halving(parents, find_run(j, starts, first))
     if a == b:
         return int64(0)
     if b < a:

@@ -1,8 +1,8 @@
 """The spanning threshold T of a sample: the smallest p at which it spans, for every open axis.
 
 T is exact: the threshold (ceil(p * 2^63), see :mod:`percolab.bonds.words`) at which the bond
-that closes the spanning cluster opens.  A sample spans at p if and only if T <= threshold_of(p), so
-that R_L(p) is the distribution function of T, at every p at once.
+that closes the spanning cluster opens.  A sample spans at p if and only if
+T <= p_to_threshold(p), so that R_L(p) is the distribution function of T, at every p at once.
 
 A coupling *scans* a window of thresholds for T.  Where T lies outside, the window moves on, twice
 as wide each time, until T is in it, so no sample is ever left out.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
 from percolab.coupled import Coupling
-from percolab.coupled.bisection import first_of_each, spans_along
+from percolab.coupled.bisection import mark_first_items, spans_along
 
 Thresholds = NDArray[np.uint64]
 
@@ -36,7 +36,7 @@ def find_thresholds(
     left = np.arange(item.size)
     while left.size:
         low, high = _narrowed(coupling, generator, seed, samples[item[left]], axis[left], low, high)
-        first, where = first_of_each(item[left], low, high)
+        first, where = mark_first_items(item[left], low, high)
         here = samples[item[left][first]]
         scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
         found[left] = scanned[where, axis[left]]

@@ -54,7 +54,7 @@ def _room_for(openings: int, burst: int) -> int:
     return openings + 8 * isqrt(openings * burst) + 16 * burst
 
 
-def _burst_of(num_classes: int, model: Model) -> int:
+def _max_simultaneous_openings(num_classes: int, model: Model) -> int:
     """Return how many bonds may open at once: those of a site, or one."""
     return 2 * num_classes if model.site_varies else 1
 
@@ -90,7 +90,7 @@ class TiledCoupling(CoupledBatches):
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
-        room = _most_room(bounds.room, _burst_of(extent.num_classes, model))
+        room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
         if model.draws_sites:
             keys = keys.plus(VacantSites.memory(items, needs.steps))
         forest = 24 if extent.seam_bonds else 16
@@ -107,7 +107,7 @@ class TiledCoupling(CoupledBatches):
         """Return the rows (n, m, row_width) of a batch."""
         parts, begin = [], 0
         while begin < grid.size:
-            end = self._end_of_part(grid, begin)
+            end = self._find_part_end(grid, begin)
             parts.append(self._part_rows(generator, seed, samples, grid[begin:end]))
             begin = end
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
@@ -117,7 +117,7 @@ class TiledCoupling(CoupledBatches):
     ) -> NDArray[np.int64]:
         """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
         if grid.size > 1:
-            rows = self.rows_of_openings(generator, seed, samples, grid)
+            rows = self.rows_from_openings(generator, seed, samples, grid)
             if rows is not None:
                 return rows
         limits = (np.full(len(samples), threshold, np.uint64) for threshold in grid)
@@ -133,7 +133,7 @@ class TiledCoupling(CoupledBatches):
     def _burst(self) -> int:
         """How many bonds may open at once: those of a site, or one."""
         batch = self.labeler.batch
-        return _burst_of(batch.topology.num_classes, batch.model)
+        return _max_simultaneous_openings(batch.topology.num_classes, batch.model)
 
     @cached_property
     def _most_openings(self) -> int:
@@ -143,7 +143,7 @@ class TiledCoupling(CoupledBatches):
             openings //= 2
         return openings
 
-    def _end_of_part(self, grid: Samples, begin: int) -> int:
+    def _find_part_end(self, grid: Samples, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""
         end, most = begin + 1, self._most_openings
         last = min(grid.size, begin + _MOST_STEPS)
@@ -177,7 +177,7 @@ class TiledCoupling(CoupledBatches):
             labeler.batch.launches.forget()
         return self._openings
 
-    def rows_of_openings(
+    def rows_from_openings(
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> NDArray[np.int64] | None:
         """Return the rows (samples, grid, row_width) from one labeling at the lowest threshold.
@@ -233,7 +233,7 @@ class TiledCoupling(CoupledBatches):
             tiles, nodes = labeler.tiles, labeler.nodes
             words = labeler.labels, tiles.points, batch.opened, tiles.words_per_item
             bonds = nodes.room, labeler.crossing, labeler.listed, openings
-            grid = labeler.blocks_of_listed(items)
+            grid = labeler.listed_launch_grid(items)
             batch.launches.blocks(cross_openings_kernel, grid, THREADS, *words, *bonds)
 
     def _rows_from_step_to_step(

@@ -223,7 +223,7 @@ def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:
     """Make the horizontal axis one of sizes, ascending: a tick for each, labels where they fit."""
     axes.set_xscale("log", base=2)
     low, high = min(sizes) / 1.5, max(sizes) * 1.5
-    octave = width_of(axes) / np.log2(high / low)
+    octave = estimate_width(axes) / np.log2(high / low)
     labels, end = [], -np.inf
     for size in sizes:
         middle, half = octave * np.log2(size), 0.5 * _label_width(axes, str(size))
@@ -236,7 +236,7 @@ def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:
     axes.set_xlabel("$L$")
 
 
-def width_of(axes: Axes) -> float:
+def estimate_width(axes: Axes) -> float:
     """Return about how wide a panel of a figure will be, in inches."""
     figure: Any = axes.figure
     place: Any = axes.get_subplotspec()
@@ -263,7 +263,7 @@ def few_ticks(axes: Axes, *, number: int, width: float | None = None) -> None:
     if axes.get_xscale() != "linear":
         return
     axes.ticklabel_format(axis="x", useOffset=False)
-    width = width_of(axes) if width is None else width
+    width = estimate_width(axes) if width is None else width
     for most in range(number, 1, -1):
         axes.locator_params(axis="x", nbins=most)
         low, high = sorted(axes.get_xlim())

@@ -14,8 +14,8 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.figures import new_figure
 from percolab.figures.axes import set_title
-from percolab.figures.colours import ClusterColours, colours_of
-from percolab.figures.legend import add_legend, numbers_of
+from percolab.figures.colours import ClusterColours, choose_colours
+from percolab.figures.legend import add_legend, legend_numbers
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 from percolab.measure.clusters import Clusters
 
@@ -60,7 +60,7 @@ def plot_bethe(
     """
     check_shells(lattice, shells)
     coordination_number = lattice.coordination_number
-    colours = colours_of(clusters, grey_singles=False)
+    colours = choose_colours(clusters, grey_singles=False)
     places = bethe_places(shells, coordination_number)
     sites = site_numbers(len(places), lattice.numbering)
     with new_figure(_INCHES, _INCHES + 0.8) as figure:
@@ -76,7 +76,7 @@ def plot_bethe(
         _draw_bonds(axes, lines, opened, colours.rgb(sites[1:]) / 255.0, radius)
         _draw_sites(axes, places, sites, colours, radius)
         add_legend(figure, clusters, colours, with_bonds=True, grey_singles=False)
-    numbers = numbers_of(clusters, colours, title, drawn="bonds")
+    numbers = legend_numbers(clusters, colours, title, drawn="bonds")
     written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
     return figure, numbers | written
 

@@ -67,7 +67,7 @@ class ClusterColours:
         return found
 
 
-def colours_of(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
+def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
     """Choose the colours of clusters, the same for the same clusters.
 
     grey_singles: whether single sites are grey, also beside each other, or have colours as others.

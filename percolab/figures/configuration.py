@@ -15,9 +15,9 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.figures import new_figure
 from percolab.figures.axes import set_title
-from percolab.figures.colours import ClusterColours, colours_of, spin_rgb
+from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
 from percolab.figures.lattice import check_places
-from percolab.figures.legend import add_legend, numbers_of
+from percolab.figures.legend import add_legend, legend_numbers
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
 from percolab.lattices.topology import Topology
@@ -59,7 +59,7 @@ def plot_clusters(
     """
     topology = clusters.topology
     check_drawable(lattice, topology.num_points)
-    colours = colours_of(clusters)
+    colours = choose_colours(clusters)
     layers = _layers(topology.shape)
     places = lattice.positions(topology.shape) if lattice.dimension == 2 else None
     plane = _in_plane(lattice)
@@ -104,7 +104,7 @@ def plot_clusters(
         _draw_directions(panels[0], plane)
         add_legend(figure, clusters, colours, with_bonds=drawn == "bonds")
     layer_numbers = layers if lattice.dimension == 3 else None
-    return figure, numbers_of(clusters, colours, title, drawn=drawn, layers=layer_numbers)
+    return figure, legend_numbers(clusters, colours, title, drawn=drawn, layers=layer_numbers)
 
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from percolab.figures.axes import few_ticks, width_of
+from percolab.figures.axes import estimate_width, few_ticks
 from percolab.figures.style import size_look
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
         axis.set_major_locator(MaxNLocator(3, prune="both"))
         axis.set_major_formatter(ScalarFormatter(useOffset=False))
     inset.tick_params(labelsize=6.5, length=2)
-    few_ticks(inset, number=3, width=place[2] * width_of(main))
+    few_ticks(inset, number=3, width=place[2] * estimate_width(main))
 
 
 def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:

@@ -84,7 +84,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def numbers_of(
+def legend_numbers(
     clusters: Clusters,
     colours: ClusterColours,
     title: str,

@@ -22,7 +22,7 @@ from percolab.analysis import (
     format_with_error,
 )
 from percolab.analysis.stored_data import probability_names
-from percolab.analysis.stored_fits import estimates_of
+from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.text import spin_table, tree_table
 from percolab.analysis.trees import fit_trees
 from percolab.bonds.model import Model
@@ -73,7 +73,7 @@ def report_page(
     axis unless given.  bootstrap: replicas of the thresholds of single sizes.
     """
     study = results.study
-    fits = _fits_of(results, fitted)
+    fits = _fit_all_probabilities(results, fitted)
     figures = StudyFigures(
         results, lambda: _fit_or_raise(fits, figures.name), observable, bootstrap
     )
@@ -94,10 +94,10 @@ def report_page(
         "fits": {key: fit if isinstance(fit, str) else fit.to_dict() for key, fit in fits.items()},
         "figures": drawn,
     }
-    return page(title, answer_of(figures, bootstrap), sections), numbers
+    return page(title, summarize_result(figures, bootstrap), sections), numbers
 
 
-def _fits_of(
+def _fit_all_probabilities(
     results: StoredResults, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
     """Return the fit of every probability, or one line on why there is none; {} without any."""
@@ -119,7 +119,7 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
     return fit
 
 
-def answer_of(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
+def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """Return what was found in one line: p_c beside the published one, or that alone.
 
     bootstrap: replicas of the thresholds of a graph.
@@ -137,14 +137,18 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
             f"{known.value:.12g}", _expression(named), known.reference
         )
     if not figures.study.structure.is_scalable:
-        return _answer_of_graph(figures, published, bootstrap)
+        return _summarize_graph(figures, published, bootstrap)
     try:
         fit = figures.fit
     except (AnalysisError, InputError):
-        return [_of_infinite(published)] if published else []
+        return [_describe_infinite(published)] if published else []
     if fit.problem is not None:
         notes = [paragraph(f"Note: {note}") for note in fit.notes]
-        return [answer(fit.problem), *([_of_infinite(published)] if published else []), *notes]
+        return [
+            answer(fit.problem),
+            *([_describe_infinite(published)] if published else []),
+            *notes,
+        ]
     line = mathematics(f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}")
     if known is not None:
         away = (fit.threshold - known.value) / fit.threshold_error
@@ -152,18 +156,18 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     return [answer(line), *(paragraph(f"Note: {note}") for note in fit.notes)]
 
 
-def _of_infinite(published: str) -> PageBlock:
+def _describe_infinite(published: str) -> PageBlock:
     from markupsafe import Markup
 
     return paragraph(Markup("Threshold of the infinite lattice: {}").format(published))
 
 
-def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[PageBlock]:
+def _summarize_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[PageBlock]:
     """Return where the largest size has its threshold: its median if it has one."""
     try:
-        found = estimates_of(figures.results, bootstrap=bootstrap)[-1]
+        found = read_estimates(figures.results, bootstrap=bootstrap)[-1]
     except (AnalysisError, InputError):
-        return [_of_infinite(published)] if published else []
+        return [_describe_infinite(published)] if published else []
     known = [item for item in found.estimates if np.isfinite(item.p)]
     # The median of T is an answer of the source and target that were asked for.
     known.sort(key=lambda item: item.name != "median")
@@ -171,7 +175,7 @@ def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> l
     others = "; ".join(f"{format_with_error(i.p, i.error)}, {i.meaning}" for i in known[1:])
     which = f" at L = {found.L}" if found.num_sites != found.L else ""
     said += [paragraph(f"By other measures{which}: {others}.")] if others else []
-    return [*said, *([_of_infinite(published)] if published else [])]
+    return [*said, *([_describe_infinite(published)] if published else [])]
 
 
 def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
@@ -245,7 +249,7 @@ def _fits(
         return blocks
     if not figures.study.structure.is_scalable:
         try:
-            estimates = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
+            estimates = estimate_table(read_estimates(figures.results, bootstrap=bootstrap))
         except AnalysisError as error:
             return [paragraph(str(error))]
         return [preformatted(estimates)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.analysis.statistics import Floats
 from percolab.figures.study_view import StudyView
-from percolab.figures.style import look_of
+from percolab.figures.style import choose_look
 from percolab.tasks.study import Study
 
 #: The series of a chain, as legends name them.
@@ -22,7 +22,7 @@ SERIES_LABELS: Mapping[str, str] = {
 
 def series_look(number: int) -> dict[str, Any]:
     """Return the colour and the marker of a series."""
-    return look_of(number, number)
+    return choose_look(number, number)
 
 
 def time_unit(study: Study) -> str:

@@ -13,7 +13,12 @@ from percolab.analysis import AnalysisError, Collapse, Estimate, ExponentFit, Th
 from percolab.analysis.exponents import MIN_REPLICAS
 from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
 from percolab.analysis.stored_data import default_observable
-from percolab.analysis.stored_fits import collapse_of, estimates_of, exponents_of, notes_of
+from percolab.analysis.stored_fits import (
+    compute_collapse,
+    compute_exponents,
+    list_notes,
+    read_estimates,
+)
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
 from percolab.bonds.model import Model
 from percolab.errors import InputError
@@ -94,7 +99,7 @@ class StudyView:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""
-        found = list(notes_of(self.results))
+        found = list(list_notes(self.results))
         differ = [] if self.study.kind.independent else start_differences(self.measured())
         if differ:
             worst = max(differ, key=lambda item: abs(item.z))
@@ -163,7 +168,7 @@ class StudyView:
         if self.study.structure.is_scalable or len({i.task.size for i in self.measured()}) > 1:
             return None
         try:
-            sizes = estimates_of(self.results, bootstrap=self.bootstrap)
+            sizes = read_estimates(self.results, bootstrap=self.bootstrap)
         except (AnalysisError, InputError):
             return None
         found = [item for item in sizes[0].estimates if item.name == "median"]
@@ -174,7 +179,7 @@ class StudyView:
         """The exponents at p_c where a fit and cluster sizes give them."""
         try:
             replicas = max(self.bootstrap, MIN_REPLICAS)
-            return exponents_of(self.results, self.fit, bootstrap=replicas)
+            return compute_exponents(self.results, self.fit, bootstrap=replicas)
         except AnalysisError:
             return None
 
@@ -205,7 +210,7 @@ class StudyView:
 
     def _collapsed(self, name: str, exponent: float, *, reach: float | None = None) -> Collapse:
         fit = self.fit
-        return collapse_of(
+        return compute_collapse(
             self.results,
             name,
             threshold=fit.threshold,

@@ -71,7 +71,7 @@ def new_figure(width: float, height: float, *, style: Any = STYLE) -> Iterator[F
         yield NotebookFigure(figsize=(width, height), layout="constrained")
 
 
-def look_of(colour: int, marker: int) -> dict[str, Any]:
+def choose_look(colour: int, marker: int) -> dict[str, Any]:
     """Return the colour and the marker with these numbers, as matplotlib's keywords."""
     return {"color": COLOURS[colour % len(COLOURS)], "marker": MARKERS[marker % len(MARKERS)]}
 
@@ -79,10 +79,10 @@ def look_of(colour: int, marker: int) -> dict[str, Any]:
 def size_look(number: int) -> dict[str, Any]:
     """Return the look of the size with this number, ascending in L; beyond the eighth hollow."""
     again = number // len(COLOURS) % 2
-    return look_of(number, number) | ({"markerfacecolor": "white"} if again else {})
+    return choose_look(number, number) | ({"markerfacecolor": "white"} if again else {})
 
 
-def looks_of(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
+def choose_looks(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
     """Return every item with the look of its L, and whether it is the first of this L."""
     sizes = sorted({item.L for item in items})
     found, seen = [], set()

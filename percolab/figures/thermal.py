@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
-from percolab.analysis.stored_spins import thermodynamics_of
+from percolab.analysis.stored_spins import compute_thermodynamics
 from percolab.analysis.theory.ising_curves import (
     exact_infinite,
     exact_on_torus,
@@ -43,7 +43,7 @@ from percolab.figures.style import (
     EXACT_LINE,
     PAGE_WIDTH,
     STYLE,
-    looks_of,
+    choose_looks,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def thermal_problem(figures: StudyView, *names: str) -> str | None:
     """Return why some thermal means cannot be drawn, or None if they can."""
     problem = figures.no_spins()
     if problem is None:
-        for item in thermodynamics_of(figures.results):
+        for item in compute_thermodynamics(figures.results):
             finite = np.isfinite(item.temperature)
             if not any(np.isfinite(item.values[name][finite]).any() for name in names):
                 return f"L = {item.L} has no {names[0]} at any finite temperature"
@@ -126,14 +126,14 @@ def fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
     return None if error is None else (temperature, error)
 
 
-def panel_of(
+def make_panel(
     figures: StudyView, name: str, label: str, *, hollow: str | None = None, **options: Any
 ) -> ThermalPanel:
     """Return the panel of a thermal mean, with what is known exactly of it.
 
     hollow: the name of a second estimator of the same.
     """
-    found = thermodynamics_of(figures.results)
+    found = compute_thermodynamics(figures.results)
     study, model = figures.study, figures.model
     known = is_square_ising(study.structure, model)
     is_torus = known and set(study.boundary) == {"periodic"}
@@ -259,7 +259,7 @@ def plot_thermal(
 def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
     joined = all(exact.L is None for exact in panel.exact)
     for own, filled in ((panel.curves, True), (panel.hollow, False)):
-        for curve, look, new in looks_of(own):
+        for curve, look, new in choose_looks(own):
             if not filled:
                 look |= {"markerfacecolor": "white", "markersize": 5.0}
             axes.errorbar(
@@ -297,7 +297,7 @@ def _draw_exact_means(axes: Axes, panel: ThermalPanel) -> None:
 
 def _draw_exact(axes: Axes, panel: ThermalPanel) -> None:
     """Draw what is known exactly, the torus of each size in the size's colour."""
-    looks = {curve.L: look["color"] for curve, look, _ in looks_of(panel.curves)}
+    looks = {curve.L: look["color"] for curve, look, _ in choose_looks(panel.curves)}
     for exact in panel.exact:
         line = {"color": looks[exact.L], "linewidth": 0.8} if exact.L is not None else _INFINITE
         label = "exact, infinite lattice" if exact.L is None else None
@@ -309,7 +309,7 @@ def _draw_exact(axes: Axes, panel: ThermalPanel) -> None:
 def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size: bool) -> None:
     """Draw measured less exact values, in standard errors."""
     series = []
-    for curve, look, _ in looks_of(curves):
+    for curve, look, _ in choose_looks(curves):
         if curve.exact is None:
             continue
         known = curve.errors > 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.figures.axes import label_ends, letter_panels, plain_ticks, set_title
-from percolab.figures.style import DASHES, PAGE_WIDTH, look_of, new_figure
+from percolab.figures.style import DASHES, PAGE_WIDTH, choose_look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +108,7 @@ def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, 
             own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
             if not own:
                 continue
-            look = look_of(number, ratios.index(ratio))
+            look = choose_look(number, ratios.index(ratio))
             look |= {"linestyle": DASHES[number % len(DASHES)]}
             look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
             look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
@@ -118,7 +118,9 @@ def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, 
         last = max(record.num_sites for record in records)
         for alike in _alike(together):
             middle = float(np.exp(np.mean(np.log([together[ratio] for ratio in alike]))))
-            ends.append((last, middle, f"{name}, {_times_p_c(alike)}", look_of(number, 0)["color"]))
+            ends.append(
+                (last, middle, f"{name}, {_times_p_c(alike)}", choose_look(number, 0)["color"])
+            )
     label_ends(axes, ends)
 
 

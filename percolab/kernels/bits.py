@@ -47,7 +47,7 @@ def _cttz(typingctx, word):
 
 
 @intrinsic
-def _cttz_of_nonzero(typingctx, word):
+def _cttz_nonzero(typingctx, word):
     # Spares CUDA, which has no instruction for it, the test for 0.
     def codegen(context, builder, signature, args):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -75,7 +75,7 @@ def _trailing_zeros(word):
 
 @overload(lowest_one, target="generic")
 def _lowest_one(word):
-    return lambda word: types.int32(_cttz_of_nonzero(types.uint32(word)))
+    return lambda word: types.int32(_cttz_nonzero(types.uint32(word)))
 
 
 @overload(highest_one, target="generic")

@@ -239,7 +239,7 @@ def device_names(devices: Sequence[Device]) -> str:
     return ",".join([str(first), *(str(device.number) for device in others)])
 
 
-def name_of_gpu(number: int) -> str:
+def gpu_name(number: int) -> str:
     """Return the name of a CUDA device, which is not selected for that."""
     name = getattr(load_cuda().gpus[number], "name", "CUDA simulator")
     return name.decode() if isinstance(name, bytes) else str(name)

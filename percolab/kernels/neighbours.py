@@ -159,7 +159,7 @@ def _other_bits(words, start, count, ends, k, word, wanted):
 
 
 @njit
-def seam_number_of(bond, seam_bonds):
+def find_seam_number(bond, seam_bonds):
     """Return which seam bond a bond, number k * stride + i, is; -1 for any other bond."""
     low, high = int64(0), int64(seam_bonds.size)
     while low < high:
@@ -174,19 +174,19 @@ def seam_number_of(bond, seam_bonds):
 
 
 @njit
-def code_of_bond(bond, adjacency):
+def bond_period_code(bond, adjacency):
     """Return over how many periods a bond leads, as a code; 0 where it crosses no seam."""
-    n = seam_number_of(int64(bond), adjacency.seam_bonds)
+    n = find_seam_number(int64(bond), adjacency.seam_bonds)
     return int64(adjacency.seam_codes[n]) if n >= 0 else int64(0)
 
 
 @njit
-def end_of_bond(bond, adjacency):
+def find_bond_end(bond, adjacency):
     """Return (owner, other end) of bond number 32 * word + bit, as int64."""
     bond, stride = int64(bond), int64(int64(adjacency.num_words) << int64(5))
     k, i = bond // stride, bond % stride
     if adjacency.seam_bonds.size:
-        n = seam_number_of(bond, adjacency.seam_bonds)
+        n = find_seam_number(bond, adjacency.seam_bonds)
         if n >= 0:
             return i, int64(adjacency.seam_ends[n])
     return i, int64(other_end(adjacency.ends, k, uint32(i)))

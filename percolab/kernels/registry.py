@@ -36,7 +36,7 @@ def list_names(entries: Mapping[str, Entry]) -> str:
     return f"{usual}; to compare with papers: {papers}" if papers else usual
 
 
-def class_of(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> Any:
+def load_class(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> Any:
     """Return the class of a name on a kind of device, "cpu" or "cuda".
 
     what: the entries are, in words.  InputError: unknown, or not available on that kind of device.

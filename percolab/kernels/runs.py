@@ -39,7 +39,7 @@ def _negative(word, starts):
 
 
 @njit
-def first_of_segments(word, starts):
+def mark_segment_starts(word, starts):
     """Return the lowest one of every segment of a word; ``starts`` marks where segments begin.
 
     x & -x finds the lowest one of x, here in all segments at once.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
@@ -25,12 +25,12 @@ from percolab.kinds.workplace import (
 )
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import Column, columns_of
+from percolab.measure.columns import Column, list_columns
 from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
 from percolab.spins.update import Update
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of_chains
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_chain_blocks
 from percolab.tasks.kind import BlockSampler, Kind, PilotConditions, SamplerSpec
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import AUTO
@@ -83,7 +83,7 @@ class ChainsOfSpins(Kind):
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
         """Return the columns of clusters, of spins, and of what connects the sweeps of a chain."""
-        return columns_of(boundary, measure, spins=True, wide=wide)
+        return list_columns(boundary, measure, spins=True, wide=wide)
 
     def unplaced(self, study: Study) -> str:
         """Return the burn-in where it is to be found."""
@@ -236,7 +236,7 @@ class ChainSampler:
                 self._begin(items[part], end, part, stopped)
                 self._sweep(found, part, stopped)
                 if with_planes:
-                    found.planes.append(self.chains.planes_of())
+                    found.planes.append(self.chains.copy_planes())
         return found
 
     def make_blocks(self, numbers: Sequence[int], measured: Measured) -> list[Block]:
@@ -250,7 +250,7 @@ class ChainSampler:
         if "correlation" in task.measure:
             extras["structure_factor"] = measured.factors.reshape(*shape, MOST_AXES)
         rows, spins = by_block(measured.rows), by_block(measured.spins)
-        return blocks_of_chains(numbers, rows, spins, task.observables, task.measure, extras)
+        return make_chain_blocks(numbers, rows, spins, task.observables, task.measure, extras)
 
     def _begin(
         self,
@@ -280,7 +280,7 @@ class ChainSampler:
         most = 1 if has_factors or task.every > 1 else None
         for step in self._steps(task.block_size, part.stop - part.start, stopped, most):
             if has_factors:
-                planes = chains.planes_of()
+                planes = chains.copy_planes()
                 found.factors[part] += structure_factors(
                     planes, task.draw.states, task.shape, periodic
                 )
@@ -301,9 +301,9 @@ class ChainSampler:
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
-        self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
+        self.chains.rows_at(np.array([p_to_threshold(0.5)], np.uint64))
         self.chains.skip(1)
-        self.chains.resume(self.chains.planes_of(), 1)
+        self.chains.resume(self.chains.copy_planes(), 1)
         self.sample([0])
 
     def spec(self) -> SamplerSpec:

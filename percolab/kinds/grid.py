@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
@@ -24,7 +24,7 @@ from percolab.kinds.workplace import (
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import Column, columns_of
+from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
 from percolab.tasks.blocks import AnyBlock, ChainEnd, blocks_of
 from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
@@ -52,7 +52,7 @@ class Grid(Kind):
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
         """Return the columns of clusters."""
-        return columns_of(boundary, measure, wide=wide)
+        return list_columns(boundary, measure, wide=wide)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size, or over the maxima of what has no scale."""
@@ -90,7 +90,7 @@ class GridSampler:
         self.task, self.device, self._labeler = task, device, labeler
         self._place = Workplace(task, device, share)
         self._key = GENERATORS[task.rng], task.stream_seed
-        self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
+        self._thresholds = np.array([p_to_threshold(p) for p in task.p], np.uint64)
         self._functions = UserFunctions(self._place, self._thresholds)
         self._readers = [
             each.reader_class(task.structure, task.shape)
@@ -152,7 +152,7 @@ class GridSampler:
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         if with_pilot:
-            self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
+            self.rows(np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64))
         self.sample([0])
 
     def spec(self) -> SamplerSpec:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, memory_of
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
@@ -24,7 +24,7 @@ from percolab.kinds.workplace import (
     number_samples,
 )
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import MEASURES, Column, columns_of, open_axes
+from percolab.measure.columns import MEASURES, Column, list_columns, open_axes
 from percolab.tasks.blocks import AnyBlock, ChainEnd, ThresholdBlock
 from percolab.tasks.codecs import ThresholdCodec
 from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
@@ -72,7 +72,7 @@ class Threshold(Kind):
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
         """Return the columns of clusters; of the thresholds those of spanning follow at any p."""
-        return columns_of(boundary, measure, wide=wide)
+        return list_columns(boundary, measure, wide=wide)
 
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
@@ -122,7 +122,7 @@ class ThresholdSampler:
         self._labeler = labeler
         self._place = Workplace(task, device, share)
         self._key = GENERATORS[task.rng], task.stream_seed
-        low, high = map(threshold_of, window)
+        low, high = map(p_to_threshold, window)
         self._window = low, max(high, low + 1)
 
     @property
@@ -158,7 +158,7 @@ class ThresholdSampler:
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         if with_pilot:
-            thresholds = np.array([threshold_of(0.5)], np.uint64)
+            thresholds = np.array([p_to_threshold(0.5)], np.uint64)
             self.coupling.rows(*self._key, np.zeros(1, np.uint64), thresholds)
         self.sample([0])
 

@@ -20,13 +20,13 @@ from percolab.kinds.workplace import (
     steps,
 )
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import MEASURES, Column, columns_of
+from percolab.measure.columns import MEASURES, Column, list_columns
 from percolab.measure.trees import WEIGHT_BITS
-from percolab.tasks.blocks import AnyBlock, ChainEnd, blocks_of_trees
+from percolab.tasks.blocks import AnyBlock, ChainEnd, make_tree_blocks
 from percolab.tasks.kind import Kind, SamplerSpec
 from percolab.tasks.study import Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
-from percolab.trees.rows import read_rows, rows_of_sums
+from percolab.trees.rows import read_rows, rows_from_sums
 from percolab.trees.tree import Trees
 
 #: Trees are chosen from all bonds.
@@ -68,7 +68,7 @@ class SpanningTrees(Kind):
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
         """Return the columns of trees."""
-        return columns_of(boundary, measure, trees=True)
+        return list_columns(boundary, measure, trees=True)
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest weight of a tree."""
@@ -140,7 +140,7 @@ class TreeSampler:
         for part in steps(len(samples), capacity, stopped):
             found += self._read(samples[part])
         rows = np.array([row for row, _ in found], np.int64)[:, None]
-        return list(blocks_of_trees(numbers, rows, [sums for _, sums in found], task.observables))
+        return list(make_tree_blocks(numbers, rows, [sums for _, sums in found], task.observables))
 
     def _read(self, samples: np.ndarray) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Return the row and the sums of the tree of every sample."""
@@ -149,7 +149,7 @@ class TreeSampler:
             trees, readings = self._own()
             count = trees.build(*key, samples)
             if readings is not None:
-                return list(rows_of_sums(topology, readings.read(count)))
+                return list(rows_from_sums(topology, readings.read(count)))
             words = trees.words(count)
         pairs = zip(samples, words, strict=True)
         return [read_rows(topology, *key, sample, tree) for sample, tree in pairs]

@@ -44,7 +44,7 @@ class UserFunctions:
                 read = self._read(labeler, sample, threshold)
                 for item in task.functions:
                     own = {name: read[name].copy() for name in item.reads}
-                    total = float(found[item.name][block, k, 0]) + item.value_of(own)
+                    total = float(found[item.name][block, k, 0]) + item.call_function(own)
                     if not math.isfinite(total):
                         raise InputError(
                             f"observable {item}: its sum over a block is {total}, but sums "
@@ -74,7 +74,7 @@ class UserFunctions:
         """Return the sites of all open bonds, int64 (m, 2), as indices of flat labels."""
         topology = self._place.topology
         k, owner, _ = self._all_bonds.T
-        words = labeler.batch.opened_of(items)[0]
+        words = labeler.batch.copy_open_words(items)[0]
         is_open = unpack_bits(words, 32 * words.size)[32 * topology.num_words * k + owner]
         ends: np.ndarray = self._all_bonds[is_open, 1:]
         numbers = self._inner_numbers
@@ -97,7 +97,7 @@ class UserFunctions:
         points = topology.num_points
         labels[~unpack_bits(topology.occupied, points)] = -1
         if task.draw.draws_sites:
-            labels[~unpack_bits(labeler.batch.occupied_of(items)[0], points)] = -1
+            labels[~unpack_bits(labeler.batch.copy_occupied(items)[0], points)] = -1
         if self._inner_numbers is not None:
             labels = Clusters.of_any_labels(labels[self._inner_numbers], topology).labels
         return np.asarray(labels).reshape(topology.shape[::-1] or (points,))

@@ -15,7 +15,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH
-from percolab.measure.tallies import row_width_of
+from percolab.measure.tallies import compute_row_width
 from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
@@ -114,7 +114,7 @@ def has_tally(task: Task) -> bool:
 
 def row_width(task: Task) -> int:
     """Return the numbers of a row of a task."""
-    return row_width_of(task.num_points) if has_tally(task) else ROW_WIDTH
+    return compute_row_width(task.num_points) if has_tally(task) else ROW_WIDTH
 
 
 def choose_blocks_per_call(task: Task, blocks_that_fill: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError, nearest
-from percolab.kernels.registry import class_of, load
+from percolab.kernels.registry import load, load_class
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
@@ -109,7 +109,7 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
 
     That is known before the topology is made, which :func:`serving_labeler` then asks.
     """
-    problem = _problem_of_bonds(name, kind, _offsets_of(lattice))
+    problem = _check_bonds(name, kind, _bond_offsets(lattice))
     if problem:
         return "four_step", f"{name} {problem}; four_step takes its place"
     if not isinstance(lattice, Lattice):
@@ -126,14 +126,14 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
     return name, ""
 
 
-def _offsets_of(structure: Structure) -> tuple[tuple[int, ...], ...]:
+def _bond_offsets(structure: Structure) -> tuple[tuple[int, ...], ...]:
     """Return the offsets of the bonds, as a topology has them; () for a graph."""
     if not isinstance(structure, Lattice):
         return ()
     return tuple(bond.offset for bond in structure.bonds)
 
 
-def _problem_of_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ...]) -> str:
+def _check_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ...]) -> str:
     """Return why a labeler cannot serve bonds with these offsets, or ""."""
     entry = LABELERS.get(name or DEFAULT_LABELER[kind])
     if entry is None or not entry.bonds or kind not in entry.classes:
@@ -153,7 +153,7 @@ def labeler_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    return class_of("labeler", LABELERS, name or DEFAULT_LABELER[kind], kind)
+    return load_class("labeler", LABELERS, name or DEFAULT_LABELER[kind], kind)
 
 
 def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
@@ -164,7 +164,7 @@ def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
     name = name or DEFAULT_LABELER[kind]
     labeler_class(name, kind)
     place = LABELERS[name].refusal
-    if _problem_of_bonds(name, kind, topology.offsets):
+    if _check_bonds(name, kind, topology.offsets):
         return "four_step"
     return "four_step" if place and load(place)(topology) else name
 

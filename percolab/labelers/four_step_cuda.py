@@ -15,7 +15,7 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def begin_of(item, adjacency):
+def item_offsets(item, adjacency):
     """Return where an item's sites, and its bond words, begin in the arrays of a batch."""
     words = uint32(uint32(len(adjacency.ends)) * adjacency.num_words)
     return uint32(item * adjacency.num_points), uint32(item * words)
@@ -24,7 +24,7 @@ def begin_of(item, adjacency):
 @cuda.jit(cache=True)
 def initialization_kernel(labels, opened, adjacency):
     """Step (i) for every site of every item."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -48,7 +48,7 @@ def analysis_kernel(labels, num_points):
 @cuda.jit(cache=True)
 def label_reduction_kernel(labels, opened, adjacency):
     """Step (iii) for the residual list of every site of every item."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -59,7 +59,7 @@ def label_reduction_kernel(labels, opened, adjacency):
 def word_reduction_kernel(labels, opened, adjacency):
     """Step (iii) on a lattice: one thread a word of 32 sites, so that all lanes have work."""
     word = uint32(cuda.grid(1))
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     if word < adjacency.num_words:
         word_reduction(labels, start, opened, base, adjacency, word)
 

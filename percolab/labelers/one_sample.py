@@ -13,10 +13,10 @@ from percolab.labelers.forest import Forest, Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS
-from percolab.measure.radii import BESIDE, PER_BIN, gyration_of_bonds
-from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_labels
-from percolab.measure.tallies import num_bins, row_width_of, tally_sizes
-from percolab.measure.wrapping import wrapping_of_bonds
+from percolab.measure.radii import BESIDE, PER_BIN, gyration_from_bonds
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
+from percolab.measure.tallies import compute_row_width, num_bins, tally_sizes
+from percolab.measure.wrapping import wrapping_from_bonds
 
 
 class OneSample:
@@ -30,7 +30,7 @@ class OneSample:
     def __init__(self, batch: CpuBatch, *, tally: bool = False) -> None:
         self.batch = batch
         self.end_flags = batch.topology.end_flags()
-        self.row_width = row_width_of(batch.topology.num_points) if tally else ROW_WIDTH
+        self.row_width = compute_row_width(batch.topology.num_points) if tally else ROW_WIDTH
 
     @staticmethod
     def most_points(axes: int) -> int:
@@ -62,7 +62,7 @@ class LabelingOneSample(OneSample):
         top = self.batch.topology
         scratch = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
         words = self.batch.opened, self.batch.adjacency
-        return int(wrapping_of_bonds(*words, *scratch, top.num_axes))
+        return int(wrapping_from_bonds(*words, *scratch, top.num_axes))
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> Forest:
         """Return the forest of the batch's one item."""
@@ -89,7 +89,7 @@ class LabelsOfOneSample:
         labeler, top = self._labeler, self._labeler.batch.topology
         sizes, reach = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.uint32)
         row = np.zeros(labeler.row_width, np.int64)
-        row_of_labels(self._labels, top.occupied, *labeler.end_flags, sizes, reach, row)
+        row_from_labels(self._labels, top.occupied, *labeler.end_flags, sizes, reach, row)
         if row.size > ROW_WIDTH:
             tally_sizes(sizes, sizes.size, reach, row)
         if top.num_seam_bonds:
@@ -106,5 +106,5 @@ class LabelsOfOneSample:
         scratch = *forest, np.empty(points, np.uint32), sums
         words = batch.opened, batch.adjacency, batch.occupied
         places = geometry.places, geometry.spans
-        gyration_of_bonds(*words, labeler.end_flags, places, scratch, found)
+        gyration_from_bonds(*words, labeler.end_flags, places, scratch, found)
         return found[None]

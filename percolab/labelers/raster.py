@@ -15,11 +15,11 @@ from percolab.bonds.batch_cpu import CpuBatch
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
 from percolab.labelers.one_sample import OneSample
-from percolab.labelers.raster_radii import gyration_of_runs
+from percolab.labelers.raster_radii import gyration_from_runs
 from percolab.labelers.raster_runs import Runs, Windings, find_clusters, measure_runs, write_labels
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.topology import num_words_of
+from percolab.lattices.topology import count_words
 from percolab.measure.radii import BESIDE, PER_BIN
 from percolab.measure.tallies import num_bins
 
@@ -48,7 +48,7 @@ class Raster(OneSample):
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
         """Return the memory of a sample's runs, and of what is read off them."""
-        words = 8 * num_words_of(extent.num_points)
+        words = 8 * count_words(extent.num_points)
         windings = 8 * extent.num_points if extent.seam_bonds else 0
         labels = 4 * extent.num_points if needs.labels else 0
         axes = needs.radii_axes
@@ -100,5 +100,5 @@ class RunsOfOneSample:
         found = np.empty(PER_BIN * num_bins(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans
-        gyration_of_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, found)
+        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, found)
         return found[None]

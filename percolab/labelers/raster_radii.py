@@ -5,7 +5,7 @@ from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import has_bit, seam_bond
-from percolab.labelers.raster_runs import run_of
+from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.radii import BESIDE, OUT, add_spreads
 from percolab.measure.wrapping import periods_along
@@ -17,19 +17,19 @@ def _mark_loops(opened, adjacency, runs, periods):
     for n in range(adjacency.seam_bonds.size):
         is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
         if is_open:
-            i = run_of(int64(owner), runs.starts, runs.first)
-            j = run_of(int64(other), runs.starts, runs.first)
+            i = find_run(int64(owner), runs.starts, runs.first)
+            j = find_run(int64(other), runs.starts, runs.first)
             if periods[i] + adjacency.seam_codes[n] != periods[j]:
                 runs.reach[runs.parents[i]] |= uint32(OUT)
 
 
 @njit(nogil=True, cache=True)
-def gyration_of_runs(
+def gyration_from_runs(
     opened, adjacency, count, occupied, layers, runs, windings, geometry, sums, found
 ):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), of a sample joined to ``count`` runs.
 
-    As :func:`percolab.measure.radii.gyration_of_bonds`, with what a labeler of runs has
+    As :func:`percolab.measure.radii.gyration_from_bonds`, with what a labeler of runs has
     (:mod:`percolab.labelers.raster_runs`).  occupied: uint32, one bit a site.  layers: (end-layer
     sites, their flags).  sums: scratch, uint64, ``axes + BESIDE`` numbers a site.
     """
@@ -37,7 +37,7 @@ def gyration_of_runs(
     periods = windings.periods
     reach[:count] = 0
     for n in range(layers[0].size):
-        reach[parents[run_of(int64(layers[0][n]), starts, first)]] |= layers[1][n]
+        reach[parents[find_run(int64(layers[0][n]), starts, first)]] |= layers[1][n]
     if periods.size:
         _mark_loops(opened, adjacency, runs, periods)
     axes = geometry[0].shape[0]

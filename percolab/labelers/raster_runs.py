@@ -12,9 +12,9 @@ from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import inner_word, seam_bond
-from percolab.kernels.runs import first_of_segments
+from percolab.kernels.runs import mark_segment_starts
 from percolab.kernels.union_find import union_halving
-from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_sizes, spanning_bits
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_sizes, spanning_bits
 from percolab.measure.tallies import tally_sizes
 from percolab.measure.wrapping import join_over_periods, note_loop
 
@@ -67,7 +67,7 @@ def number_runs(opened, seam, chain, num_points, starts, first):
 
 
 @njit
-def run_of(site, starts, first):
+def find_run(site, starts, first):
     """Return the run that holds a site."""
     word = site >> 5
     upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - (site & 31)))
@@ -81,8 +81,8 @@ def _join_listed_ends(left, ends, word, starts, first, parents):
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
         left = uint32(left & uint32(left - uint32(1)))
-        run = run_of(site, starts, first)
-        other = run_of(int64(ends[site]), starts, first)
+        run = find_run(site, starts, first)
+        other = find_run(int64(ends[site]), starts, first)
         # Neighbouring bonds often join the same two runs; one of them is enough.
         if run != last_run or other != last_other:
             union_halving(parents, run, other)
@@ -103,7 +103,7 @@ def _join_shifted_ends(left, delta, word, starts, first, parents):
         others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
     ours = starts[word]
     # Of all bonds that join the same two runs, one is enough.
-    left = first_of_segments(left, uint32(uint32(ours | others) | uint32(1)))
+    left = mark_segment_starts(left, uint32(uint32(ours | others) | uint32(1)))
     while left != uint32(0):
         upto = uint32(left ^ uint32(left - uint32(1)))
         left = uint32(left & uint32(left - uint32(1)))
@@ -131,8 +131,8 @@ def join_seam(opened, adjacency, runs):
     for n in range(adjacency.seam_bonds.size):
         is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
         if is_open:
-            one = run_of(int64(owner), runs.starts, runs.first)
-            union_halving(runs.parents, one, run_of(int64(other), runs.starts, runs.first))
+            one = find_run(int64(owner), runs.starts, runs.first)
+            union_halving(runs.parents, one, find_run(int64(other), runs.starts, runs.first))
 
 
 @njit(nogil=True, cache=True)
@@ -160,11 +160,11 @@ def size_clusters(parents, runs, starts, occupied, sizes):
 
 
 @njit(nogil=True, cache=True)
-def spanning_of_runs(end_sites, end_flags, starts, first, parents, reach):
+def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
     bits = int64(0)
     for n in range(end_sites.size):
-        root = parents[run_of(int64(end_sites[n]), starts, first)]
+        root = parents[find_run(int64(end_sites[n]), starts, first)]
         reach[root] |= end_flags[n]
         bits |= spanning_bits(reach[root])
     return bits
@@ -214,8 +214,8 @@ def join_seam_over_periods(opened, adjacency, count, runs, windings):
     for n in range(adjacency.seam_bonds.size):
         is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
         if is_open:
-            i = run_of(int64(owner), runs.starts, runs.first)
-            j = run_of(int64(other), runs.starts, runs.first)
+            i = find_run(int64(owner), runs.starts, runs.first)
+            j = find_run(int64(other), runs.starts, runs.first)
             code = adjacency.seam_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, windings.axes)
@@ -245,10 +245,10 @@ def find_clusters(opened, adjacency, occupied, runs, windings):
 @njit(nogil=True, cache=True)
 def measure_runs(count, wrapping, end_flags, runs, row):
     """Write the row of a sample whose clusters :func:`find_clusters` has found."""
-    row_of_sizes(runs.sizes, count, row)
+    row_from_sizes(runs.sizes, count, row)
     if row.size > ROW_WIDTH:
         tally_sizes(runs.sizes, count, runs.reach, row)
     runs.reach[:count] = 0
     sites, flags = end_flags
-    spanning = spanning_of_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
+    spanning = spanning_from_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
     row[SPANNING] = spanning | wrapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from percolab.lattices.grid import layers_of_part
+from percolab.lattices.grid import choose_part_layers
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology, bonds_of_piece, num_words_of
+from percolab.lattices.topology import Topology, count_words, seam_piece_length
 
 #: What a seam bond takes while it is listed.
 LIST_BYTES = 60
@@ -49,7 +49,7 @@ class Extent:
             topology.num_seam_bonds,
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
-            max(map(topology.num_seam_bonds_of, range(topology.num_classes)), default=0),
+            max(map(topology.count_seam_bonds, range(topology.num_classes)), default=0),
             topology.grid.cell[-1] if topology.grid is not None else 1,
         )
 
@@ -81,7 +81,7 @@ class Extent:
     @property
     def num_words(self) -> int:
         """Bond words of a sample."""
-        return self.num_classes * num_words_of(self.num_points)
+        return self.num_classes * count_words(self.num_points)
 
     @property
     def end_sites(self) -> int:
@@ -93,7 +93,7 @@ class Extent:
     def base_bytes(self) -> int:
         """The host memory that a topology takes of which bonds are asked for class by class."""
         stored = 4 * self.num_classes * self.num_points if self.is_stored else 0
-        return 4 * num_words_of(self.num_points) + 4 * self.end_sites + stored
+        return 4 * count_words(self.num_points) + 4 * self.end_sites + stored
 
     @property
     def topology_bytes(self) -> int:
@@ -112,19 +112,19 @@ class Extent:
             return 2 * self.num_points
         # Masks of a part, the layers of cells that parts share, and of a piece of a list owners,
         # ends, codes, and what is made of these.
-        layers = 12 * self.cell_layers * num_words_of(prod(self.shape[:-1]))
+        layers = 12 * self.cell_layers * count_words(prod(self.shape[:-1]))
         return 12 * self.part_words + layers + LIST_BYTES * self.piece_bonds
 
     @property
     def piece_bonds(self) -> int:
         """Seam bonds that are listed at once, at most."""
-        return min(self.class_seam, bonds_of_piece(self.num_points))
+        return min(self.class_seam, seam_piece_length(self.num_points))
 
     @property
     def part_words(self) -> int:
         """Words of a part of a topology on a grid, at most."""
-        words = num_words_of(self.num_points)
-        return min(num_words_of(layers_of_part(self.shape) * prod(self.shape[:-1])), words)
+        words = count_words(self.num_points)
+        return min(count_words(choose_part_layers(self.shape) * prod(self.shape[:-1])), words)
 
     @property
     def building_bytes(self) -> int:
@@ -141,13 +141,13 @@ def _depth_along(topology: Topology, axis: int) -> int:
     return int(along.max(initial=-1)) + 1
 
 
-def num_bonds_of(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:
+def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:
     """Return how many bonds a structure's ``topology(shape, boundary)`` has.
 
     Those of a lattice are counted from its cell, without a topology, whatever its size.
 
     >>> from percolab.lattices.lattice import load_lattice
-    >>> num_bonds_of(load_lattice("square"), (30_000, 30_000), ("periodic", "open"))
+    >>> count_bonds(load_lattice("square"), (30_000, 30_000), ("periodic", "open"))
     1799970000
     """
     if not isinstance(structure, Lattice):

@@ -40,7 +40,7 @@ class Geometry:
         return 4.0**-self.digits
 
 
-def geometry_of(structure: Structure, shape: tuple[int, ...]) -> Geometry:
+def make_geometry(structure: Structure, shape: tuple[int, ...]) -> Geometry:
     """Return the places of a lattice of this shape; InputError if it has no coordinates."""
     if not isinstance(structure, Lattice) or not structure.vectors:
         raise InputError(f"measure gyration: {structure.name} has no coordinates")

@@ -29,7 +29,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.lattices.lattice import Threshold
 from percolab.lattices.shown import Shown, counted, printable
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits
+from percolab.lattices.topology import MAX_POINTS, Topology, count_words, pack_bits
 
 if TYPE_CHECKING:
     from percolab.lattices.graph_files import GraphData
@@ -137,7 +137,7 @@ class Graph(Shown):
         content = _Bonds(pairs, *(sites.astype(np.int32) for sites in ends))
         return cls(
             name,
-            _digest_of(num_sites, content),
+            _hash_graph(num_sites, content),
             num_sites,
             len(pairs),
             len(content.source),
@@ -152,7 +152,7 @@ class Graph(Shown):
         """The name."""
         return self.name
 
-    def name_of(self, site: int) -> str | int:
+    def site_name(self, site: int) -> str | int:
         """Return a site's name, or its number where sites have no names."""
         return int(site) if self.names is None else self.names[site]
 
@@ -208,7 +208,7 @@ class Graph(Shown):
         if self.content is None:
             raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
         pairs = self.content.pairs
-        if _classes_of(pairs) * self.num_sites <= _ROOMY * len(pairs):
+        if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
             return None
         return _hubs_first(self.num_sites, pairs)
 
@@ -226,7 +226,7 @@ class Graph(Shown):
         pairs = content.pairs if rank is None else rank[content.pairs]
         order, klass, owner = _places(pairs.max(axis=1, initial=0), self.num_sites)
         numbers = np.empty(len(pairs), np.int64)
-        numbers[order] = klass * (32 * num_words_of(self.num_sites)) + owner
+        numbers[order] = klass * (32 * count_words(self.num_sites)) + owner
         return numbers
 
     @cached_property
@@ -236,7 +236,7 @@ class Graph(Shown):
         pairs, source, target = content.pairs, content.source, content.target
         if rank is not None:
             pairs, source, target = rank[pairs], rank[source], rank[target]
-        entries = _classes_of(pairs) * self.num_sites
+        entries = _count_bond_classes(pairs) * self.num_sites
         if entries > MOST_NEIGHBOURS:
             raise InputError(
                 f"{self.name}: its list of neighbours needs {entries} entries, but at most "
@@ -266,7 +266,7 @@ def load_graph(
 
     _check_both(source, target)
     data = read_graph(path, multi=multi, columns=columns)
-    return graph_of_data(data, Path(path).name, source, target)
+    return graph_from_data(data, Path(path).name, source, target)
 
 
 def load_weighted_graph(
@@ -286,10 +286,10 @@ def load_weighted_graph(
 
     _check_both(source, target)
     data = read_graph(path, multi=multi, weights=True, columns=columns)
-    return graph_of_data(data, Path(path).name, source, target), data
+    return graph_from_data(data, Path(path).name, source, target), data
 
 
-def graph_of(
+def make_graph(
     graph: Any,
     *,
     source: Any = None,
@@ -300,7 +300,8 @@ def graph_of(
     """Return a graph that is given in any form, and the two site sets to connect.
 
     graph: a :class:`Graph`; a file, as :func:`load_graph` reads it; or an object that
-    :func:`percolab.lattices.graph_files.objects.graph_of_object` takes: a networkx graph, a sparse
+    :func:`percolab.lattices.graph_files.objects.graph_from_object` takes: a networkx graph, a
+    sparse
     matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site numbers,
     names, or a text or file that lists them.  columns: of a file or a data frame, as in
     :func:`load_graph`.
@@ -314,14 +315,14 @@ def graph_of(
         return graph
     if isinstance(graph, str | Path):
         return load_graph(graph, source=source, target=target, multi=multi, columns=columns)
-    from percolab.lattices.graph_files.objects import graph_of_object
+    from percolab.lattices.graph_files.objects import graph_from_object
 
     _check_both(source, target)
-    data = graph_of_object(graph, multi=multi, columns=columns)
-    return graph_of_data(data, name_of_object(graph), source, target)
+    data = graph_from_object(graph, multi=multi, columns=columns)
+    return graph_from_data(data, graph_name(graph), source, target)
 
 
-def name_of_object(graph: Any) -> str:
+def graph_name(graph: Any) -> str:
     """Return the name that a networkx graph has, and "graph" for others."""
     name = getattr(graph, "name", "") if hasattr(graph, "is_directed") else ""
     return str(name) or "graph"
@@ -336,7 +337,7 @@ def _check_both(source: Terminals, target: Terminals) -> None:
         raise InputError(f"{given} is given without {missing}: give both, or none")
 
 
-def graph_of_data(
+def graph_from_data(
     data: GraphData, name: str, source: Terminals = None, target: Terminals = None
 ) -> Graph:
     """Return the graph of what was read, with the site sets to connect; its notes are logged."""
@@ -345,7 +346,7 @@ def graph_of_data(
         if not text.isascii() and text != text.encode("utf-8", "replace").decode():
             raise InputError(f"the name {text!a} is no text in UTF-8")
     ends = {
-        key: sites_of(key, sites, data.num_sites, names)
+        key: find_sites(key, sites, data.num_sites, names)
         for key, sites in (("source", source), ("target", target))
         if sites is not None
     }
@@ -362,7 +363,7 @@ def _texts(names: Sequence[Any]) -> tuple[str, ...]:
     return found if len(set(found)) == len(found) else tuple(map(repr, names))
 
 
-def sites_of(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
+def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
     """Return the sites of a source or target, by names or numbers; InputError names the key.
 
     What is a name is one, also an integer or a tuple, as nodes of networkx are.
@@ -463,7 +464,7 @@ def _check_sites(num_sites: int, pairs: np.ndarray, ends: list[np.ndarray]) -> N
             raise InputError(f"{what} names site {wrong}; sites are 0 to {num_sites - 1}")
 
 
-def _digest_of(num_sites: int, content: _Bonds) -> str:
+def _hash_graph(num_sites: int, content: _Bonds) -> str:
     """Return a hash of the sites, the bonds in order, and the terminals."""
     digest = hashlib.sha256()
     counts = [num_sites, len(content.pairs), len(content.source), len(content.target)]
@@ -475,7 +476,7 @@ def _digest_of(num_sites: int, content: _Bonds) -> str:
     return digest.hexdigest()[:16]
 
 
-def _classes_of(pairs: np.ndarray) -> int:
+def _count_bond_classes(pairs: np.ndarray) -> int:
     """Return how many smaller neighbours the site with the most of them has, at least 1."""
     return max(int(np.bincount(pairs.max(axis=1, initial=0), minlength=1).max()), 1)
 

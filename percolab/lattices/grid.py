@@ -16,7 +16,7 @@ from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,
     Topology,
-    num_words_of,
+    count_words,
     pack_bits,
 )
 
@@ -26,7 +26,7 @@ Point = tuple[int, ...]
 _PART_WORDS, _SMALL_PART = 2**17, 2**12
 
 
-def layers_of_part(shape: Point) -> int:
+def choose_part_layers(shape: Point) -> int:
     """Return how many layers along the last axis are a part of a grid, if there are so many."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
@@ -60,7 +60,7 @@ class Grid:
 
     def parts(self) -> list[slice]:
         """Return layers along the last axis, part by part; every part begins with a word."""
-        num_layers, step = self.shape[-1], layers_of_part(self.shape)
+        num_layers, step = self.shape[-1], choose_part_layers(self.shape)
         return [slice(low, min(low + step, num_layers)) for low in range(0, num_layers, step)]
 
     def mask(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> np.ndarray:
@@ -88,13 +88,13 @@ class Grid:
             if axis == 0:
                 rows = _repeated(short[..., 0] > 0, there)
             else:
-                rows = np.zeros((len(short), num_words_of(bits * there.size)), np.uint32)
+                rows = np.zeros((len(short), count_words(bits * there.size)), np.uint32)
                 for words, kinds in zip(rows, short, strict=True):
                     put_rows(words, kinds, 0, bits, there)
             bits *= there.size
 
         def words_of(first: int, there: np.ndarray) -> np.ndarray:
-            words = np.zeros(num_words_of(bits * there.size), np.uint32)
+            words = np.zeros(count_words(bits * there.size), np.uint32)
             put_rows(words, rows, first, bits, there)
             return words
 
@@ -190,7 +190,7 @@ def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
 def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
     """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
 
-    uint32 like ``Topology.exists_of``.  Bonds across periodic seams are none of these.
+    uint32 like ``Topology.compute_exists``.  Bonds across periodic seams are none of these.
     edges: grid points of a box along the axes; more axes than the grid's are left out
     """
     ((_, words),) = parts_in_boxes(topology, k, edges, [ALL])

@@ -2,7 +2,7 @@
 
 A study needs of it no more than a name, a digest, sizes and their topologies.  A structure of any
 kind is stored with the results: a lattice as its TOML text, the others as a record that
-:func:`structure_of` reads.
+:func:`structure_from_record` reads.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def load_structure(name: str | Path) -> Lattice | BetheLattice:
     return bethe_lattice(name) if name.partition(":")[0] == "bethe" else load_lattice(name)
 
 
-def record_of(structure: Structure) -> dict[str, Any]:
+def to_record(structure: Structure) -> dict[str, Any]:
     """Return the record of a graph or a Bethe lattice, as plain JSON values.
 
     TypeError for a lattice: its TOML text says what it is.
@@ -76,7 +76,7 @@ def record_of(structure: Structure) -> dict[str, Any]:
     return structure.record()
 
 
-def structure_of(record: dict[str, Any]) -> Structure:
+def structure_from_record(record: dict[str, Any]) -> Structure:
     """Return the structure of a stored record; ValueError, KeyError or TypeError if it is none.
 
     A graph comes without its bonds, with which it was sampled: they are in the graph's own file.

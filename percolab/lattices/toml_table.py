@@ -116,7 +116,7 @@ class Table:
             raise self.error(key, "a list")
         return value
 
-    def list_of(self, key: str, *kinds: type) -> list[Any]:
+    def read_list(self, key: str, *kinds: type) -> list[Any]:
         """Return a list of values of these types, empty if the key is absent."""
         value = self.sequence(key)
         # By type: true is an int in Python.

@@ -83,7 +83,7 @@ class Topology(Shown):
     @property
     def num_words(self) -> int:
         """Bond words of one class."""
-        return num_words_of(self.num_points)
+        return count_words(self.num_points)
 
     @property
     def num_bond_words(self) -> int:
@@ -109,7 +109,7 @@ class Topology(Shown):
         """Bonds that cross a periodic boundary."""
         return sum(self._seam_counts)
 
-    def num_seam_bonds_of(self, k: int) -> int:
+    def count_seam_bonds(self, k: int) -> int:
         """Return how many bonds of class k cross a periodic boundary."""
         return self._seam_counts[k]
 
@@ -132,18 +132,18 @@ class Topology(Shown):
     @cached_property
     def exists(self) -> np.ndarray:
         """Which bonds there are, uint32 (num_classes, num_words), one bit a bond."""
-        return self._of_all_classes(self.exists_parts)
+        return self._all_classes(self.exists_parts)
 
-    def exists_of(self, k: int) -> np.ndarray:
+    def compute_exists(self, k: int) -> np.ndarray:
         """Return the bonds that there are of class k, made anew: uint32 (num_words,)."""
-        return self._of_class(self.exists_parts(k))
+        return self._select_class(self.exists_parts(k))
 
-    def inside_of(self, k: int) -> np.ndarray:
-        """Return the bonds of class k that cross no periodic boundary, like :meth:`exists_of`."""
-        return self._of_class(self.inside_parts(k))
+    def compute_inside(self, k: int) -> np.ndarray:
+        """Return the bonds of class k that cross no boundary, like :meth:`compute_exists`."""
+        return self._select_class(self.inside_parts(k))
 
     def exists_parts(self, k: int) -> Iterator[PartWords]:
-        """Yield the first word of each part, and the words of :meth:`exists_of` that it has."""
+        """Yield the first word of each part, and its words of :meth:`compute_exists`."""
         if self.neighbours is not None:
             return iter([(0, pack_bits(self.neighbours[k] >= 0))])
         assert self.grid is not None
@@ -185,20 +185,20 @@ class Topology(Shown):
 
         Their other ends are in the seam list, not where ``deltas`` would have them.
         """
-        return self._of_all_classes(self.seam_parts) if self.num_seam_bonds else None
+        return self._all_classes(self.seam_parts) if self.num_seam_bonds else None
 
-    def _of_all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
+    def _all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
         found = np.zeros((self.num_classes, self.num_words), np.uint32)
         for k, words in enumerate(found):
             write_parts(parts_of(k), words)
         return found
 
-    def _of_class(self, parts: Iterable[PartWords]) -> np.ndarray:
+    def _select_class(self, parts: Iterable[PartWords]) -> np.ndarray:
         found = np.zeros(self.num_words, np.uint32)
         write_parts(parts, found)
         return found
 
-    def seam_list_of(self, k: int) -> SeamList:
+    def list_seam_bonds(self, k: int) -> SeamList:
         """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
 
         Made anew, by ascending owner.  The code is that of the periods which the bond leads over
@@ -216,7 +216,7 @@ class Topology(Shown):
         return _joined(pieces, self.num_seam_bonds, np.int64)
 
     def seam_list_pieces(self, k: int) -> Iterator[SeamList]:
-        """Yield :meth:`seam_list_of` piece by piece, each of :func:`bonds_of_piece` at most.
+        """Yield :meth:`list_seam_bonds` piece by piece, each of :func:`seam_piece_length` at most.
 
         All bonds of a word are in one piece.
         """
@@ -226,7 +226,7 @@ class Topology(Shown):
 
         assert self.grid is not None
         # What is listed of a word at once needs room for all of its bits.
-        most = min(bonds_of_piece(self.num_points), self._seam_counts[k] + 32)
+        most = min(seam_piece_length(self.num_points), self._seam_counts[k] + 32)
         offset = self.offsets[k]
         owners, count = np.empty(most, np.int32), 0
         for first, words in self.seam_parts(k):
@@ -292,12 +292,12 @@ class Topology(Shown):
         """Return every bond as rows (class, owner, other end), int64, in canonical order."""
         rows = []
         for k in range(self.num_classes):
-            owner = np.flatnonzero(unpack_bits(self.exists_of(k), self.num_points))
+            owner = np.flatnonzero(unpack_bits(self.compute_exists(k), self.num_points))
             if self.neighbours is not None:
                 other = self.neighbours[k, owner].astype(np.int64)
             else:
                 other = owner + self.deltas[k]
-                crossing, ends, _ = self.seam_list_of(k)
+                crossing, ends, _ = self.list_seam_bonds(k)
                 other[np.searchsorted(owner, crossing)] = ends
             rows.append(np.column_stack([np.full_like(owner, k), owner, other]))
         return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
@@ -319,7 +319,7 @@ class Topology(Shown):
         )
 
 
-def bonds_of_piece(num_points: int) -> int:
+def seam_piece_length(num_points: int) -> int:
     """Return how many seam bonds of a class are listed at once, at most."""
     return min(max(num_points // 256, _FEW_BONDS), _MOST_BONDS)
 
@@ -354,10 +354,10 @@ def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
     return codes
 
 
-def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
+def decode_periods(codes: np.ndarray, axes: int) -> np.ndarray:
     """Return the periods along every axis of codes, int64 (n,) to (n, axes).
 
-    >>> periods_of(period_codes(np.array([[1, -2, 3]])), 3).tolist()
+    >>> decode_periods(period_codes(np.array([[1, -2, 3]])), 3).tolist()
     [[1, -2, 3]]
     """
     half, found = 1 << (PERIOD_BITS - 1), np.empty((codes.size, axes), np.int64)
@@ -367,7 +367,7 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
     return found
 
 
-def num_words_of(num_points: int) -> int:
+def count_words(num_points: int) -> int:
     """Return how many words hold one bit a grid point."""
     return (num_points + 31) // 32
 
@@ -416,7 +416,7 @@ def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
 def pack_bits(flags: np.ndarray) -> np.ndarray:
     """Pack booleans (..., n) into uint32 words (..., ceil(n / 32)), bit 0 first."""
     octets = np.packbits(flags, axis=-1, bitorder="little")
-    words = np.zeros((*flags.shape[:-1], num_words_of(flags.shape[-1])), "<u4")
+    words = np.zeros((*flags.shape[:-1], count_words(flags.shape[-1])), "<u4")
     words.view(np.uint8)[..., : octets.shape[-1]] = octets
     return words.astype(np.uint32, copy=False)
 

@@ -346,7 +346,7 @@ CHAIN_COLUMNS = (
 MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
 
 
-def columns_of(
+def list_columns(
     boundary: Sequence[str],
     measure: Sequence[str] = (),
     *,
@@ -361,11 +361,11 @@ def columns_of(
     sizes of one sample may be more than an int64.
     """
     if trees:
-        return (*observables_of(boundary, trees=True), *_TREE_SUMS)
+        return (*list_observables(boundary, trees=True), *_TREE_SUMS)
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
     extra = (column for column in declared if not column.measure or column.measure in measure)
     beside = WIDE_COLUMNS if wide else ()
-    return (*observables_of(boundary, spins=spins, wide=wide), *beside, *extra)
+    return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra)
 
 
 @dataclass(frozen=True)
@@ -377,7 +377,7 @@ class Stored:
     width: int
 
 
-def datasets_of(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> dict[str, Stored]:
+def list_datasets(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> dict[str, Stored]:
     """Return the datasets of sums that columns have, by name.
 
     num_points: of the lattice.  sweeps: samples of a block.
@@ -431,15 +431,15 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
     return ["spanning" if name == TERMINALS else f"spanning_{name}" for name in names]
 
 
-def observables_of(
+def list_observables(
     boundary: Sequence[str], *, spins: bool = False, trees: bool = False, wide: bool = False
 ) -> tuple[Column, ...]:
     """Return what is measured on a lattice with this boundary, in the order it is stored.
 
-    spins, trees, wide: as for :func:`columns_of`.
+    spins, trees, wide: as for :func:`list_columns`.
     """
     if trees:
-        return _of_trees(boundary)
+        return _describe_trees(boundary)
     axes = open_axes(boundary)
     found = [item for item in _SIZES if not (wide and item.name == "sum_squares")]
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
@@ -466,7 +466,7 @@ def observables_of(
                 FlagRule(mask),
             ),
         ]
-    return (*found, *_wrapping_of(boundary), *(_SPINS if spins else ()))
+    return (*found, *_wrapping_columns(boundary), *(_SPINS if spins else ()))
 
 
 _KRUSKAL = "Kruskal, Proc. Am. Math. Soc. 7, 48 (1956)"
@@ -490,7 +490,7 @@ _TREE_SUMS = (
 )
 
 
-def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
+def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
     """Return the observables of minimum spanning trees, in the order they are stored."""
     unit = f"2^-{WEIGHT_BITS}"
     found = [
@@ -540,7 +540,7 @@ def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"
 
 
-def _wrapping_of(boundary: Sequence[str]) -> list[Column]:
+def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
     """Return the wrapping observables of the periodic axes, in the order they are stored."""
     axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
     flags = {axis: 1 << (FIRST_WRAPPING + axis) for axis in axes}
@@ -600,7 +600,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Column]:
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
-    return [item.name for item in observables_of(boundary) if item.name.startswith("spanning")]
+    return [item.name for item in list_observables(boundary) if item.name.startswith("spanning")]
 
 
 def wrapping_names(boundary: Sequence[str]) -> list[str]:
@@ -609,4 +609,4 @@ def wrapping_names(boundary: Sequence[str]) -> list[str]:
     >>> wrapping_names(["periodic", "open"])
     ['wrapping_x']
     """
-    return [item.name for item in _wrapping_of(boundary)]
+    return [item.name for item in _wrapping_columns(boundary)]

@@ -73,7 +73,7 @@ class LabelFunction:
             return READS[:1]
         return tuple(name for name in READS if name in names) or READS[:1]
 
-    def value_of(self, sample: Mapping[str, NDArray[Any]]) -> float:
+    def call_function(self, sample: Mapping[str, NDArray[Any]]) -> float:
         """Return the value of a sample, by what is read; InputError unless it is finite."""
         if self.call is None:
             raise InputError(

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.kernels.memory import Needs
-from percolab.lattices.geometry import Geometry, geometry_of
+from percolab.lattices.geometry import Geometry, make_geometry
 from percolab.lattices.structure import Structure
-from percolab.measure.radii import sums_of_gyration
+from percolab.measure.radii import sum_gyration
 
 
 class Gyration:
     """Radii of gyration of all clusters (:class:`percolab.measure.measurements.Reader`)."""
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
-        self._geometry = geometry_of(structure, shape)
+        self._geometry = make_geometry(structure, shape)
 
     @staticmethod
     def check(structure: Structure) -> None:
@@ -44,9 +44,9 @@ class Gyration:
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks."""
-        return {"gyration": sums_of_gyration(rows, self._geometry.unit)}
+        return {"gyration": sum_gyration(rows, self._geometry.unit)}
 
 
 def _smallest(structure: Structure) -> Geometry:
     """Return the places of the smallest lattice there is."""
-    return geometry_of(structure, (1,) * max(structure.dimension, 1))
+    return make_geometry(structure, (1,) * max(structure.dimension, 1))

@@ -18,8 +18,8 @@ from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import seam_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
-from percolab.measure.tallies import add_wide, bin_of, negative, product
-from percolab.measure.wrapping import find_winding, periods_along, wrapping_of_bonds
+from percolab.measure.tallies import add_wide, negative, product, size_bin
+from percolab.measure.wrapping import find_winding, periods_along, wrapping_from_bonds
 
 #: Numbers for each bin of sizes.
 PER_BIN = 3
@@ -48,7 +48,7 @@ def add_site(sums, root, place, axes):
 
 
 @njit
-def spread_of(sums, at, axes):
+def read_spread(sums, at, axes):
     """Return (s, low, high) of the cluster whose sums are at ``at``, uint64.
 
     s: its sites; (low, high): the 128 bits of s^2 R_s^2.
@@ -81,7 +81,7 @@ def add_pair(low, high, less, most):
 
 
 @njit(nogil=True, cache=True)
-def gyration_of_bonds(opened, adjacency, occupied, layers, geometry, scratch, found):
+def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, found):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
 
     occupied: uint32, one bit a site.  layers: (end-layer sites, their flags).  geometry: (places
@@ -91,7 +91,7 @@ def gyration_of_bonds(opened, adjacency, occupied, layers, geometry, scratch, fo
     places, spans = geometry
     parents, periods, reach, sums = scratch
     axes, points = places.shape
-    wrapping_of_bonds(opened, adjacency, parents, periods, spans.shape[0])
+    wrapping_from_bonds(opened, adjacency, parents, periods, spans.shape[0])
     for i in range(points):
         root, total = find_winding(parents, periods, i)
         parents[i], periods[i] = root, total
@@ -129,13 +129,13 @@ def add_spreads(parents, reach, nodes, sums, axes, found):
         if parents[i] != i or sums[at_root] == uint64(0):
             continue
         if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
-            size, low, high = spread_of(sums, uint64(at_root), axes)
-            at = PER_BIN * bin_of(size)
+            size, low, high = read_spread(sums, uint64(at_root), axes)
+            at = PER_BIN * size_bin(size)
             found[at] += int64(uint64(size * size))
             add_wide(found, at + 1, low, high)
 
 
-def sums_of_gyration(found: np.ndarray, unit: float) -> np.ndarray:
+def sum_gyration(found: np.ndarray, unit: float) -> np.ndarray:
     """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
 
     found: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.

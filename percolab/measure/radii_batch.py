@@ -27,7 +27,7 @@ cuda = load_cuda()
 _BYTES = 2**31
 
 
-def _bytes_of_item(points: int, axes: int) -> int:
+def _item_bytes(points: int, axes: int) -> int:
     """Return the bytes of an item's forest, marks, sums and bins."""
     return (12 + 8 * (axes + BESIDE)) * points + 8 * PER_BIN * num_bins(points) + 8
 
@@ -58,14 +58,14 @@ class RadiiBatch:
     @staticmethod
     def items_at_once(points: int, axes: int, capacity: int) -> int:
         """Return of how many items there is room for radii."""
-        return min(capacity, max(_BYTES // _bytes_of_item(points, axes), 1))
+        return min(capacity, max(_BYTES // _item_bytes(points, axes), 1))
 
     @staticmethod
     def memory(points: int, axes: int, capacity: int) -> Memory:
         """Return the memory that radii of a batch take."""
         items = RadiiBatch.items_at_once(points, axes, capacity)
         # Places and their steps are of all items.
-        return Memory(device=items * _bytes_of_item(points, axes) + 4 * axes * points)
+        return Memory(device=items * _item_bytes(points, axes) + 4 * axes * points)
 
     def rows(self, items: int) -> NDArray[np.int64]:
         """Return the numbers of the first items of the batch, (items, PER_BIN * bins).

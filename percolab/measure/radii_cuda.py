@@ -11,11 +11,11 @@ from numba import int32, int64, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit, seam_bond
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, spread_of
+from percolab.measure.radii import BESIDE, OUT, PER_BIN, read_spread
 from percolab.measure.rows import spanning_bits
-from percolab.measure.tallies import bin_of
+from percolab.measure.tallies import size_bin
 from percolab.measure.tallies_cuda import add_wide
-from percolab.measure.wrapping import parent_of, periods_to
+from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
 
 cuda = load_cuda()
@@ -36,9 +36,9 @@ def flatten_kernel(forest, size, reach, sums, sums_of_item):
                 sums[uint64(start + uint64(k))] = uint64(0)
             total, root = int32(0), i
             node = forest[root]
-            while parent_of(node) != root:
+            while read_parent(node) != root:
                 total = int32(total + periods_to(node))
-                root = parent_of(node)
+                root = read_parent(node)
                 node = forest[root]
             # One write of 64 bits: who passes by follows the parent or the root, with its periods.
             forest[i] = (uint64(uint32(total)) << uint64(32)) | uint64(root)
@@ -59,7 +59,7 @@ def mark_seam_kernel(forest, opened, adjacency, reach):
             start = uint32(item * adjacency.num_points)
             node, end = forest[uint32(start + owner)], forest[uint32(start + other)]
             if int32(periods_to(node) + adjacency.seam_codes[n]) != periods_to(end):
-                cuda.atomic.or_(reach, parent_of(node), uint32(OUT))
+                cuda.atomic.or_(reach, read_parent(node), uint32(OUT))
 
 
 @cuda.jit(cache=True)
@@ -68,7 +68,7 @@ def mark_ends_kernel(forest, num_points, sites, flags, reach):
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
         node = forest[uint32(uint32(item * num_points) + uint32(sites[n]))]
-        cuda.atomic.or_(reach, parent_of(node), flags[n])
+        cuda.atomic.or_(reach, read_parent(node), flags[n])
 
 
 @cuda.jit(device=True)
@@ -90,8 +90,8 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
         if i < num_points:
             word = occupied[uint32(uint32(item * words_per_item) + uint32(i >> uint32(5)))]
             node = forest[uint32(base + i)]
-            if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[parent_of(node)]):
-                root = uint32(parent_of(node) - base)
+            if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[read_parent(node)]):
+                root = uint32(read_parent(node) - base)
                 at = uint64(start + uint64(uint64(root) * uint64(BESIDE + axes)))
                 square = uint64(0)
                 for axis in range(axes):
@@ -116,10 +116,10 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, found):
     row = uint64(uint64(item) * uint64(width))
     for part in range(PER_THREAD):
         i = element(part)
-        if i < num_points and parent_of(forest[uint32(base + i)]) == uint32(base + i):
+        if i < num_points and read_parent(forest[uint32(base + i)]) == uint32(base + i):
             at = uint64(start + uint64(uint64(i) * uint64(BESIDE + axes)))
             if sums[at] != uint64(0):
-                size, low, high = spread_of(sums, at, axes)
-                to = uint64(row + uint64(PER_BIN * bin_of(size)))
+                size, low, high = read_spread(sums, at, axes)
+                to = uint64(row + uint64(PER_BIN * size_bin(size)))
                 cuda.atomic.add(found, to, uint64(size * size))
                 add_wide(found, uint64(to + uint64(1)), low, high)

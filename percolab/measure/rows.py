@@ -22,7 +22,7 @@ _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 
 @njit(nogil=True, cache=True)
-def row_of_sizes(sizes, count, row):
+def row_from_sizes(sizes, count, row):
     """Write the sums of a row from the first ``count`` sizes, 0 where there is no root."""
     sums = _empty()
     for i in range(count):
@@ -31,7 +31,7 @@ def row_of_sizes(sizes, count, row):
 
 
 @njit(nogil=True, cache=True)
-def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
+def row_from_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
     """Write the row of finished labels.
 
     labels: int32 (N,); occupied: uint32 words; end_sites int32 and end_flags uint32, equally long:
@@ -45,7 +45,7 @@ def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
         while left != uint32(0):
             sizes[labels[32 * word + trailing_zeros(left)]] += 1
             left = uint32(left & uint32(left - uint32(1)))
-    row_of_sizes(sizes, labels.size, row)
+    row_from_sizes(sizes, labels.size, row)
     bits = int64(0)
     for n in range(end_sites.size):
         root = labels[end_sites[n]]

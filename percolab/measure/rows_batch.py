@@ -13,7 +13,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.rows_cuda import FULL, PARTIALS, finish_rows_kernel
 from percolab.measure.sums import NUMBERS
-from percolab.measure.tallies import row_width_of
+from percolab.measure.tallies import compute_row_width
 from percolab.measure.tallies_cuda import clear_tally_kernel
 from percolab.measure.wrapping_cuda import Loops
 
@@ -41,7 +41,7 @@ class RowsBatch:
         loop = cuda.device_array(capacity, np.int32)
         width = np.int32(period_width(top))
         self.loops = Loops(loop, self.spanning, np.int32(top.num_axes), width)
-        self.row_width = row_width_of(top.num_points) if tally else ROW_WIDTH
+        self.row_width = compute_row_width(top.num_points) if tally else ROW_WIDTH
         self.tally_width = np.uint32(self.row_width - ROW_WIDTH)
         self.tallies = cuda.device_array(max(capacity * int(self.tally_width), 1), np.uint64)
         self.tallies_of_steps = self.tallies
@@ -51,7 +51,7 @@ class RowsBatch:
     def memory(points: int, items: int, needs: Needs) -> Memory:
         """Return the memory that rows of a batch take, its partial sums at their most."""
         rows = 8 * ROW_WIDTH * items * needs.steps
-        tally = 8 * (row_width_of(points) - ROW_WIDTH) * items * needs.tally
+        tally = 8 * (compute_row_width(points) - ROW_WIDTH) * items * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
         partials = 8 * NUMBERS * max(items * PARTIALS, FULL)
         return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * items)

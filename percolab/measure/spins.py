@@ -41,7 +41,7 @@ def lagged_sums(series, products, edges):
             edges[lag] += series[t] + series[t - lag]
 
 
-def sums_of_chains(rows: np.ndarray) -> np.ndarray:
+def sum_chains(rows: np.ndarray) -> np.ndarray:
     """Return the lagged products and edges of chains: float64 (chains, m, 6 (LAGS + 1)).
 
     rows: int64 (chains, sweeps, m, SPIN_ROW_WIDTH).  Of each of SERIES the products, then the
@@ -90,7 +90,7 @@ def structure_factors(
     return found
 
 
-def series_of_chains(rows: np.ndarray) -> np.ndarray:
+def compute_chain_series(rows: np.ndarray) -> np.ndarray:
     """Return SERIES of every sweep, int64 (chains, m, 3 * sweeps), one series after the other."""
     chains, sweeps, points, _ = rows.shape
     found = np.moveaxis(rows[..., list(SERIES)], 1, 3)

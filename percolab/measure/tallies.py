@@ -35,7 +35,7 @@ def num_bins(largest: int) -> int:
     return EXACT + PER_OCTAVE * (octave - _OCTAVE) + part
 
 
-def row_width_of(largest: int) -> int:
+def compute_row_width(largest: int) -> int:
     """Return the columns of a row with a tally of clusters of up to ``largest`` sites."""
     return BINS + num_bins(largest)
 
@@ -52,7 +52,7 @@ def bin_edges(largest: int) -> np.ndarray:
 
 
 @njit
-def bin_of(size):
+def size_bin(size):
     """Return the bin of a cluster's size, at least 1 and below 2^32, from 0 on."""
     size = uint32(size)
     if size < uint32(EXACT):
@@ -69,7 +69,7 @@ def wide_bin_of(size):
     while uint64(size >> uint64(32)) != uint64(0):
         # Above 2^22 sixteen bits less are the same quarter, sixteen powers of two below.
         size, octaves = uint64(size >> uint64(16)), int64(octaves + int64(16))
-    return int64(bin_of(size) + int64(PER_OCTAVE) * octaves)
+    return int64(size_bin(size) + int64(PER_OCTAVE) * octaves)
 
 
 @njit
@@ -105,7 +105,7 @@ def negative(low, high):
 @njit
 def tally_cluster(row, size, number):
     """Add ``number`` clusters of a size, one or minus one, to the tally of a row."""
-    row[BINS + bin_of(size)] += number
+    row[BINS + size_bin(size)] += number
     if size >= EXACT:
         square = uint64(uint64(size) * uint64(size))
         for at, other in ((CUBES, uint64(size)), (FOURTHS, square)):
@@ -131,7 +131,7 @@ def tally_sizes(sizes, count, found, row):
         tally_cluster(row, int64(found[i]), int64(1))
 
 
-def sums_of_tallies(rows: np.ndarray) -> dict[str, np.ndarray]:
+def sum_tallies(rows: np.ndarray) -> dict[str, np.ndarray]:
     """Return what the tallies of rows, int64 (blocks, samples, m, row width), add up to.
 
     "size_counts": int64 (blocks, m, bins); "powers": float64 (blocks, m, 4), the sums over samples,

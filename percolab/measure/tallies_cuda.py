@@ -10,7 +10,7 @@ from numba import types, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.measure.rows import BINS, CUBES, FOURTHS, ROW_WIDTH
-from percolab.measure.tallies import EXACT, bin_of, num_bins, product
+from percolab.measure.tallies import EXACT, num_bins, product, size_bin
 
 cuda = load_cuda()
 
@@ -33,7 +33,7 @@ def add_wide(tallies, at, low, high):
 def add_cluster(bins, tallies, base, size):
     """Count a cluster in the block's bins, and add its powers to a tally if it is not small."""
     size = uint64(size)
-    cuda.atomic.add(bins, bin_of(size), uint32(1))
+    cuda.atomic.add(bins, size_bin(size), uint32(1))
     if size >= uint64(EXACT):
         square = uint64(size * size)
         low, high = product(square, size)

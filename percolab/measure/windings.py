@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.lattices.topology import Topology, periods_of, unpack_bits
+from percolab.lattices.topology import Topology, decode_periods, unpack_bits
 
 Periods = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def wrapping_clusters(
     open_seams = np.flatnonzero(_is_open(opened, topology.seam_bonds))
     owners = topology.seam_bonds[open_seams] % (32 * topology.num_words)
     ends = topology.seam_ends[open_seams]
-    periods = periods_of(topology.seam_codes[open_seams], topology.num_axes)
+    periods = decode_periods(topology.seam_codes[open_seams], topology.num_axes)
     pieces = _pieces(topology, opened)
     joined = _Pieces()
     found: dict[int, set[int]] = {axis: set() for axis in periodic}

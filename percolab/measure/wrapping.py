@@ -25,7 +25,7 @@ FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
 
 
 @njit
-def parent_of(node):
+def read_parent(node):
     """Return the parent of a CUDA forest's node, as uint32."""
     return uint32(node & uint64(0xFFFFFFFF))
 
@@ -40,10 +40,10 @@ def periods_to(node):
 def root_in(forest, i):
     """Return the root of a node of a CUDA forest, as uint32."""
     i = uint32(i)
-    parent = parent_of(forest[i])
+    parent = read_parent(forest[i])
     while parent != i:
         i = parent
-        parent = parent_of(forest[i])
+        parent = read_parent(forest[i])
     return i
 
 
@@ -146,7 +146,7 @@ def join_over_periods(parents, periods, i, j, code):
 
 
 @njit(nogil=True, cache=True)
-def wrapping_of_bonds(opened, adjacency, parents, periods, axes):
+def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
     """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
 
     parents and periods: scratch, one int32 and one int64 a grid point.

@@ -14,7 +14,7 @@ from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import inner_word, other_end, seam_bond
-from percolab.measure.wrapping import parent_of, periods_to, winding_in
+from percolab.measure.wrapping import periods_to, read_parent, winding_in
 
 cuda = load_cuda()
 
@@ -48,13 +48,13 @@ def shortened(forest, i):
     Whoever follows parents meanwhile adds up the same periods, by the old parent or by the root.
     """
     node = forest[i]
-    parent, total = parent_of(node), periods_to(node)
+    parent, total = read_parent(node), periods_to(node)
     above = forest[parent]
-    if parent_of(above) == parent:
+    if read_parent(above) == parent:
         return parent
-    while parent_of(above) != parent:
+    while read_parent(above) != parent:
         total = int32(total + periods_to(above))
-        parent = parent_of(above)
+        parent = read_parent(above)
         above = forest[parent]
     forest[i] = _node_of(parent, total)
     return parent
@@ -67,14 +67,14 @@ def join_over_periods(forest, i, j, code):
     to_i, to_j = int32(0), int32(0)
     while True:
         node = forest[i]
-        while parent_of(node) != i:
+        while read_parent(node) != i:
             to_i = int32(to_i + periods_to(node))
-            i = parent_of(node)
+            i = read_parent(node)
             node = forest[i]
         node = forest[j]
-        while parent_of(node) != j:
+        while read_parent(node) != j:
             to_j = int32(to_j + periods_to(node))
-            j = parent_of(node)
+            j = read_parent(node)
             node = forest[j]
         wound = int32(int32(to_i + code) - to_j)
         if i == j:
@@ -84,13 +84,13 @@ def join_over_periods(forest, i, j, code):
             if old == uint64(j):
                 return int32(0)
             to_j = int32(to_j + periods_to(old))
-            j = parent_of(old)
+            j = read_parent(old)
         else:
             old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, -wound))
             if old == uint64(i):
                 return int32(0)
             to_i = int32(to_i + periods_to(old))
-            i = parent_of(old)
+            i = read_parent(old)
 
 
 @cuda.jit(device=True)

@@ -21,10 +21,10 @@ from percolab.measure import rows
 from percolab.measure.sums import EXACT_SUMS, FIELDS, NUMBERS, ClusterSums
 from percolab.parts.kernels import (
     INSIDE,
-    bits_of_loops,
     finish_clusters,
     gather_clusters,
     join_entries,
+    loop_bits,
     number_entries,
 )
 
@@ -86,7 +86,7 @@ class FrontSums:
         flags, loop = self.flags | other.flags, self.loop or other.loop
         if self.loop and other.loop:
             # Loops of one part wind in one direction, unless its flags say that they do not.
-            flags |= int(bits_of_loops(np.int64(self.loop), np.int64(other.loop), axes))
+            flags |= int(loop_bits(np.int64(self.loop), np.int64(other.loop), axes))
         return FrontSums(
             EXACT_SUMS.merged(self.clusters, other.clusters),
             self.cubes + other.cubes,
@@ -110,7 +110,7 @@ class FrontSums:
     def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> FrontSums:
         """Return the sums that these arrays are of."""
         *short, flags, loop = arrays[0].tolist()
-        squares, cubes, fourths = map(integer_of, arrays[1].reshape(-1, _DIGITS))
+        squares, cubes, fourths = map(join_digits, arrays[1].reshape(-1, _DIGITS))
         clusters = ClusterSums(sum_squares=squares, **dict(zip(_SHORT, short, strict=True)))
         return cls(clusters, cubes, fourths, tuple(arrays[2].tolist()), flags, loop)
 
@@ -194,7 +194,7 @@ def join(low: Front, high: Front) -> Front:
     InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
     their faces do not match, as those of different samples.
     """
-    return _joined(meeting_of(low, high))
+    return _joined(find_meeting(low, high))
 
 
 def close(front: Front) -> Front:
@@ -202,7 +202,7 @@ def close(front: Front) -> Front:
 
     InputError: it is not of all layers.  ValueError: its faces do not match.
     """
-    return _joined(closing_of(front))
+    return _joined(find_closing(front))
 
 
 class Meeting(NamedTuple):
@@ -244,7 +244,7 @@ class Meeting(NamedTuple):
         return Front(*where, *faces, sizes, flags, sums)
 
 
-def meeting_of(low: Front, high: Front) -> Meeting:
+def find_meeting(low: Front, high: Front) -> Meeting:
     """Return how two fronts meet; errors: as for :func:`join`."""
     after = low.first_layer + low.layers
     if after != high.first_layer or low.num_layers != high.num_layers:
@@ -254,7 +254,7 @@ def meeting_of(low: Front, high: Front) -> Meeting:
     return _checked(Meeting((low, high), high.low, low.high, (low.low, high.high)))
 
 
-def closing_of(front: Front) -> Meeting:
+def find_closing(front: Front) -> Meeting:
     """Return how the two faces of a torus meet; errors: as for :func:`close`."""
     if front.layers != front.num_layers:
         raise InputError(f"{front.layers} layers of {front.num_layers} cannot be closed to a torus")
@@ -295,7 +295,7 @@ def _joined(meeting: Meeting) -> Front:
     powers, bins = np.zeros((3, 4), np.uint64), np.zeros(len(first.sums.bins), np.int64)
     clusters = parents, sizes, flags, numbers
     open_sizes, open_flags, sums, spanning = finish_clusters(*clusters, powers, bins)
-    squares, cubes, fourths = map(integer_of, powers)
+    squares, cubes, fourths = map(join_digits, powers)
     total = FrontSums(
         ClusterSums(*map(int, sums))._replace(sum_squares=squares),
         cubes,
@@ -312,7 +312,7 @@ def digits_of(number: int) -> list[int]:
     return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
 
 
-def integer_of(digits: NDArray[np.uint64]) -> int:
+def join_digits(digits: NDArray[np.uint64]) -> int:
     """Return the integer with these digits of 64 bits, the lowest first."""
     return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
 

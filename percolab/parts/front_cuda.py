@@ -19,7 +19,7 @@ from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
-from percolab.parts.words import seam_of_cut
+from percolab.parts.words import find_cut_seam
 
 cuda = load_cuda()
 
@@ -124,7 +124,7 @@ def mark_cut_kernel(opened, cut, is_upper, shift, border):
             while aside != none:
                 bit = uint32(trailing_zeros(aside))
                 aside = uint32(aside & uint32(aside - uint32(1)))
-                end = cut.adjacency.seam_ends[seam_of_cut(cut.adjacency, place, bit)]
+                end = cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)]
                 mark_from(border, none, int64(int64(end) + int64(shift)), uint32(1))
 
 
@@ -197,7 +197,7 @@ def read_face_kernel(
             site, code = int64(owner), int64(0)
             aside = int64(-1)
             if has_bit(seam_word(cut.adjacency.seam, place), bit):
-                aside = seam_of_cut(cut.adjacency, place, bit)
+                aside = find_cut_seam(cut.adjacency, place, bit)
             if is_upper != uint32(0):
                 code = int64(crossing)
                 if aside >= int64(0):

@@ -18,7 +18,15 @@ from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.sums import NUMBERS, ClusterSums
-from percolab.parts.front import Face, Front, FrontSums, Meeting, closing_of, integer_of, meeting_of
+from percolab.parts.front import (
+    Face,
+    Front,
+    FrontSums,
+    Meeting,
+    find_closing,
+    find_meeting,
+    join_digits,
+)
 from percolab.parts.join_kernels import (
     ALL_BINS,
     BLOCKS,
@@ -124,14 +132,14 @@ class FrontsCuda:
         Errors: as for :func:`percolab.parts.front.join`; InputError, too, if clusters wind more
         than MOST_PERIODS times.
         """
-        return self._joined(meeting_of(low, high))
+        return self._joined(find_meeting(low, high))
 
     def close(self, front: Front) -> Front:
         """Return the front of a whole torus, closed, both on the GPU; errors: as for :meth:`join`.
 
         InputError, too, if the front is not of all layers.
         """
-        return self._joined(closing_of(front))
+        return self._joined(find_closing(front))
 
     def _joined(self, meeting: Meeting) -> Front:
         fronts, shift, count = meeting.fronts, meeting.shift, meeting.num_clusters
@@ -229,7 +237,7 @@ def _part(array: Any, size: int) -> Any:
 def _sums_of(totals: Any, bins: int, blocks: int) -> FrontSums:
     """Return what the clusters add up to that were finished, from the totals of the kernels."""
     squares, cubes, fourths = (
-        integer_of(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
+        join_digits(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
     )
     clusters = merge_sums(totals[TOTALS + bins :][: NUMBERS * blocks])
     return FrontSums(

@@ -68,13 +68,13 @@ def _node_of(parent, code, split):
 
 
 @cuda.jit(device=True)
-def _parent_of(node, split):
+def _read_parent(node, split):
     mask = uint64(uint64(uint64(1) << split) - uint64(1))
     return uint32(node & mask)
 
 
 @cuda.jit(device=True)
-def _code_of(node, split):
+def _period_code(node, split):
     return int64(int64(node) >> int64(split))
 
 
@@ -100,20 +100,20 @@ def _climbed(forest, i, split, halves):
     """
     total, fit = int64(0), True
     node = forest[i]
-    parent = _parent_of(node, split)
+    parent = _read_parent(node, split)
     while parent != i:
         above = forest[parent]
-        grandparent = _parent_of(above, split)
-        code = _code_of(node, split)
+        grandparent = _read_parent(above, split)
+        code = _period_code(node, split)
         if grandparent != parent:
-            code = int64(code + _code_of(above, split))
+            code = int64(code + _period_code(above, split))
             fit = fit and _fits(code, split, halves)
             forest[i] = _node_of(grandparent, code, split)
         total = int64(total + code)
         fit = fit and _fits(total, split, halves)
         i = grandparent
         node = forest[i]
-        parent = _parent_of(node, split)
+        parent = _read_parent(node, split)
     return i, total, fit
 
 
@@ -126,13 +126,13 @@ def _root_of(forest, i, split, halves):
     """
     total, fit = int64(0), True
     node = forest[i]
-    parent = _parent_of(node, split)
+    parent = _read_parent(node, split)
     while parent != i:
-        total = int64(total + _code_of(node, split))
+        total = int64(total + _period_code(node, split))
         fit = fit and _fits(total, split, halves)
         i = parent
         node = forest[i]
-        parent = _parent_of(node, split)
+        parent = _read_parent(node, split)
     return i, total, fit
 
 
@@ -157,14 +157,14 @@ def _join(forest, i, j, code, split, halves):
             old = cuda.atomic.cas(forest, j, uint64(j), _node_of(i, wound, split))
             if old == uint64(j):
                 return int64(0), fit
-            to_j = int64(to_j + _code_of(old, split))
-            j = _parent_of(old, split)
+            to_j = int64(to_j + _period_code(old, split))
+            j = _read_parent(old, split)
         else:
             old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, int64(-wound), split))
             if old == uint64(i):
                 return int64(0), fit
-            to_i = int64(to_i + _code_of(old, split))
-            i = _parent_of(old, split)
+            to_i = int64(to_i + _period_code(old, split))
+            i = _read_parent(old, split)
 
 
 @cuda.jit(device=True)
@@ -284,10 +284,10 @@ def name_roots_kernel(
         if n < count:
             cluster = uint32(entries[n] + shift)
             node = forest[cluster]
-            root = _parent_of(node, split)
+            root = _read_parent(node, split)
             roots[n] = root
             if halves != uint64(0):
-                code = int64(codes[n] + _code_of(node, split))
+                code = int64(codes[n] + _period_code(node, split))
                 fit = fit and _fits(code, split, halves)
                 root_codes[n] = code
             if numbers[root] != uint32(_NAMED):
@@ -376,7 +376,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
         cuda.syncthreads()
         n = uint64(start + uint64(thread))
         is_open, slot = False, uint32(0)
-        if n < count and uint64(_parent_of(forest[n], split)) == n:
+        if n < count and uint64(_read_parent(forest[n], split)) == n:
             spans = uint64(spans | uint64(spanning_bits(flags[n])))
             size = sizes[n]
             if numbers[n] != uint32(INSIDE):

@@ -13,13 +13,13 @@ from numba import int64, njit, uint32, uint64
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import has_bit, seam_word
 from percolab.kernels.union_find import union_halving
-from percolab.labelers.raster_runs import run_of, spanning_of_runs
+from percolab.labelers.raster_runs import find_run, spanning_from_runs
 from percolab.lattices.topology import PERIOD_BITS
-from percolab.measure.rows import ROW_WIDTH, row_of_sizes, spanning_bits
+from percolab.measure.rows import ROW_WIDTH, row_from_sizes, spanning_bits
 from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
-from percolab.parts.words import seam_of_cut
+from percolab.parts.words import find_cut_seam
 
 #: A cluster that touches no face.
 INSIDE = 0xFFFFFFFF
@@ -48,11 +48,11 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
                 left = uint32(left & uint32(left - uint32(1)))
                 site, code = int64(32) * word + int64(bit) + down, int64(crossing)
                 if has_bit(aside, bit):
-                    at = seam_of_cut(cut.adjacency, place, bit)
+                    at = find_cut_seam(cut.adjacency, place, bit)
                     code += int64(cut.adjacency.seam_codes[at])
                     if not is_upper:
                         site = int64(cut.adjacency.seam_ends[at])
-                run = run_of(site + int64(shift), runs.starts, runs.first)
+                run = find_run(site + int64(shift), runs.starts, runs.first)
                 roots[entry] = runs.parents[run]
                 if codes.size:
                     codes[entry] = code if is_upper else int64(0)
@@ -100,14 +100,14 @@ def measure_slab(count, low, high, ends, runs, row):
     """
     runs.reach[:count] = uint32(0)
     end_sites, end_flags = ends
-    spanning = spanning_of_runs(
+    spanning = spanning_from_runs(
         end_sites, end_flags, runs.starts, runs.first, runs.parents, runs.reach
     )
     number = _mark_roots(low, runs.sizes) + _mark_roots(high, runs.sizes)
     sizes, flags = np.empty(number, np.uint64), np.empty(number, np.uint32)
     following = _number_roots(low, int64(0), runs, sizes, flags)
     _number_roots(high, following, runs, sizes, flags)
-    row_of_sizes(runs.sizes, count, row)
+    row_from_sizes(runs.sizes, count, row)
     if row.size > ROW_WIDTH:
         tally_sizes(runs.sizes, count, runs.reach, row)
     return sizes, flags, spanning
@@ -166,7 +166,7 @@ def number_entries(entries, codes, shift, number, parents, periods, numbers):
 
 
 @njit(nogil=True, cache=True)
-def bits_of_loops(one, other, axes):
+def loop_bits(one, other, axes):
     """Return the wrapping bits of a loop, given another one of the sample; codes, int64."""
     return int64(wrapping_bits(one, other, axes, PERIOD_BITS))
 

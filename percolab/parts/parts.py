@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.batch_cpu import make_adjacency
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -34,7 +34,7 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
-    num_words_of,
+    count_words,
     period_codes,
     places_of,
     unpack_bits,
@@ -88,7 +88,7 @@ class Whole:
     @property
     def num_words(self) -> int:
         """Bond words of one class."""
-        return num_words_of(self.num_points)
+        return count_words(self.num_points)
 
     @property
     def num_layers(self) -> int:
@@ -177,7 +177,7 @@ class Tables:
     @cached_property
     def adjacency(self) -> Adjacency:
         """Where its bonds lead."""
-        return adjacency_of(self.topology)
+        return make_adjacency(self.topology)
 
     @cached_property
     def end_flags(self) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
@@ -245,19 +245,19 @@ class Slab:
         if not whole.is_closed:
             ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
             for bit, span in enumerate(ends, 2 * axis):
-                found = self._sites_of_layers(*(layer - self.first_layer for layer in span))
+                found = self._count_layer_sites(*(layer - self.first_layer for layer in span))
                 sites.append(found)
                 flags.append(np.full(found.size, 1 << bit, np.uint32))
         return np.concatenate(sites), np.concatenate(flags)
 
-    def _sites_of_layers(self, start: int, stop: int) -> NDArray[np.int32]:
+    def _count_layer_sites(self, start: int, stop: int) -> NDArray[np.int32]:
         """Return the sites of the layers from start to below stop, as far as they are its own."""
         layer = self.whole.layer_points
         low, high = (min(max(edge, 0), self.layers) * layer for edge in (start, stop))
         if low >= high:
             return np.empty(0, np.int32)
         word = low // 32
-        words = self.tables.topology.occupied[word : num_words_of(high)]
+        words = self.tables.topology.occupied[word : count_words(high)]
         there = unpack_bits(words, high - 32 * word)[low - 32 * word :]
         return (low + np.flatnonzero(there)).astype(np.int32)
 
@@ -351,7 +351,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     lattice, reach = _from_layer(whole.lattice, phase), whole.reach
     shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
-    words, layer = num_words_of(prod(shape)), whole.layer_points
+    words, layer = count_words(prod(shape)), whole.layer_points
     exists, seam, deltas, bonds, ends, codes = [], [], [], [], [], []
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):

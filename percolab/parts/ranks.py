@@ -87,7 +87,7 @@ class Member(Protocol):
         steps of all.
         """
 
-    def row_of_all(self, found: Any) -> Row:
+    def make_row_of_parts(self, found: Any) -> Row:
         """Return the row of a sample from what all ranks have found."""
 
 
@@ -126,7 +126,7 @@ class AnyJob(Protocol):
         """Return it as JSON has it, for the other ranks, with the name of its partition."""
 
 
-def record_of_whole(whole: Whole) -> dict[str, Any]:
+def split_lattice_to_record(whole: Whole) -> dict[str, Any]:
     """Return a lattice, its shape, boundary and model as JSON has them."""
     return {
         "lattice": whole.lattice.source,
@@ -136,8 +136,8 @@ def record_of_whole(whole: Whole) -> dict[str, Any]:
     }
 
 
-def whole_of_record(record: dict[str, Any]) -> Whole:
-    """Return what :func:`record_of_whole` was given."""
+def split_lattice_from_record(record: dict[str, Any]) -> Whole:
+    """Return what :func:`split_lattice_to_record` was given."""
     lattice = lattice_from_text(record["lattice"], where="the lattice of rank 0")
     shape, boundary = tuple(record["shape"]), tuple(record["boundary"])
     return Whole(lattice, shape, boundary, Model.parse(record["model"]))
@@ -175,14 +175,14 @@ class RankJob:
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks."""
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
-        return record_of_whole(self.whole) | own | {"partition": "slabs"}
+        return split_lattice_to_record(self.whole) | own | {"partition": "slabs"}
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> RankJob:
         """Return the job of a :meth:`record`."""
         layers = tuple(tuple(own) for own in record["layers"])
         devices = tuple(record["devices"])
-        return cls(whole_of_record(record), layers, record["tally"], devices, record["p"])
+        return cls(split_lattice_from_record(record), layers, record["tally"], devices, record["p"])
 
     @property
     def most_memory(self) -> Memory:
@@ -195,7 +195,7 @@ class RankJob:
         ]
         return Memory(max(one.host for one in found), max(one.device for one in found))
 
-    def device_of(self, transport: Transport) -> Device:
+    def choose_device(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
         if self.devices == ("cpu",):
             return Device("cpu")
@@ -207,7 +207,7 @@ class RankJob:
         return Device.parse(self.devices[transport.place])
 
 
-def layers_of_ranks(
+def choose_rank_layers(
     whole: Whole, ranks: int, slabs: int = 0, *, thick: int = 0
 ) -> tuple[tuple[int, ...], ...]:
     """Return the layers of the slabs of every rank, whose layers are as even as whole cells allow.
@@ -218,9 +218,9 @@ def layers_of_ranks(
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> square = Whole(load_lattice("square"), (8, 23), ("open", "open"))
-    >>> layers_of_ranks(square, 3, 6)
+    >>> choose_rank_layers(square, 3, 6)
     ((4, 4), (4, 4), (4, 3))
-    >>> layers_of_ranks(square, 3, thick=5)
+    >>> choose_rank_layers(square, 3, thick=5)
     ((5, 3), (5, 3), (5, 2))
     """
     for number, name in ((ranks, "ranks"), (slabs, "slabs")):
@@ -239,7 +239,7 @@ def layers_of_ranks(
     return found
 
 
-def first_layer_of(layers: Sequence[Sequence[int]], rank: int) -> int:
+def find_first_layer(layers: Sequence[Sequence[int]], rank: int) -> int:
     """Return where the slabs of a rank begin, of those of all ranks."""
     return sum(map(sum, layers[:rank]))
 
@@ -273,7 +273,7 @@ def most_message(whole: Whole, p: float = 1.0) -> int:
     return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
 
 
-def head_of(front: Front) -> list[NDArray[Any]]:
+def front_head_arrays(front: Front) -> list[NDArray[Any]]:
     """Return as arrays what else there is of a front than its faces, sizes and flags."""
     place = [front.first_layer, front.layers, front.num_layers, front.axes]
     return [np.array(place, np.int64), *front.sums.to_arrays()]
@@ -286,8 +286,8 @@ def offered_bytes(offer: Arrays) -> int:
     )
 
 
-def front_of_head(arrays: Arrays) -> Front:
-    """Return a front with these :func:`head_of`, without faces."""
+def front_from_head(arrays: Arrays) -> Front:
+    """Return a front with these :func:`front_head_arrays`, without faces."""
     first_layer, layers, num_layers, axes = arrays[0].tolist()
     none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
     sizes, flags, sums = (
@@ -298,22 +298,22 @@ def front_of_head(arrays: Arrays) -> Front:
     return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
 
-def arrays_of(front: Front) -> list[NDArray[Any]]:
+def front_to_arrays(front: Front) -> list[NDArray[Any]]:
     """Return a front, in host memory, as arrays."""
     low, high = front.low, front.high
     faces = low.clusters, low.codes, high.clusters, high.codes
-    return [*head_of(front), *faces, front.sizes, front.flags]
+    return [*front_head_arrays(front), *faces, front.sizes, front.flags]
 
 
-def front_of_arrays(arrays: Arrays) -> Front:
+def front_from_arrays(arrays: Arrays) -> Front:
     """Return the front that these arrays are of."""
-    front = front_of_head(arrays[:_HEAD])
+    front = front_from_head(arrays[:_HEAD])
     low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
     faces = Face(low, low_codes), Face(high, high_codes)
     return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
 
 
-def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
+def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
     """Return what fronts go from GPU to GPU through; None where ranks are not so near.
 
     That is where all are processes of one host, which drive a GPU each.
@@ -343,16 +343,16 @@ class _Member:
     leaves_rows = True
 
     def __init__(self, transport: Transport, job: RankJob) -> None:
-        self.transport, self.device = transport, job.device_of(transport)
+        self.transport, self.device = transport, job.choose_device(transport)
         self._keeper = job.keeper(transport.rank)
         self.job: AnyJob = job
         self.stages = (job.ranks - 1).bit_length()
         check_memory(job, transport, self.device)
-        first = first_layer_of(job.layers, transport.rank)
+        first = find_first_layer(job.layers, transport.rank)
         layers, kind = job.layers[transport.rank], self.device.kind
         with self.device.driven():
             self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
-            self._outbox, self._inbox = peers_of(transport, self.device)
+            self._outbox, self._inbox = find_peers(transport, self.device)
 
     def measure(
         self,
@@ -434,11 +434,11 @@ class _Member:
             with self.device.driven():
                 offer = self._outbox.offer(front)
             if offer:
-                self.transport.send(to, [told, *head_of(front), *offer])
+                self.transport.send(to, [told, *front_head_arrays(front), *offer])
                 if self._is_taken(to):
                     return
             self._outbox = None
-        self.transport.send(to, [told, *arrays_of(self._on_host(front))])
+        self.transport.send(to, [told, *front_to_arrays(self._on_host(front))])
 
     def _is_taken(self, by: int) -> bool:
         """Wait for the answer to a front that was offered."""
@@ -493,11 +493,11 @@ class _Member:
         """
         if len(arrays) == 1 + _OFFERED:
             head, offer = arrays[1 : 1 + _HEAD], arrays[1 + _HEAD :]
-            front: Front | None = front_of_head(head)
+            front: Front | None = front_from_head(head)
             if not is_left:
                 assert self._inbox is not None
                 with self.device.driven():
-                    front = self._inbox.take(offer, front_of_head(head))
+                    front = self._inbox.take(offer, front_from_head(head))
             answer = _REFUSED if front is None else _TAKEN
             self.transport.send(source, [np.array([answer], np.int64)])
             if front is not None:
@@ -507,12 +507,12 @@ class _Member:
             arrays = again
         if not arrays:
             return None, 0
-        return front_of_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
+        return front_from_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
 
-    def row_of_all(self, front: Front) -> Row:
+    def make_row_of_parts(self, front: Front) -> Row:
         """Return the row of a sample from the front of all ranks."""
         with self.device.driven():
-            return self._slabs.row_of_all(front)
+            return self._slabs.make_row_of_parts(front)
 
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
@@ -569,7 +569,7 @@ class Leader:
             self.is_busy = False
             return None
         start = time.perf_counter()
-        row = self._member.row_of_all(found)
+        row = self._member.make_row_of_parts(found)
         steps.append(RankStep(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
         self.is_busy = False
         return row, steps

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from percolab.kernels.memory import Memory
 from percolab.labelers.raster_runs import Runs, Windings, find_clusters
-from percolab.lattices.topology import num_words_of
+from percolab.lattices.topology import count_words
 from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
-from percolab.measure.tallies import row_width_of
-from percolab.parts.front import Face, Front, FrontSums, integer_of, no_face
+from percolab.measure.tallies import compute_row_width
+from percolab.parts.front import Face, Front, FrontSums, join_digits, no_face
 from percolab.parts.kernels import measure_slab, read_face
 from percolab.parts.parts import Cut, Slab, Whole
 from percolab.parts.words import SlabKeys, fill_cut, fill_slab
@@ -25,7 +25,7 @@ class SampleKey:
     """Which sample, and at which p.
 
     generator: one of :data:`percolab.bonds.words.GENERATORS`' values
-    threshold: :func:`percolab.bonds.words.threshold_of` p
+    threshold: :func:`percolab.bonds.words.p_to_threshold` p
     """
 
     generator: int
@@ -57,9 +57,9 @@ class SlabRaster:
 
     def __init__(self, whole: Whole, most_layers: int, *, tally: bool = False) -> None:
         points = most_layers * whole.layer_points
-        words = num_words_of(points)
+        words = count_words(points)
         self.whole = whole
-        self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
+        self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         self.opened = np.empty(whole.lattice.num_classes * words, np.uint32)
         self.occupied = np.empty(words if whole.model.draws_sites else 0, np.uint32)
         self.runs = Runs(
@@ -76,14 +76,14 @@ class SlabRaster:
     def memory(whole: Whole, most_layers: int) -> Memory:
         """Return the memory of its arrays: the words of a slab and its forest."""
         points = most_layers * whole.layer_points
-        words = num_words_of(points)
+        words = count_words(points)
         drawn = whole.lattice.num_classes + whole.model.draws_sites
         periods = 8 * points if "periodic" in whole.boundary[:-1] else 0
         # Sites of the last axis' end layers and their flags, while a front is found.
         ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
         return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
 
-    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
+    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample; the one that follows is not begun."""
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
@@ -103,7 +103,7 @@ class SlabRaster:
         row = np.zeros(self.row_width, np.int64)
         ends = part.end_flags()
         sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
-        sums = sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
+        sums = sums_from_row(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         layers = part.first_layer, part.layers, self.whole.num_layers
         return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
 
@@ -133,11 +133,11 @@ class SlabRaster:
         return Face(roots, codes)
 
 
-def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> FrontSums:
+def sums_from_row(row: NDArray[np.int64], flags: int, loop: int) -> FrontSums:
     """Return the sums of the finished clusters of a slab from their row."""
     clusters, powers, bins = ClusterSums(*row[:NUMBERS].tolist()), (0, 0), ()
     if row.size > rows.ROW_WIDTH:
         digits = row[rows.CUBES : rows.BINS].view(np.uint64)
-        powers = integer_of(digits[:2]), integer_of(digits[2:])
+        powers = join_digits(digits[:2]), join_digits(digits[2:])
         bins = tuple(row[rows.BINS :].tolist())
     return FrontSums(clusters, *powers, bins, flags, loop)

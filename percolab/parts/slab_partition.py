@@ -18,9 +18,9 @@ from percolab.lattices.topology import MAX_POINTS
 from percolab.parts.front import Front
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, Leader, RankJob, first_layer_of, layers_of_ranks
+from percolab.parts.ranks import AnyJob, Leader, RankJob, choose_rank_layers, find_first_layer
 from percolab.parts.raster import SampleKey
-from percolab.parts.slabs import is_of_first, refusal
+from percolab.parts.slabs import is_first_slab, refusal
 from percolab.parts.transport import Local
 
 #: The layers of the slabs of every rank, from the first on.
@@ -69,7 +69,9 @@ class SlabDivision:
     def continues(self, size: int, rank: int, front: Front) -> bool:
         """Return whether a front is of the first slabs of a rank."""
         layers = self.layers[size]
-        return rank < len(layers) and is_of_first(front, layers[rank], first_layer_of(layers, rank))
+        return rank < len(layers) and is_first_slab(
+            front, layers[rank], find_first_layer(layers, rank)
+        )
 
     def run_record(self) -> dict[str, Any]:
         """Return how many slabs there are, by size."""
@@ -83,7 +85,7 @@ class SlabDivision:
         """Measure one sample in two slabs, or in one where two would be too thin."""
         for slabs in (2, 1):
             try:
-                layers = layers_of_ranks(whole, 1, slabs)
+                layers = choose_rank_layers(whole, 1, slabs)
             except InputError:
                 continue
             Leader(Local.ranks(1)[0]).row(RankJob(whole, layers, tally, self.devices[:1]), draw)
@@ -171,11 +173,11 @@ def choose_layers(
     memory they need is free.  InputError: the lattice cannot be cut so.
     """
     if slabs not in (None, "auto"):
-        return layers_of_ranks(whole, ranks, int(slabs or 0))
+        return choose_rank_layers(whole, ranks, int(slabs or 0))
     least = max(whole.reach, 1)
     thick = usual_layers(whole, kind)
     while True:
-        layers = layers_of_ranks(whole, ranks, thick=thick)
+        layers = choose_rank_layers(whole, ranks, thick=thick)
         if thick <= least or fits(needed(layers), free):
             return layers
         thick = usual_layers(whole, kind, most=max(thick // 2, least))

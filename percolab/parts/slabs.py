@@ -64,7 +64,7 @@ def _shared(layers: int, reach: int) -> tuple[int, ...]:
 class Maker(Protocol):
     """Finds fronts of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
 
-    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
+    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with its arrays where they were made.
 
         following: the part of the sample that is asked for next, which may be begun by then.
@@ -159,7 +159,7 @@ class Slabs:
 
     def front(self, n: int, draw: SampleKey) -> Front:
         """Return the front of the n-th slab of a sample."""
-        return self._labeler.front_of(self._part(n), draw)
+        return self._labeler.make_front(self._part(n), draw)
 
     def _part(self, n: int) -> Slab:
         return self._parts.part(self._starts[n], self.layers[n])
@@ -175,7 +175,7 @@ class Slabs:
         first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
         for n in range(first, len(self.layers)):
             following = self._part(n + 1) if n + 1 < len(self.layers) else None
-            own = self._labeler.front_of(self._part(n), draw, following)
+            own = self._labeler.make_front(self._part(n), draw, following)
             front = own if front is None else self._joiner.join(front, own)
             yield front
 
@@ -191,7 +191,7 @@ class Slabs:
 
         return to_device(front)
 
-    def row_of_all(self, front: Front) -> Row:
+    def make_row_of_parts(self, front: Front) -> Row:
         """Return the row of a sample from the front of all its slabs."""
         if self.whole.is_closed:
             front = self._joiner.close(self.placed(front))
@@ -209,13 +209,13 @@ class Slabs:
         """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
         if order == CHAIN:
             *_, front = self.fronts(draw)
-            return self.row_of_all(front)
+            return self.make_row_of_parts(front)
         fronts = [self.copied(self.front(n, draw)) for n in range(len(self.layers))]
         front = join_in_order(fronts, order)
         return row_of(on_host.close(front) if self.whole.is_closed else front)
 
 
-def is_of_first(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
+def is_first_slab(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
     """Return whether a front is that of the first of slabs with these layers, from a layer on."""
     return front.first_layer == first_layer and front.layers in accumulate(layers)
 

@@ -24,11 +24,11 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
-from percolab.lattices.topology import num_words_of, period_codes
+from percolab.lattices.topology import count_words, period_codes
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
-from percolab.measure.tallies import row_width_of
+from percolab.measure.tallies import compute_row_width
 from percolab.parts.front import Face, Front, FrontSums, front_bytes
 from percolab.parts.front_cuda import (
     FACE_WORDS,
@@ -42,7 +42,7 @@ from percolab.parts.front_cuda import (
     scan_counts_kernel,
 )
 from percolab.parts.parts import Cut, Slab, Tables, Whole
-from percolab.parts.raster import SampleKey, sums_of
+from percolab.parts.raster import SampleKey, sums_from_row
 from percolab.parts.words_cuda import (
     SPAN,
     Stretch,
@@ -202,7 +202,7 @@ class SlabTiled:
         if problem:
             raise InputError(f"slabs of {whole.lattice.name} on CUDA: {problem}")
         self.whole, self.most_layers, self.tally = whole, most_layers, tally
-        self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
+        self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         self.launches, self._arrays = Launches(), SharedArrays()
         self._keys = KeysOfBatch(whole.model, 1, self.launches)
         self._draw: SampleKey | None = None
@@ -210,7 +210,7 @@ class SlabTiled:
         self._labelers: dict[Tables, SlabLabels] = {}
         self._thickest = 0
         self._cuts: dict[int, Any] = {}
-        words = num_words_of(whole.reach * whole.layer_points)
+        words = count_words(whole.reach * whole.layer_points)
         classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
         self._crossed = tuple(Crossed(classes * words) for _ in range(2))
         numbers = np.arange(whole.lattice.num_classes + 1)
@@ -249,11 +249,11 @@ class SlabTiled:
             memory = memory.plus(Tiled.memory(extent, needs, 0))
             memory = memory.plus(RowsBatch.memory(extent.num_points, 1, needs))
             memory = memory.plus(KeysOfBatch.memory(1)).plus(Memory(device=24 * bound.tiles))
-        points, words = largest.num_points, num_words_of(largest.num_points)
+        points, words = largest.num_points, count_words(largest.num_points)
         # Bonds and occupied sites; labels and borders; bonds between tiles; and nodes.
         slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
         slab += 4 * max(bound.crossing for bound in bounds)
-        nodes = max(bound.tiles * _room_of(whole, n) for bound, n in zip(bounds, kinds))
+        nodes = max(bound.tiles * _border_capacity(whole, n) for bound, n in zip(bounds, kinds))
         slab += (24 if largest.seam_bonds else 16) * nodes
         parts = slab + _cut_bytes(whole, layers) + _front_bytes(whole, layers, p)
         return memory.plus(Memory(device=parts))
@@ -261,18 +261,18 @@ class SlabTiled:
     def begin(self, part: Slab, draw: SampleKey) -> None:
         """Draw and label a part, whose front is asked for next; this does not wait for it."""
         self._take_keys(draw)
-        labeler = self._labeler_of(part)
+        labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
         low = self._crossed_at(part.low, part.first_site, draw)
         high = self._crossed_at(part.high, part.first_site + part.num_points, draw)
         shift = part.num_points - (part.high.num_points if part.high else 0)
         sides = Side("low", low, True, 0), Side("high", high, False, shift)
         key, counted = (part.first_layer, part.layers, draw), self.launches.mark()
-        labeler.sides, labeler.end_layers = sides, self._end_layers_of(part)
+        labeler.sides, labeler.end_layers = sides, self._find_end_layers(part)
         self._label(labeler)
         self._begun = Begun(key, labeler, sides, counted)
 
-    def front_of(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
+    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with arrays of the device.
 
         following: the part of the sample that is asked for next.  It is begun before this waits, so
@@ -299,7 +299,7 @@ class SlabTiled:
             self._keys.upload(1)
             self._draw = draw
 
-    def _labeler_of(self, part: Slab) -> SlabLabels:
+    def _get_labeler(self, part: Slab) -> SlabLabels:
         """Return what labels slabs with these tables, made when first asked for."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
@@ -310,7 +310,7 @@ class SlabTiled:
                 self._arrays, self._thickest = SharedArrays(), part.layers
             before, top = self._arrays.replaced, part.tables.topology
             batch = CudaBatch(top, self.whole.model, 1, launches=self.launches, arrays=self._arrays)
-            room = _room_of(self.whole, part.layers)
+            room = _border_capacity(self.whole, part.layers)
             labeler = SlabLabels(batch, tally=self.tally, room=room)
             if labeler.tiling.num_entries > MAX_ENTRIES:
                 raise InputError("its tiles share more bonds than have a 32-bit name")
@@ -360,7 +360,7 @@ class SlabTiled:
     def _draw_cut(self, crossed: Crossed, above: int, points: int) -> None:
         """Write and count the open bonds of a cut, between ``points`` sites on each side."""
         keys, cut, launch = self._keys.on_device, crossed.cut, self.launches
-        words = num_words_of(points)
+        words = count_words(points)
         self._fill(above, cut.classes, words, keys.bonds, cut.exists, crossed.opened)
         if self.whole.model.draws_sites:
             below = (above - points) % self.whole.num_points
@@ -374,7 +374,7 @@ class SlabTiled:
         launch.blocks(scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
         launch.download(crossed.total, crossed.pinned)
 
-    def _end_layers_of(self, part: Slab) -> tuple[tuple[int, int, int], ...]:
+    def _find_end_layers(self, part: Slab) -> tuple[tuple[int, int, int], ...]:
         """Return the part's sites in end layers of the last axis, for :class:`SlabLabels`."""
         whole = self.whole
         if whole.is_closed:
@@ -469,7 +469,9 @@ class SlabTiled:
         row = np.zeros(self.row_width, np.int64)
         row[: found.size] = found
         width, axes = int(read.loops.width), int(read.loops.axes)
-        return sums_of(row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes))
+        return sums_from_row(
+            row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes)
+        )
 
 
 def seconds_a_layer(whole: Whole, layers: int) -> float:
@@ -483,7 +485,7 @@ def seconds_a_layer(whole: Whole, layers: int) -> float:
     return _SECONDS_A_BOND * bonds / layers
 
 
-def _room_of(whole: Whole, layers: int) -> int:
+def _border_capacity(whole: Whole, layers: int) -> int:
     """Return how many sites of a tile may be at its border, those of faces and ends included."""
     if not whole.is_closed and whole.depth > max(whole.reach, 1):
         return TILE_NODES
@@ -501,7 +503,7 @@ def _kinds_kept(whole: Whole, layers: Sequence[int]) -> list[int]:
 def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
     """Return the bytes on the device of the cuts between slabs, and of what is open there."""
     phases = {whole.phase(first) for first in accumulate((0, *layers))}
-    words = num_words_of(whole.reach * whole.layer_points)
+    words = count_words(whole.reach * whole.layer_points)
     classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
     seam_bonds = whole.slab_extent(whole.reach).seam_bonds
     masks = 1 + (seam_bonds > 0)

@@ -163,7 +163,7 @@ class Transport(ABC):
         return True
 
 
-def _header_of(arrays: Arrays) -> NDArray[np.int64]:
+def _make_header(arrays: Arrays) -> NDArray[np.int64]:
     """Return the types and shapes of arrays as integers."""
     numbers = []
     for array in arrays:
@@ -180,7 +180,7 @@ def _arrays_for(header: NDArray[np.int64]) -> list[NDArray[Any]]:
     return arrays
 
 
-def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     """Return the bytes of a contiguous array where they lie."""
     return array.reshape(-1).view(np.uint8)
 
@@ -392,17 +392,17 @@ class _Sending(threading.Thread):
 
     def run(self) -> None:
         """Send it."""
-        header = _header_of(self._arrays)
+        header = _make_header(self._arrays)
         try:
             for array in (np.array([header.size], np.int64), header, *self._arrays):
-                self._target.sendall(_bytes_of(array).data)
+                self._target.sendall(_as_bytes(array).data)
         except OSError as error:
             self.problem = error
 
 
 def _received(source: socket.socket, array: NDArray[Any]) -> NDArray[Any]:
     """Fill an array from a socket and return it; ConnectionError if it ends before."""
-    left = _bytes_of(array).data
+    left = _as_bytes(array).data
     while left:
         count = source.recv_into(left)
         if not count:
@@ -442,7 +442,7 @@ class Mpi(Transport):
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
         # Kept until they are sent.
-        header = _header_of(arrays)
+        header = _make_header(arrays)
         sent = [self._all.Isend([header, self._mpi.INT64_T], to, _HEADER)]
         for array in arrays:
             sent += [self._all.Isend([part, self._mpi.BYTE], to, _DATA) for part in _chunks(array)]
@@ -466,5 +466,5 @@ class Mpi(Transport):
 
 def _chunks(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
     """Return the bytes of an array in pieces that a count of 31 bits can tell."""
-    content = _bytes_of(array)
+    content = _as_bytes(array)
     return [content[start : start + _CHUNK] for start in range(0, content.size, _CHUNK)]

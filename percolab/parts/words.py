@@ -13,7 +13,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import has_bit, seam_number_of, seam_word
+from percolab.kernels.neighbours import find_seam_number, has_bit, seam_word
 
 # Words made at a time where they have to be shifted; one of so many is made twice.
 _CHUNK = 1024
@@ -82,9 +82,9 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
 
 @njit
-def seam_of_cut(adjacency, place, bit):
+def find_cut_seam(adjacency, place, bit):
     """Return which bond of a cut's seam list is bit ``bit`` of word ``place``."""
-    return seam_number_of(int64(32) * int64(place) + int64(bit), adjacency.seam_bonds)
+    return find_seam_number(int64(32) * int64(place) + int64(bit), adjacency.seam_bonds)
 
 
 @njit(nogil=True, cache=True)
@@ -129,7 +129,7 @@ def _close_cut(cut, upper, lower, opened):
                 left = uint32(left & uint32(left - uint32(1)))
                 other = int64(32) * word + int64(bit) + down
                 if has_bit(aside, bit):
-                    other = int64(cut.adjacency.seam_ends[seam_of_cut(cut.adjacency, place, bit)])
+                    other = int64(cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)])
                 if is_vacant(lower, uint32(0), uint32(other)):
                     kept = uint32(kept & ~uint32(uint32(1) << bit))
             opened[place] = kept

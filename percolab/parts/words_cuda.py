@@ -15,7 +15,7 @@ from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, seam_word
-from percolab.parts.words import seam_of_cut
+from percolab.parts.words import find_cut_seam
 
 cuda = load_cuda()
 
@@ -119,7 +119,7 @@ def close_cut_kernel(cut, upper, lower, opened):
             left = uint32(left & uint32(left - uint32(1)))
             other = int64(int64(uint32(uint32(word << uint32(5)) + bit)) + down)
             if has_bit(aside, bit):
-                other = int64(cut.adjacency.seam_ends[seam_of_cut(cut.adjacency, place, bit)])
+                other = int64(cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)])
             if is_vacant(lower, uint32(0), uint32(other)):
                 kept = uint32(kept & ~uint32(uint32(1) << bit))
         opened[place] = kept

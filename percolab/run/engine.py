@@ -22,13 +22,13 @@ from percolab.kinds.memory import check_memory, required_memory
 from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
-    crew_of,
+    count_workers,
     default_workers,
     executor_name,
     is_worker_too,
     make_executor,
+    make_worker_pool,
     opened,
-    workers_of,
 )
 from percolab.run.measured import Crew, Threads
 from percolab.run.parts_sampler import (
@@ -132,7 +132,7 @@ class Engine:
         if self.ranks is not None:
             return Threads(samplers, executor, 1)
         workers = self.processes * self.threads
-        return crew_of(self.given, executor, samplers, self.every_device, workers)
+        return make_worker_pool(self.given, executor, samplers, self.every_device, workers)
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
@@ -229,10 +229,10 @@ def _engine_on(
         if isinstance(executor, str):
             workers = default_workers(device, len(devices))
         else:
-            workers = workers_of(executor)
+            workers = count_workers(executor)
     check_workers(workers)
     engine = Engine(device, labeler, workers, devices, executor)
-    held, share = 0, share_of(len(study.sizes))
+    held, share = 0, memory_share(len(study.sizes))
     layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
@@ -276,7 +276,7 @@ def _check_functions_engine(
         )
 
 
-def share_of(tasks: int) -> float:
+def memory_share(tasks: int) -> float:
     """Return the part of a CUDA device's free memory that each of several tasks may take."""
     return 0.9 / max(tasks, 1)
 
@@ -285,9 +285,9 @@ def device_label(device: Device) -> str:
     """Return the model name of the processor or GPU behind a device."""
     if device.kind == "cpu":
         return processor_name()
-    from percolab.kernels.device import name_of_gpu
+    from percolab.kernels.device import gpu_name
 
-    return name_of_gpu(device.number)
+    return gpu_name(device.number)
 
 
 def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
@@ -300,7 +300,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
         tasks = [_small_task(study)]
     else:
         tasks = [_task(study, size) for size in study.sizes]
-    with told_of_compiling(watcher.compiling, engine.device):
+    with report_compiling(watcher.compiling, engine.device):
         if engine.ranks is not None:
             warm_up_parts(_small_task(study), engine.ranks.division)
             return
@@ -313,7 +313,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
 
 
 @contextmanager
-def told_of_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
+def report_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
     """Call ``tell`` once if Numba compiles something for a device inside.
 
     What comes from the disk is not compiled.

@@ -74,7 +74,7 @@ def executor_name(executor: str | Executor) -> str:
     return executor if isinstance(executor, str) else type(executor).__name__
 
 
-def workers_of(executor: Executor) -> int:
+def count_workers(executor: Executor) -> int:
     """Return how many calls an executor makes at a time, as far as it tells: else as many as cores.
 
     Python's own pools and those of mpi4py tell.
@@ -143,7 +143,7 @@ def opened(
         yield executor
 
 
-def crew_of(
+def make_worker_pool(
     executor: str | Executor,
     opened: Executor,
     samplers: Mapping[str, BlockSampler],

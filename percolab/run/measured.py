@@ -84,12 +84,12 @@ def missing_jobs(
     They are made as they are asked for, so that any number can be wanted.
     """
     return Jobs(
-        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id], part)
+        _iterate_jobs(results.tasks[task_id], task_id, count, samplers[task_id], part)
         for task_id, count in wanted.items()
     )
 
 
-def _jobs_of(
+def _iterate_jobs(
     item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: JobPart
 ) -> Iterator[tuple[float, str, BlockJob]]:
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
@@ -98,7 +98,7 @@ def _jobs_of(
         yield numbers[-1] / count, task_id, BlockJob(task_id, numbers, sampler.is_serial)
 
 
-def work_of(item: TaskResult, blocks: int) -> int:
+def count_site_labelings(item: TaskResult, blocks: int) -> int:
     """Return the site labelings that so many blocks of a task take."""
     task = item.task
     return blocks * task.block_size * max(len(task.p), 1) * task.num_points
@@ -115,8 +115,8 @@ def sites_to_label(
     for key, count in wanted.items():
         item = results.tasks[key]
         held = sum(number < count and part.has(number) for number in item.blocks)
-        total += work_of(item, part.count(count))
-        left += work_of(item, part.count(count) - held)
+        total += count_site_labelings(item, part.count(count))
+        left += count_site_labelings(item, part.count(count) - held)
     return total, left
 
 

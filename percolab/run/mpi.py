@@ -21,8 +21,8 @@ from percolab.parts.transport import Mpi
 from percolab.run.calls import be_worker
 from percolab.run.executors import CountedWorkers, cores_here
 from percolab.run.rank_group import RankExecutor
-from percolab.run.saving import job_of_record
-from percolab.store.interrupts import exit_code_of
+from percolab.run.saving import job_from_record
+from percolab.store.interrupts import choose_exit_code
 
 # Seconds after which a rank that waits for the end looks again.
 _PATIENCE = 0.01
@@ -35,7 +35,7 @@ def mpi_executor() -> Iterator[Executor | None]:
     Worker k of a host drives the k-th of the GPUs.  InputError: there is no MPI, or one rank alone.
     """
     mpi, futures = _mpi()
-    world = _world_of_workers(mpi)
+    world = _worker_communicator(mpi)
     is_parent = world.Get_rank() == 0
     own = number_on_host(world, mpi.COMM_TYPE_SHARED)
     if not is_parent:
@@ -52,7 +52,7 @@ def mpi_workers() -> Iterator[CountedWorkers | None]:
     They leave all cores to rank 0 until then.  InputError: as there.
     """
     mpi, _ = _mpi()
-    world = _world_of_workers(mpi)
+    world = _worker_communicator(mpi)
     here, at_once = ranks_at_once(world, mpi.COMM_TYPE_SHARED, first=1)
     if world.Get_rank():
         _leave_signals_to_rank_0()
@@ -80,7 +80,7 @@ def mpi_ranks() -> Iterator[Executor | None]:
     if transport.rank:
         _leave_signals_to_rank_0()
         try:
-            follow(transport, job_of_record)
+            follow(transport, job_from_record)
         except BaseException as error:
             transport.abort(*_told(transport.rank, error))
         yield None
@@ -102,7 +102,7 @@ def _told(rank: int, error: BaseException) -> tuple[str, int]:
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return "", error.code
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted", exit_code_of(error)
+        return "interrupted", choose_exit_code(error)
     kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
     line = " ".join(f"{kind}{error}".split())
     return f"percolab: error: rank {rank}: {line}", 2 if isinstance(error, InputError) else 1
@@ -129,7 +129,7 @@ def _leave_signals_to_rank_0() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _world_of_workers(mpi: Any) -> Any:
+def _worker_communicator(mpi: Any) -> Any:
     """Return the communicator of all ranks; InputError if there is one alone."""
     world = mpi.COMM_WORLD
     if world.Get_size() < 2:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import psutil
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -26,7 +26,7 @@ from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import LOW_BITS
 from percolab.measure.rows import BINS, ROW_WIDTH
-from percolab.measure.tallies import EXACT, row_width_of, sums_of_tallies
+from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
 from percolab.parts.front import Row
 from percolab.parts.partitions import Division
 from percolab.parts.parts import Whole
@@ -54,7 +54,7 @@ LABELERS = {"cpu": "raster", "cuda": "tiled"}
 _PATIENCE = 0.1
 
 
-def whole_of(task: Task) -> Whole:
+def make_split_lattice(task: Task) -> Whole:
     """Return the lattice of a task, to be cut; InputError, in one line, why it cannot be."""
     reason = ""
     if not isinstance(task.structure, Lattice):
@@ -88,7 +88,7 @@ def choose_slabs(
     held: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
     InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
     """
-    whole = whole_of(task)
+    whole = make_split_lattice(task)
     try:
         check_labelable(whole, device)
     except InputError as error:
@@ -184,11 +184,11 @@ class PartsSampler:
         self, task: Task, ranks: Ranks, report: Callable[[int], None] | None = None
     ) -> None:
         self.task, self.ranks, self.device = task, ranks, ranks.device
-        self.whole = whole_of(task)
+        self.whole = make_split_lattice(task)
         self.checkpoints: Checkpoints | None = None
         self._report = report
         self._has_tally = has_tally(task)
-        self._thresholds = [threshold_of(p) for p in task.p]
+        self._thresholds = [p_to_threshold(p) for p in task.p]
 
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
@@ -257,7 +257,7 @@ class PartsSampler:
                 raise Stopped
             rows.append(row)
             save_if_due()
-        return block_of(task, number, rows)
+        return make_block(task, number, rows)
 
     def _job(self) -> AnyJob:
         """Return what the ranks measure samples of."""
@@ -306,7 +306,7 @@ class PartsSampler:
 
     def check_fits(self, found: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
-        bins = row_width_of(self.whole.num_points) - BINS if self._has_tally else 0
+        bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
         width = BINS + bins if bins else ROW_WIDTH
         front = found.front
         is_own = all(len(row.numbers) == width for row in found.rows) and (
@@ -316,8 +316,8 @@ class PartsSampler:
         if not is_own or len(found.rows) > len(self.items(found.number)):
             assert self.checkpoints is not None
             raise InputError(
-                f"{self.checkpoints.path_of(*found.key)}: is damaged, as its rows are none of its "
-                "task; remove it to measure what it has anew"
+                f"{self.checkpoints.find_checkpoint(*found.key)}: is damaged, as its rows are "
+                "none of its task; remove it to measure what it has anew"
             )
 
     def uses_front(self, found: Checkpoint, rows: int) -> bool:
@@ -339,7 +339,7 @@ def make_in_worker(
     return sampler
 
 
-def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
+def make_block(task: Task, number: int, rows: Sequence[Row]) -> Block:
     """Return the block of samples with these rows, sample by sample and p by p."""
     shape = 1, task.block_size, len(task.p)
     numbers = np.array([row.numbers for row in rows], np.int64).reshape(*shape, -1)
@@ -348,13 +348,13 @@ def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
         squares = [divmod(row.sum_squares, 2**LOW_BITS)[::-1] for row in rows]
         extras["wide_squares"] = np.array(squares, np.int64).reshape(*shape, 2).sum(axis=1)
         if numbers.shape[-1] > BINS:
-            extras["powers"] = _powers_of(numbers, rows)
+            extras["powers"] = _wide_powers(numbers, rows)
     return blocks_of([number], numbers, task.observables, extras)[0]
 
 
-def _powers_of(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
+def _wide_powers(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
     """Return the dataset "powers" where sums of s^3 and s^4 may take more than 128 bits."""
-    powers = sums_of_tallies(numbers)["powers"]
+    powers = sum_tallies(numbers)["powers"]
     shape = numbers.shape[:-1]
     counts = numbers[..., BINS : BINS + EXACT - 1].astype(object)
     small = np.arange(1, counts.shape[-1] + 1, dtype=object)
@@ -372,7 +372,7 @@ def _powers_of(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
 def advice(task: Task) -> str:
     """Return what to say where samples do not fit as a whole: "" where they cannot be cut."""
     try:
-        whole_of(task)
+        make_split_lattice(task)
     except InputError:
         return ""
     return "; --slabs auto measures it in slabs"
@@ -380,8 +380,8 @@ def advice(task: Task) -> str:
 
 def warm_up_parts(task: Task, division: Division) -> None:
     """Call once what samples in parts call, for a small task."""
-    draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
-    division.warm_up(whole_of(task), draw, tally=has_tally(task))
+    draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, p_to_threshold(0.5))
+    division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
 
 
 def warm_up_slabs(task: Task, device: Device) -> None:

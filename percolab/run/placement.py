@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from percolab.run.engine import Engine, share_of
+from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Opened, Watcher
 from percolab.store.results import StoredResults
 from percolab.tasks.kind import BlockSampler, PilotConditions
@@ -112,7 +112,7 @@ def _missing_grids(
     # which sizes were asked for.
     sizes = tuple(size for size in opened.results.study.sizes if size <= max(unplaced))
     study = replace(opened.asked, sizes=sizes, p=None)
-    return grids_of(study, engine, _OfSizes(watcher, unplaced))
+    return choose_grids(study, engine, _OfSizes(watcher, unplaced))
 
 
 class _OfSizes(Watcher):
@@ -127,7 +127,7 @@ class _OfSizes(Watcher):
             self._watcher.placed(size, p)
 
 
-def grids_of(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[float, ...]]:
+def choose_grids(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[float, ...]]:
     """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.p is not None or study.kind.fixed_p is not None:
         return dict.fromkeys(study.sizes, study.p or study.some_p)
@@ -137,9 +137,9 @@ def grids_of(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[
     return grids
 
 
-def samplers_of(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
+def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
     """Return the samplers of all tasks that are asked for, by the tasks' ids."""
-    study, share = placed.results.study, share_of(len(placed.tasks))
+    study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
     stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}
     hints = study.kind.hints(study, stored, pilot_conditions(engine, watcher))

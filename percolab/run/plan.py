@@ -20,9 +20,9 @@ from typing import Any, Unpack
 import numpy as np
 import psutil
 
-from percolab.analysis import AnalysisError, Information, SpanningCurve, information_of
+from percolab.analysis import AnalysisError, Information, SpanningCurve, compute_information
 from percolab.analysis.stored_data import curves_of
-from percolab.analysis.stored_fits import scaling_of
+from percolab.analysis.stored_fits import choose_scaling
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
@@ -34,13 +34,13 @@ from percolab.run.engine import (
     Engine,
     check_slabs_executor,
     choose_engine,
-    share_of,
-    told_of_compiling,
+    memory_share,
+    report_compiling,
     warm_up,
 )
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Crew, Work, WorkersLost, missing_jobs
-from percolab.run.parts_sampler import alone, check_p, most_open, whole_of
+from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.rank_group import check_split_executor
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study
@@ -257,7 +257,7 @@ class _Planning:
         """Return the seconds of loading what samples; compiling it is done once, and noted."""
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
-        with told_of_compiling(lambda: compiled.append(True), self._engine.device):
+        with report_compiling(lambda: compiled.append(True), self._engine.device):
             warm_up(self._opened.asked, self._engine, self._watcher, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
@@ -360,7 +360,7 @@ class _Planning:
         burn_in = small.burn_in // parts if small.has_spins else small.burn_in
         small = replace(small, purpose="plan", block_size=size, burn_in=burn_in)
         free = device.free_memory() if device.is_shared else 0
-        hints, share = self._hints.get(task.size, {}), share_of(len(self._tasks))
+        hints, share = self._hints.get(task.size, {}), memory_share(len(self._tasks))
         sampler = self._engine.sampler(small, share=share, **hints)
         crew, item = self._engine.crew({small.id: sampler}, self._executor), TaskResult(small)
         step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
@@ -381,7 +381,7 @@ class _Planning:
         A line through these two separates what grows with layers from joining and sending.
         """
         job, found, sent = self._job(task), list[float](), ""
-        whole, layers = whole_of(task), job.layers if isinstance(job, RankJob) else ()
+        whole, layers = make_split_lattice(task), job.layers if isinstance(job, RankJob) else ()
         if not layers:
             # Boxes: those along the last axis.
             count = job.record()["boxes"][-1]
@@ -423,7 +423,7 @@ class _Planning:
         engine, size = self._engine, task.size
         ranks = engine.ranks or alone(engine.slabs[size], size, engine.device)
         given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
-        return ranks.division.job(size, whole_of(task), **given)
+        return ranks.division.job(size, make_split_lattice(task), **given)
 
     def _time_blocks(self, item: TaskResult, crew: Crew, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
@@ -506,7 +506,7 @@ class _Planning:
         sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
         items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}
         try:
-            scaling = scaling_of(results)
+            scaling = choose_scaling(results)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
             stored = {curve.label: curve for curve in curves_of(results)}
             made = {curve.L: curve for curve in curves_of(StoredResults(results.study, items))}
@@ -517,7 +517,7 @@ class _Planning:
                     middle = np.interp(0.5, curve.probability, curve.p)
                     p = middle + (curve.p - middle) * (curve.L / task.size) ** y_t
                     curves.append(replace(curve, L=task.size, p=p, label=task.id))
-            return information_of(curves, **scaling), ""
+            return compute_information(curves, **scaling), ""
         except (AnalysisError, InputError) as error:
             return None, str(error)
 

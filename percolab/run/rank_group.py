@@ -27,9 +27,9 @@ from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, RankLost, Sockets, Transport
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.measured import WorkersLost
-from percolab.run.parts_sampler import check_labeler, most_open, whole_of
+from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
 from percolab.run.processes import Processes
-from percolab.run.saving import job_of_record
+from percolab.run.saving import job_from_record
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
 
@@ -199,7 +199,7 @@ def check_split_executor(executor: str | Executor | None) -> None:
 def split_whole(task: Task) -> Whole:
     """Return the lattice of a task, to be split; InputError, in one line, why it cannot be."""
     try:
-        return whole_of(task)
+        return make_split_lattice(task)
     except InputError as error:
         raise InputError(f"{_PREFIX}{str(error).removeprefix('slabs: ')}") from error
 
@@ -268,7 +268,7 @@ def _threads(group: RankGroup) -> Iterator[Opened]:
 
     def run(transport: Local) -> None:
         try:
-            follow(transport, job_of_record)
+            follow(transport, job_from_record)
         except RankLost:
             pass
         except Exception as error:
@@ -357,6 +357,6 @@ def leave_folder() -> None:
 def follow_here() -> None:
     """Follow rank 0 to the end."""
     try:
-        follow(_HERE[0], job_of_record)
+        follow(_HERE[0], job_from_record)
     finally:
         _HERE[0].close()

@@ -89,10 +89,10 @@ class SweepOptions(TypedDict, total=False):
     part: JobPart
 
 
-def options_of(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
+def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     """Return the options of what a user asked for; InputError if there is no such device."""
     return {
-        "device": _device_of(request),
+        "device": _open_requested_device(request),
         "executor": request.executor,
         "part": request.part,
         "labeler": request.labeler,
@@ -106,7 +106,7 @@ def options_of(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     }
 
 
-def _device_of(request: SweepRequest) -> Device:
+def _open_requested_device(request: SweepRequest) -> Device:
     """Return what a user asked for; InputError if it is not there, or not for this executor."""
     device = Device.parse_all(request.device)
     if request.executor != "threads" or not device.others:
@@ -216,11 +216,11 @@ def continue_results(
     if stored is None:
         return Opened(StoredResults(study), study, rule)
     _check_continues(study, stored, path)
-    study = _with_p_of(study, stored)
+    study = _adopt_stored_p(study, stored)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
-        rule = _rule_of_runs(results, sizes, rule)
+        rule = _stored_stop_rule(results, sizes, rule)
     elif rule.samples is not None and sizes != study.sizes:
         rule = replace(rule, samples=_for_sizes(list(rule.samples.values()), sizes))
     if rule.target_error is not None:
@@ -233,7 +233,7 @@ def continue_results(
     return Opened(results, asked, rule, _is_described(stored.study, results.study))
 
 
-def _with_p_of(study: Study, stored: StoredResults) -> Study:
+def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
     """Return a study whose p are those of stored tasks, where they differ in the last digits."""
     if study.p is None:
         return study
@@ -311,13 +311,13 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
     found = study.description()
-    shown = {key: found.get(key, _default_of(key)) for key in _FIXED}
+    shown = {key: found.get(key, _shown_default(key)) for key in _FIXED}
     if shown["burn_in"] == AUTO:
         shown["burn_in"] = "auto"
     return shown
 
 
-def _default_of(key: str) -> Any:
+def _shown_default(key: str) -> Any:
     """Return the default of a setting as a description shows it: a tuple as a list."""
     default = SETTINGS[key].default if key in SETTINGS else ()
     return list(default) if isinstance(default, tuple) else default
@@ -383,7 +383,9 @@ def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE)
     return record
 
 
-def _rule_of_runs(results: StoredResults, sizes: tuple[int, ...], default: StopRule) -> StopRule:
+def _stored_stop_rule(
+    results: StoredResults, sizes: tuple[int, ...], default: StopRule
+) -> StopRule:
     """Return the rule that results were last made with, as far as their runs tell it.
 
     Otherwise a size keeps what it has, and a new one gets what the others have.

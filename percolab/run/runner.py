@@ -14,7 +14,7 @@ from percolab.run.executors import connected
 from percolab.run.measured import Crew
 from percolab.run.parts_checkpoints import begin_checkpoints
 from percolab.run.parts_sampler import check_p
-from percolab.run.placement import Placed, place, samplers_of
+from percolab.run.placement import Placed, make_samplers, place
 from percolab.run.rank_group import check_split_executor
 from percolab.run.request import (
     Opened,
@@ -66,7 +66,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():
             writer.save(placed.results)
-        samplers = samplers_of(placed, engine, watcher)
+        samplers = make_samplers(placed, engine, watcher)
         forget = None
         if writer is not None:
             forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)

@@ -15,9 +15,9 @@ from typing import Any
 
 from percolab.parts.front import Front
 from percolab.parts.partitions import make_job
-from percolab.parts.ranks import AnyJob, Keeper, RankJob, first_layer_of
+from percolab.parts.ranks import AnyJob, Keeper, RankJob, find_first_layer
 from percolab.parts.raster import SampleKey
-from percolab.parts.slabs import is_of_first
+from percolab.parts.slabs import is_first_slab
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow
 from percolab.tasks.study import Task
 
@@ -100,7 +100,7 @@ class RankKeeper:
         if held is None or held.front is None:
             return None
         is_same = held.key[:2] == (self._task_id, self._number) and held.rank_row == self._row
-        is_own = is_of_first(held.front, self._layers, self._first_layer)
+        is_own = is_first_slab(held.front, self._layers, self._first_layer)
         return held.front if is_same and is_own else None
 
     @property
@@ -132,7 +132,7 @@ class KeptJob(RankJob):
     def keeper(self, rank: int) -> Keeper:
         """Return what saves the fronts of a rank."""
         path, task_id, block_size = self.kept
-        own = rank, self.layers[rank], first_layer_of(self.layers, rank)
+        own = rank, self.layers[rank], find_first_layer(self.layers, rank)
         return RankKeeper(Checkpoints(Path(path)), task_id, block_size, *own)
 
     def record(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def kept_job(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob
     return KeptJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
 
 
-def job_of_record(record: dict[str, Any]) -> AnyJob:
+def job_from_record(record: dict[str, Any]) -> AnyJob:
     """Return the job of a record, with checkpoints or without."""
     job = make_job(record)
     if not isinstance(job, RankJob) or "kept" not in record:

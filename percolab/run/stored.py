@@ -13,7 +13,7 @@ from typing import Any
 from percolab.run.engine import Engine
 from percolab.run.measured import BlockJob, Crew, Work, WorkersLost, missing_jobs, sites_to_label
 from percolab.run.request import Watcher
-from percolab.store.interrupts import exit_code_of
+from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -176,7 +176,7 @@ def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
             finally:
                 saver.end_run(run.results, complete=complete)
     except KeyboardInterrupt as error:
-        raise Interrupted(stored=saver.all_saved, exit_code=exit_code_of(error)) from None
+        raise Interrupted(stored=saver.all_saved, exit_code=choose_exit_code(error)) from None
     except WorkersLost as error:
         reason = f"workers were lost, the last one: {error}"
         raise Interrupted(stored=saver.all_saved, exit_code=_LOST, reason=reason) from error

@@ -31,10 +31,10 @@ from percolab.analysis import (
     Information,
     ScalingFunction,
     SpanningCurve,
-    information_of,
+    compute_information,
 )
 from percolab.analysis.stored_data import curves_of
-from percolab.analysis.stored_fits import fit_results, scaling_of
+from percolab.analysis.stored_fits import choose_scaling, fit_results
 from percolab.errors import InputError
 from percolab.run.request import own_tasks
 from percolab.store.joined import joined
@@ -94,7 +94,7 @@ def next_targets(
         fit = fit_results(held)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
-        information = information_of(curves_of(held), **scaling_of(held))
+        information = compute_information(curves_of(held), **choose_scaling(held))
     except AnalysisError:
         pass
     if information is not None and _is_out_of_reach(information, samples, rule.target_error):
@@ -163,10 +163,10 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     """
     held = joined(results)
     samples = {key: float(item.num_samples) for key, item in held.tasks.items() if item.blocks}
-    curves, scaling = curves_of(held), scaling_of(held)
+    curves, scaling = curves_of(held), choose_scaling(held)
     try:
         function = fit_results(held).scaling
-        if _remaining_systematic(information_of(curves, **scaling), samples, target) <= target:
+        if _remaining_systematic(compute_information(curves, **scaling), samples, target) <= target:
             return None
     except AnalysisError:
         return None
@@ -181,7 +181,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
         samples |= {f"L = {size}": samples[largest.label]}
         try:
             curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
-            information = information_of(curves, **scaling)
+            information = compute_information(curves, **scaling)
         except (AnalysisError, ValueError):
             # The fit is too rough to foresee larger sizes.
             return f"{line}; add larger sizes"

@@ -16,7 +16,7 @@ from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import num_words_of
+from percolab.lattices.topology import count_words
 from percolab.measure.spins import SPIN_ROW_WIDTH
 from percolab.spins.kernels_cpu import (
     Spins,
@@ -28,7 +28,7 @@ from percolab.spins.kernels_cpu import (
     sweep_runs,
     write_spin_numbers,
 )
-from percolab.spins.update import UpdateRule, num_planes_of
+from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
 
@@ -67,7 +67,7 @@ class CpuChain:
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
         """Return the memory beside that of batch and labeler."""
-        words = (num_planes_of(states) + 2) * num_words_of(extent.num_points) + 2 * extent.num_words
+        words = (count_planes(states) + 2) * count_words(extent.num_points) + 2 * extent.num_words
         return Memory(host=4 * (words + extent.num_points))
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
@@ -84,7 +84,7 @@ class CpuChain:
         count_states(self.spins.planes, self._planes, occupied, self.spins.counts)
         self.sweep = sweep
 
-    def planes_of(self) -> NDArray[np.uint32]:
+    def copy_planes(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (1, planes, num_words)."""
         found: NDArray[np.uint32] = self.spins.planes.reshape(1, self._planes, -1).copy()
         return found

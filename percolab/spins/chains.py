@@ -33,7 +33,7 @@ class Chains(Protocol):
         ...
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
-        """Go on, after :meth:`begin`, from the spins that :meth:`planes_of` gave at a sweep.
+        """Go on, after :meth:`begin`, from the spins that :meth:`copy_planes` gave at a sweep.
 
         planes: uint32 (chains, planes, num_words).  sweep: how many were done since the start.
         """
@@ -61,7 +61,7 @@ class Chains(Protocol):
         """Do one sweep, with another threshold in each chain, uint64 (chains,)."""
         ...
 
-    def planes_of(self) -> NDArray[np.uint32]:
+    def copy_planes(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
         ...
 

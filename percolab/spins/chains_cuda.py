@@ -20,7 +20,7 @@ from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.labelers.tiled.one_tile import TILE_WORDS
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import num_words_of
+from percolab.lattices.topology import count_words
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import SPIN_ROW_WIDTH
 from percolab.spins.kernels_cuda import (
@@ -39,7 +39,7 @@ from percolab.spins.tiles_cuda import (
     paint_tiles_kernel,
     repaint_tiles_kernel,
 )
-from percolab.spins.update import UpdateRule, num_planes_of
+from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
 
 cuda = load_cuda()
@@ -113,8 +113,8 @@ class CudaChains:
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
         """Return the memory beside that of batch and labeler; kept tallies are left out."""
-        words = num_words_of(extent.num_points)
-        of_item = 4 * (num_planes_of(states) + 1) * words + 8 * (COUNTS + states + 5)
+        words = count_words(extent.num_points)
+        of_item = 4 * (count_planes(states) + 1) * words + 8 * (COUNTS + states + 5)
         kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)
         return Memory(host=2 * kept, device=items * of_item + kept)
 
@@ -144,7 +144,7 @@ class CudaChains:
         self._clock.copy_to_device(np.full(self.capacity, sweep, np.uint64))
         self.sweep = sweep
 
-    def planes_of(self) -> NDArray[np.uint32]:
+    def copy_planes(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
         self._launches.wait()
         size = self._items * self._planes * self._num_words
@@ -262,7 +262,7 @@ class CudaChains:
         shared = int(labeler.nodes.room) + beside * self._planes * TILE_WORDS
         launch.blocks(
             repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
-            labeler.grid_of(items),
+            labeler.tile_launch_grid(items),
             TILE_WORDS,
             *key,
             self._planes,

@@ -17,15 +17,15 @@ from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
 from percolab.kernels.runs import fill_segments
-from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
+from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.spins.words import (
-    change_of,
     changed,
     chosen_site,
     first_spin,
     satisfied_word,
     spin_at,
+    spin_change,
     write_digits,
 )
 
@@ -217,7 +217,7 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
     whole = rule.seeds == uint32(0)
     if not whole:
         for n in range(spins.chosen.size):
-            root = runs.parents[run_of(spins.chosen[n], runs.starts, runs.first)]
+            root = runs.parents[find_run(spins.chosen[n], runs.starts, runs.first)]
             marks[root] = uint32(_CHOSEN)
     counts[:] = 0
     run, spin = -1, uint32(0)
@@ -258,7 +258,7 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
                 if not whole:
                     old = spin_at(planes, uint32(0), num_planes, num_words, site)
                     is_chosen = marks[run] == uint32(_CHOSEN)
-                change = change_of(generator, seed, chain.number, site, is_chosen, rule)
+                change = spin_change(generator, seed, chain.number, site, is_chosen, rule)
                 marks[run] = changed(old, change, rule)
             spin = marks[root]
             left = rest
@@ -287,7 +287,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
             if root == site:
                 old = spin_at(planes, uint32(0), num_planes, num_words, site)
                 is_chosen = marks[root] == uint32(_CHOSEN)
-                change = change_of(generator, seed, chain.number, root, is_chosen, rule)
+                change = spin_change(generator, seed, chain.number, root, is_chosen, rule)
                 marks[root] = changed(old, change, rule)
             spin = marks[root]
             counts[spin] += 1

@@ -15,12 +15,12 @@ from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
 from percolab.measure.rows import ROW_WIDTH
 from percolab.spins.words import (
-    change_of,
     changed,
     chosen_site,
     first_spin,
     satisfied_word,
     spin_at,
+    spin_change,
 )
 
 cuda = load_cuda()
@@ -195,7 +195,7 @@ def paint_labels_kernel(
             label = uint32(labels[uint32(sites + site)])
             if label != before:
                 is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, num_words, label)
-                change = change_of(generator, seed, number, label, is_chosen, rule)
+                change = spin_change(generator, seed, number, label, is_chosen, rule)
                 before = label
             old = spin_at(planes, start, num_planes, num_words, site)
             spin = changed(old, change, rule)

@@ -42,20 +42,20 @@ _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
 _KEPT_ROWS, _MOST_SWEEPS = 2**16, 1024
 
 
-def _threads_of(topology: Topology) -> int:
+def _choose_threads(topology: Topology) -> int:
     """Return the threads of one part of a block: a power of two, one a word."""
     return 1 << (max(topology.num_words, LANES) - 1).bit_length()
 
 
-def _others_of(topology: Topology) -> list[int]:
+def _other_classes(topology: Topology) -> list[int]:
     """Return the classes of bonds but the chain's."""
     return [k for k in range(topology.num_classes) if k != topology.chain]
 
 
-def parts_of(topology: Topology, chains: int) -> int:
+def choose_thread_parts(topology: Topology, chains: int) -> int:
     """Return how many threads a word gets, so that a device of many threads is full."""
     parts = 1
-    while parts < _MOST_PARTS and 2 * parts * _threads_of(topology) * chains <= _MOST_THREADS:
+    while parts < _MOST_PARTS and 2 * parts * _choose_threads(topology) * chains <= _MOST_THREADS:
         parts *= 2
     return parts
 
@@ -67,18 +67,18 @@ def _most_nodes(topology: Topology) -> int:
     return int(np.unique(np.concatenate([owners, topology.seam_ends, sites])).size)
 
 
-def _listed_of(topology: Topology) -> int:
+def _list_capacity(topology: Topology) -> int:
     """Return for how many bonds a block's list has room; lists that are too short are refilled.
 
     They get what nodes leave, so that eight blocks of 4096 sites fit on a multiprocessor.
     """
-    left = 3 * _most_nodes(topology) - 2 * len(_others_of(topology)) * TILE_WORDS
-    return max(left, 4 * _threads_of(topology))
+    left = 3 * _most_nodes(topology) - 2 * len(_other_classes(topology)) * TILE_WORDS
+    return max(left, 4 * _choose_threads(topology))
 
 
 def shared_bytes(topology: Topology, planes: int) -> int:
     """Return the dynamic shared memory of a block, for spins with so many bit planes."""
-    others, listed = len(_others_of(topology)), _listed_of(topology)
+    others, listed = len(_other_classes(topology)), _list_capacity(topology)
     scratch = scratch_words(others, listed, _most_nodes(topology))
     beyond = topology.num_bond_words if topology.num_seam_bonds else 0
     return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
@@ -92,9 +92,9 @@ def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     top: Topology = labeler.batch.topology
     if labeler.name != "tiled" or int(labeler.read.tally_width) or top.num_words > TILE_WORDS:
         return False
-    if len(_others_of(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
+    if len(_other_classes(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
         return False
-    if any(top.inside_of(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
+    if any(top.compute_inside(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
         # A run's parent must come before it.
         return False
     return shared_bytes(top, int(rule.planes)) + STATIC_BYTES <= _MOST_SHARED
@@ -115,10 +115,10 @@ class OneBlockChains(CudaChains):
     def __init__(self, labeler: Any, rule: UpdateRule) -> None:
         super().__init__(labeler, rule)
         top, batch = self.batch.topology, self.batch
-        self._threads = _threads_of(top)
+        self._threads = _choose_threads(top)
         self._shared = shared_bytes(top, self._planes)
-        others = _others_of(top)
-        listed, nodes = _listed_of(top), _most_nodes(top)
+        others = _other_classes(top)
+        listed, nodes = _list_capacity(top), _most_nodes(top)
         words, sites = np.divmod(top.seam_bonds, 32 * top.num_words)
         pairs = sites | top.seam_ends.astype(np.int64) << OTHER | words << CLASS
         end_sites, end_flags = labeler.end_flags
@@ -184,7 +184,7 @@ class OneBlockChains(CudaChains):
         """Launch so many sweeps; return where what they measure will be."""
         piece, launches, items = self._pieces[place], self._launches, self._items
         piece.pinned[0] = count
-        threads = parts_of(self.batch.topology, items) * self._threads
+        threads = choose_thread_parts(self.batch.topology, items) * self._threads
 
         def work() -> None:
             launches.upload(piece.count, piece.pinned)

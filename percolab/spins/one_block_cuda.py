@@ -66,12 +66,12 @@ from percolab.measure.wrapping_cuda import Loops, join_over_periods, note_loop
 from percolab.spins.kernels_cuda import COUNTS, MOST_COUNTS, count_states
 from percolab.spins.words import (
     below,
-    change_of,
     changed,
     chosen_site,
     keyed_number,
     satisfied_word,
     spin_at,
+    spin_change,
     write_digits,
 )
 
@@ -161,7 +161,7 @@ STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 4)
 
 
 @cuda.jit(device=True)
-def _part_of(threads):
+def _choose_part(threads):
     """Return what this thread works on; threads: of each part."""
     thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     parts, number = uint32(all_threads // threads), uint32(thread // threads)
@@ -170,7 +170,7 @@ def _part_of(threads):
 
 
 @cuda.jit(device=True)
-def _share_of(part):
+def _thread_bits(part):
     """Return the bits of its word that a thread goes through, and those before them."""
     share = uint32(uint32(32) // part.parts)
     begin = uint32(part.number * share)
@@ -270,7 +270,7 @@ def _shorten(table, n):
 
 
 @cuda.jit(device=True)
-def _extras_of(links, classes, word, bits):
+def _count_extra_bonds(links, classes, word, bits):
     """Return how many extra bonds of a word are among these bits."""
     found = uint32(0)
     for c in range(classes):
@@ -284,7 +284,7 @@ def _join_runs(table, starts, first, slots, chained, totals, links, queue, block
     """Find the clusters without bonds across seams, as in a tile; return the number of runs."""
     shifts, rows, room = block.shifts, block.rows, block.listed
     word, thread, threads = part.word, part.thread, part.threads
-    own, below = _share_of(part)
+    own, below = _thread_bits(part)
     joined, ours = chained[word], starts[word]
     edges, both = uint32(uint32(~joined) | uint32(1)), uint32(0)
     if part.number == uint32(0):
@@ -297,7 +297,7 @@ def _join_runs(table, starts, first, slots, chained, totals, links, queue, block
     if part.parts != uint32(1):
         cuda.syncthreads()
     n = uint32(first[word] + uint32(popcount(uint32(ours & below))))
-    slot = uint32(slots[word] + _extras_of(links, len(shifts), word, below))
+    slot = uint32(slots[word] + _count_extra_bonds(links, len(shifts), word, below))
     list_runs(table, uint32(ours & own), edges, uint32(joined & own), n, word)
     cuda.syncthreads()
     join_first(table, starts, first, shifts, rows, word, own, links)
@@ -352,13 +352,13 @@ def _node_of(entry, special, numbers):
 
 
 @cuda.jit(device=True)
-def _ends_of_pair(pair):
+def _pair_ends(pair):
     """Return the two ends of a bond across a seam."""
     return uint32(pair & uint32(_SITE)), uint32(uint32(pair >> uint32(OTHER)) & uint32(_SITE))
 
 
 @cuda.jit(device=True)
-def _word_of_pair(pair, num_words):
+def _pair_word(pair, num_words):
     """Return the bond word of a bond across a seam."""
     owner = uint32(uint32(pair & uint32(_SITE)) >> uint32(5))
     return uint32(uint32(uint32(pair >> uint32(CLASS)) * num_words) + owner)
@@ -374,8 +374,8 @@ def _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     while n < uint32(block.pairs.size):
         pair = block.pairs[n]
-        i, j = _ends_of_pair(pair)
-        index, bit = _word_of_pair(pair, num_words), uint32(i & uint32(31))
+        i, j = _pair_ends(pair)
+        index, bit = _pair_word(pair, num_words), uint32(i & uint32(31))
         is_open = has_bit(beyond[index], bit)
         one = spin_at(planes, uint32(0), num_planes, num_words, i)
         if one == spin_at(planes, uint32(0), num_planes, num_words, j):
@@ -414,8 +414,8 @@ def _join_nodes(table, starts, first, special, numbers, forest, loops, block, be
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.pairs.size):
         pair = block.pairs[n]
-        i, j = _ends_of_pair(pair)
-        if has_bit(beyond[_word_of_pair(pair, block.num_words)], uint32(i & uint32(31))):
+        i, j = _pair_ends(pair)
+        if has_bit(beyond[_pair_word(pair, block.num_words)], uint32(i & uint32(31))):
             one = _node_of(table[_root_at(table, starts, first, i)], special, numbers)
             other = _node_of(table[_root_at(table, starts, first, j)], special, numbers)
             note_loop(join_over_periods(forest, one, other, block.codes[n]), 0, loops)
@@ -465,7 +465,7 @@ def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, 
         return spin_at(digits, uint32(0), rule.planes, num_words, site)
     if not depends:
         return below(keyed_number(generator, seed, number, site), rule.states)
-    return change_of(generator, seed, number, site, is_chosen, rule)
+    return spin_change(generator, seed, number, site, is_chosen, rule)
 
 
 @cuda.jit(device=True)
@@ -531,7 +531,7 @@ def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, plan
     if word >= num_words:
         return
     ours, marked = starts[word], uint32(0)
-    own, below = _share_of(part)
+    own, below = _thread_bits(part)
     left = uint32(ours & own)
     run = uint32(first[word] + uint32(popcount(uint32(ours & below))))
     while left != uint32(0):
@@ -608,7 +608,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     flags = cuda.shared.array(1, types.uint32)
     first_loop = cuda.shared.array(1, types.int32)
     table = cuda.shared.array(0, types.uint32)
-    part = _part_of(block.threads)
+    part = _choose_part(block.threads)
     item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
     num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
     plane_words = uint32(uint32(num_planes) * num_words)

@@ -11,7 +11,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
-from percolab.labelers.tiled.all_tiles import block_number, occupied_at, place_of_word, run_at
+from percolab.labelers.tiled.all_tiles import block_number, occupied_at, run_at, word_span
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     KEPT_BORDER,
@@ -25,9 +25,9 @@ from percolab.labelers.tiled.one_tile import (
 from percolab.spins.kernels_cuda import is_marked, mark_cluster
 from percolab.spins.words import (
     add_digits,
-    change_of,
     changed,
     chosen_site,
+    spin_change,
     write_digits,
 )
 
@@ -74,7 +74,7 @@ def mark_tiles_kernel(
     number = uint32(y >> high)
     if tiles.tiles_down != uint32(0):
         number = uint32(number + uint32(uint32(z >> deep) * tiles.tiles_down))
-    begin, count = place_of_word(tiles, column, number, uint32(word))
+    begin, count = word_span(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
     edges = _number_runs(tiles, opened, item, place, first)
@@ -101,7 +101,7 @@ def mark_tiles_kernel(
 @cuda.jit(device=True)
 def _change_at(depends, generator, seed, number, item, label, rule, tiles, marks):
     is_chosen = depends and is_marked(marks, item, tiles.num_words, label)
-    return change_of(generator, seed, number, label, is_chosen, rule)
+    return spin_change(generator, seed, number, label, is_chosen, rule)
 
 
 @cuda.jit(device=True)
@@ -156,9 +156,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     known = cuda.shared.array(0, types.uint32)
     beside = known[nodes.room :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = place_of_word(
-        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
-    )
+    site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
     edges = _number_runs(tiles, opened, item, (site, count, occupied), first)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from percolab.bonds.words import TOP, threshold_of
+from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError, nearest
 
 UPDATES = ("sw", "wolff", "few")
@@ -41,10 +41,10 @@ class UpdateRule(NamedTuple):
     flip: np.uint64
 
 
-def num_planes_of(states: int) -> int:
+def count_planes(states: int) -> int:
     """Return how many bit planes spins with so many states take.
 
-    >>> [num_planes_of(q) for q in (2, 3, 4, 5, 256)]
+    >>> [count_planes(q) for q in (2, 3, 4, 5, 256)]
     [1, 2, 2, 3, 8]
     """
     return (states - 1).bit_length()
@@ -88,8 +88,8 @@ class Update:
 
     def rule(self, states: int) -> UpdateRule:
         """Return what kernels are given, for spins with so many states."""
-        flip = TOP if self.flip == 1.0 else threshold_of(self.flip)
-        planes = num_planes_of(states)
+        flip = TOP if self.flip == 1.0 else p_to_threshold(self.flip)
+        planes = count_planes(states)
         return UpdateRule(
             states=np.uint32(states),
             planes=np.uint32(planes),

@@ -21,10 +21,10 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import seam_number_of, seam_word
+from percolab.kernels.neighbours import find_seam_number, seam_word
 from percolab.lattices.topology import Topology, pack_bits
 from percolab.spins.kernels_cpu import choose_sites
-from percolab.spins.words import change_of, changed, satisfied_word, spin_at
+from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 
 
 class Walk(NamedTuple):
@@ -86,7 +86,7 @@ def _draw_word(generator, chain, seed, num_planes, exists, adjacency, planes, op
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
-        n = seam_number_of(32 * index + int64(bit), adjacency.seam_bonds)
+        n = find_seam_number(32 * index + int64(bit), adjacency.seam_bonds)
         one = spin_at(planes, here, num_planes, num_words, uint32(32 * w + int64(bit)))
         other = spin_at(planes, here, num_planes, num_words, uint32(adjacency.seam_ends[n]))
         if one == other:
@@ -127,7 +127,7 @@ def _walk_from(
                 j = i + delta
                 if uint32(seam_word(seam, index) & own) != uint32(0):
                     bond = 32 * index + (i & 31)
-                    j = int64(adjacency.seam_ends[seam_number_of(bond, adjacency.seam_bonds)])
+                    j = int64(adjacency.seam_ends[find_seam_number(bond, adjacency.seam_bonds)])
                 bit = uint32(uint32(1) << uint32(j & 31))
                 if uint32(found[j >> 5] & bit) == uint32(0):
                     found[j >> 5] = uint32(found[j >> 5] | bit)
@@ -179,7 +179,7 @@ def _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, counts
     """Give the cluster of these sites its new spin."""
     root, num_words = sites.min(), planes.size // num_planes
     old = spin_at(planes, uint32(0), num_planes, num_words, root)
-    new = changed(old, change_of(generator, seed, chain.number, root, True, rule), rule)
+    new = changed(old, spin_change(generator, seed, chain.number, root, True, rule), rule)
     if new == old:
         return
     counts[old] -= sites.size

@@ -25,7 +25,7 @@ class Chain(NamedTuple):
 
     bonds, spins, sites: seeds of the words of bonds, of new spins, and of chosen sites
     number:              of the chain
-    threshold:           :func:`percolab.bonds.words.threshold_of` p
+    threshold:           :func:`percolab.bonds.words.p_to_threshold` p
     """
 
     bonds: Any
@@ -91,7 +91,7 @@ def below(number, count):
 
 
 @njit
-def _plane_of(x0, x1, x2, x3, plane):
+def _select_plane(x0, x1, x2, x3, plane):
     part = plane % 4
     return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3
 
@@ -112,7 +112,7 @@ def write_digits(generator, seed, chain, word, num_planes, digits, where, right)
         return
     for plane in range(num_planes):
         x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
-        digits[at + plane * step] = uint32(_plane_of(x0, x1, x2, x3, plane) >> right)
+        digits[at + plane * step] = uint32(_select_plane(x0, x1, x2, x3, plane) >> right)
 
 
 @njit
@@ -129,12 +129,12 @@ def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
     for plane in range(num_planes):
         x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
         place = at + plane * step
-        found = _plane_of(x0, x1, x2, x3, plane)
+        found = _select_plane(x0, x1, x2, x3, plane)
         digits[place] = uint32(digits[place] | uint32(found << left))
 
 
 @njit
-def spin_of_digits(generator, seed, chain, site, num_planes):
+def spin_from_digits(generator, seed, chain, site, num_planes):
     """Return the new spin of one site, from the digits of its word; uint32."""
     word, bit = uint32(uint32(site) >> uint32(5)), uint32(uint32(site) & uint32(31))
     spin = uint32(0)
@@ -147,20 +147,20 @@ def spin_of_digits(generator, seed, chain, site, num_planes):
         return spin
     for plane in range(num_planes):
         x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
-        if has_bit(_plane_of(x0, x1, x2, x3, plane), bit):
+        if has_bit(_select_plane(x0, x1, x2, x3, plane), bit):
             spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
     return spin
 
 
 @njit
-def change_of(generator, seed, chain, root, is_chosen, rule):
+def spin_change(generator, seed, chain, root, is_chosen, rule):
     """Return what a sweep does to the spin of a cluster, for :func:`changed`; uint32.
 
     seed: of new spins at this sweep.  root: the cluster's smallest site.  is_chosen: whether a
     chosen site is in it, which decides nothing where every cluster gets a new spin.
     """
     if rule.by_word != uint32(0):
-        return spin_of_digits(generator, seed, chain, root, rule.planes)
+        return spin_from_digits(generator, seed, chain, root, rule.planes)
     if rule.seeds == uint32(0):
         return below(keyed_number(generator, seed, chain, root), rule.states)
     if not is_chosen:

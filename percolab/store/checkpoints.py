@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, integer_of
+from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, join_digits
 from percolab.store.output_files import final_name, replace_file
-from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
+from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
@@ -82,7 +82,7 @@ class Checkpoints:
             rf"{re.escape(self._name)}-([0-9a-f]{{16}})-([0-9]+)(?:-([0-9]+))?\.checkpoint"
         )
 
-    def path_of(self, task_id: str, number: int, rank: int | None = None) -> Path:
+    def find_checkpoint(self, task_id: str, number: int, rank: int | None = None) -> Path:
         """Return where the checkpoint of a block, or of one rank for it, is if there is one."""
         of_rank = "" if rank is None else f"-{rank}"
         return self._folder / f"{self._name}-{task_id}-{number}{of_rank}.checkpoint"
@@ -101,14 +101,14 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        replace_file(self.path_of(*checkpoint.key), _written(checkpoint))
+        replace_file(self.find_checkpoint(*checkpoint.key), _written(checkpoint))
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
         """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
 
         None if there is none, or one of an earlier version.
         """
-        path = self.path_of(task_id, number, rank)
+        path = self.find_checkpoint(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
     def remove(self, task_id: str, numbers: Collection[int]) -> None:
@@ -130,7 +130,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
     InputError, in one line: it is damaged or no checkpoint.
     """
-    if format_of(path) in _EARLIER:
+    if read_format(path) in _EARLIER:
         return None
     try:
         root = read_file(path, _FORMAT, _check_shapes)
@@ -205,7 +205,7 @@ def _decoded(root: Node) -> Checkpoint:
         numbers = root.array("rows", np.int64, numbers.shape[1:])
         powers = root.array("powers", np.uint64, _POWERS)
         rows = tuple(
-            Row(own, *map(integer_of, digits)) for own, digits in zip(numbers, powers, strict=True)
+            Row(own, *map(join_digits, digits)) for own, digits in zip(numbers, powers, strict=True)
         )
     front = _decoded_front(root.groups["front"]) if "front" in root.groups else None
     rank_row = None

@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
-from percolab.lattices.structure import Structure, record_of, structure_of
-from percolab.lattices.topology import LONGEST_NAME, num_words_of, unpack_bits
+from percolab.lattices.structure import Structure, structure_from_record, to_record
+from percolab.lattices.topology import LONGEST_NAME, count_words, unpack_bits
 from percolab.measure.columns import (
     Column,
     SumColumn,
-    datasets_of,
+    list_datasets,
 )
 from percolab.measure.tallies import bin_edges
-from percolab.spins.update import num_planes_of
+from percolab.spins.update import count_planes
 from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
-from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
+from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts
 from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.codecs import SUM_AXES
 from percolab.tasks.settings import SETTINGS
@@ -69,9 +69,9 @@ def encode_contents(contents: Contents) -> Node:
     if isinstance(lattice, Lattice):
         root.attributes["lattice"] = lattice.source
     else:
-        root.attributes["structure"] = json.dumps(record_of(lattice))
+        root.attributes["structure"] = json.dumps(to_record(lattice))
     if isinstance(lattice, Graph) and lattice.names is not None:
-        root.datasets["site_names"] = _data(texts_of(lattice.names), SITE_NAMES, "")
+        root.datasets["site_names"] = _data(encode_texts(lattice.names), SITE_NAMES, "")
     root.attributes["runs"] = [json.dumps(run) for run in contents.runs]
     tasks = {key: encode_task(contents.tasks[key]) for key in sorted(contents.tasks)}
     if tasks:
@@ -119,8 +119,8 @@ def check_shapes(root: Node, path: Path) -> None:
 
 def _check_task(node: Node, lattice: Structure) -> int:
     """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
-    task = _task_of(node, lattice)
-    columns = _columns_of(node, task)
+    task = _find_task(node, lattice)
+    columns = _stored_columns(node, task)
     layout = task.kind.codec.layout(task, columns)
     shapes = {name: stored.shape for name, stored in layout.items()}
     blocks = node.array("block", np.int64).size
@@ -132,7 +132,7 @@ def _check_task(node: Node, lattice: Structure) -> int:
             )
     check_tables(node, "spins", *shapes)
     if "spins" in node.datasets:
-        node.array("spins", np.uint32, _shape_of_spins(task))
+        node.array("spins", np.uint32, _spin_shape(task))
     unknown = [column.name for column in columns if not column.is_known]
     return sum(node.datasets[name].values.nbytes for name in unknown if name in shapes)
 
@@ -143,7 +143,7 @@ def _tasks_in(root: Node) -> dict[str, Node]:
 
 def _structure_of(root: Node, path: object) -> Structure:
     if "structure" in root.attributes:
-        return structure_of(json.loads(root.text("structure")))
+        return structure_from_record(json.loads(root.text("structure")))
     return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
 
 
@@ -204,8 +204,8 @@ def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
 
 def decode_task(node: Node, lattice: Structure) -> TaskResult:
     """Return the task of a group; ValueError or the like if it is damaged."""
-    task = _task_of(node, lattice)
-    columns, codec = _columns_of(node, task), task.kind.codec
+    task = _find_task(node, lattice)
+    columns, codec = _stored_columns(node, task), task.kind.codec
     numbers = node.array("block", np.int64)
     arrays = {
         name: node.array(name, stored.dtype, stored.shape)
@@ -216,7 +216,7 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    end = _end_of(node, task, numbers) if task.chains else None
+    end = _find_end(node, task, numbers) if task.chains else None
     blocks = {
         number: codec.block(number, {name: array[n] for name, array in arrays.items()})
         for n, number in enumerate(numbers.tolist())
@@ -224,12 +224,12 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
     return TaskResult(task, blocks, columns, end)
 
 
-def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
+def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
     """Return where one long chain is; ValueError unless that is where its blocks end."""
     if not numbers.size:
         return None
     sweeps, states = node.integer("sweeps"), task.draw.states
-    shape = _shape_of_spins(task)
+    shape = _spin_shape(task)
     planes = node.array("spins", np.uint32, shape)
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
     if not is_whole or sweeps != task.sweeps_after(numbers.size):
@@ -242,11 +242,11 @@ def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | No
     return ChainEnd(sweeps, planes)
 
 
-def _shape_of_spins(task: Task) -> tuple[int, int]:
-    return num_planes_of(task.draw.states), num_words_of(task.num_points)
+def _spin_shape(task: Task) -> tuple[int, int]:
+    return count_planes(task.draw.states), count_words(task.num_points)
 
 
-def _task_of(node: Node, lattice: Structure) -> Task:
+def _find_task(node: Node, lattice: Structure) -> Task:
     check_sample_version(node.integer("sample_version", 1))
     task = Task(
         structure=lattice,
@@ -274,7 +274,7 @@ def _task_of(node: Node, lattice: Structure) -> Task:
     return task
 
 
-def _columns_of(node: Node, task: Task) -> tuple[Column, ...]:
+def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
     """Return the columns that a group holds, by the names that are stored in it.
 
     Of a column that this version does not know there are the texts of the file alone.  ValueError:
@@ -282,16 +282,16 @@ def _columns_of(node: Node, task: Task) -> tuple[Column, ...]:
     """
     if not task.kind.codec.holds_columns:
         return ()
-    observables = _observables_of(node, task)
+    observables = _read_observables(node, task)
     declared = task.columns
-    known = datasets_of(declared, task.num_points, task.block_size)
+    known = list_datasets(declared, task.num_points, task.block_size)
     missing = [name for name in known if name not in node.datasets]
     extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
     unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
     return (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
 
 
-def _observables_of(node: Node, task: Task) -> list[Column]:
+def _read_observables(node: Node, task: Task) -> list[Column]:
     """Return the observables that a group names, in the order of their sums."""
     known = {column.name: column for column in task.observables}
     names = node.texts("observable_names")

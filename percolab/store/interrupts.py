@@ -12,7 +12,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received."""
 
 
-def exit_code_of(error: BaseException | None) -> int:
+def choose_exit_code(error: BaseException | None) -> int:
     """Return a shell's exit code for an error caused by SIGTERM, 143, or by Ctrl-C, 130.
 
     Libraries wrap a KeyboardInterrupt in errors of their own, so its causes are looked at too.

@@ -58,11 +58,11 @@ def merge(
     if without:
         told(f"left out, since not all of the files have it: {', '.join(without)}")
     _unite(merged, items, without)
-    merged.runs = _runs_of(runs, longest)
+    merged.runs = _merge_runs(runs, longest)
     return merged
 
 
-def _runs_of(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> list[dict[str, Any]]:
+def _merge_runs(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> list[dict[str, Any]]:
     """Return the records of the runs of all parts, without blocks that came from another part.
 
     longest: the number of the part that a long chain was taken from, by task.

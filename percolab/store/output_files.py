@@ -57,37 +57,37 @@ def is_hdf5(form: str) -> Test:
     """Return the test whether a file is one of HDF5 whose attribute ``format`` is this."""
 
     def is_own(path: Path) -> bool:
-        from percolab.store.reading import format_of
+        from percolab.store.reading import read_format
 
-        return format_of(path) == form
+        return read_format(path) == form
 
     return is_own
 
 
 def archive(name: str) -> Kind:
     """Return the kind of an .npz file that has its kind as a mark (:func:`marked_archive`)."""
-    return Kind(name, begins(rb"PK\x03\x04", _mark_of(name), at_end=True))
+    return Kind(name, begins(rb"PK\x03\x04", _file_signature(name), at_end=True))
 
 
 def array(name: str) -> Kind:
     """Return the kind of an .npy file that has its kind as a mark (:func:`marked_array`)."""
-    return Kind(name, begins(rb"\x93NUMPY", _mark_of(name), at_end=True))
+    return Kind(name, begins(rb"\x93NUMPY", _file_signature(name), at_end=True))
 
 
 def marked_archive(content: bytes, kind: Kind) -> bytes:
     """Return an .npz file with the mark of its kind as the archive's comment."""
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a") as file:
-        file.comment = _mark_of(kind.name)
+        file.comment = _file_signature(kind.name)
     return buffer.getvalue()
 
 
 def marked_array(content: bytes, kind: Kind) -> bytes:
     """Return an .npy file with the mark of its kind behind the numbers, where none are read."""
-    return content + _mark_of(kind.name)
+    return content + _file_signature(kind.name)
 
 
-def _mark_of(name: str) -> bytes:
+def _file_signature(name: str) -> bytes:
     return f"percolab: {name}".encode()
 
 

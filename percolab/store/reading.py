@@ -52,7 +52,7 @@ def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
         return read_tree(file, check)
 
 
-def format_of(path: Path) -> str | None:
+def read_format(path: Path) -> str | None:
     """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
     try:
         _check_regular(path)

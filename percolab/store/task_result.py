@@ -22,7 +22,7 @@ from percolab.measure.columns import (
     Column,
     Stored,
     axis_observables,
-    datasets_of,
+    list_datasets,
     open_axes,
     spanning_names,
 )
@@ -202,7 +202,7 @@ class TaskResult(Shown):
         return self._datasets(self.columns)
 
     def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:
-        return datasets_of(columns, self.task.num_points, self.task.block_size)
+        return list_datasets(columns, self.task.num_points, self.task.block_size)
 
 
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:

@@ -113,7 +113,7 @@ def seal(node: Node) -> None:
     """Give a group and all below it the attribute ``checksum``, over everything in it."""
     for group in node.groups.values():
         seal(group)
-    node.attributes["checksum"] = digest_of(node)
+    node.attributes["checksum"] = hash_group(node)
 
 
 def check_seal(node: Node, name: str = "") -> None:
@@ -126,11 +126,11 @@ def check_seal(node: Node, name: str = "") -> None:
     what = f"{name}:" if name else "what it says of itself:"
     if "checksum" not in node.attributes:
         raise ValueError(f"{what} the checksum is missing")
-    if node.attributes["checksum"] != digest_of(node):
+    if node.attributes["checksum"] != hash_group(node):
         raise ValueError(f"{what} does not match its checksum")
 
 
-def digest_of(node: Node) -> str:
+def hash_group(node: Node) -> str:
     """Return the SHA-256 of a group; groups in it count by their own attribute ``checksum``."""
     digest = hashlib.sha256()
     for name in sorted(node.attributes):
@@ -155,7 +155,7 @@ def _add(digest: Any, name: str, value: Value) -> None:
         digest.update(f"{name} {json.dumps(value)}\n".encode())
 
 
-def texts_of(names: Sequence[str]) -> np.ndarray:
+def encode_texts(names: Sequence[str]) -> np.ndarray:
     """Return texts as a dataset has them: bytes in UTF-8, of fixed length."""
     written = [name.encode() for name in names]
     return np.array(written, f"S{max([1, *map(len, written)])}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.stored_data import counts_of, has_sizes, size_counts_of
+from percolab.analysis.stored_data import has_sizes, load_counts, read_size_counts
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
@@ -33,7 +33,7 @@ def size_table(results: StoredResults) -> tuple[list[str], list[list[Any]]]:
     """
     rows: list[list[Any]] = []
     tasks = joined(results).tasks
-    for counts in size_counts_of(results):
+    for counts in read_size_counts(results):
         task, samples = tasks[counts.label].task, tasks[counts.label].num_samples
         lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
         low, high = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
@@ -82,7 +82,7 @@ def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[A
     Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
     no task has them.
     """
-    found = {item.task.id: counts_of(item) for item in tasks if has_sizes(item)}
+    found = {item.task.id: load_counts(item) for item in tasks if has_sizes(item)}
     if not found:
         return {}
     edges = max((item.edges for item in found.values()), key=len)

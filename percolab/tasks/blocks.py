@@ -92,12 +92,12 @@ def blocks_of(
 
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, beside those of tallies.
     """
-    from percolab.measure.tallies import sums_of_tallies
+    from percolab.measure.tallies import sum_tallies
 
-    return _summed(numbers, rows, observables, sums_of_tallies(rows) | (extras or {}))
+    return _summed(numbers, rows, observables, sum_tallies(rows) | (extras or {}))
 
 
-def blocks_of_chains(
+def make_chain_blocks(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
     spins: NDArray[np.int64],
@@ -112,18 +112,18 @@ def blocks_of_chains(
     rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
     sweeps, m, SPIN_ROW_WIDTH), in its last columns.
     """
-    from percolab.measure.spins import series_of_chains, sums_of_chains
-    from percolab.measure.tallies import sums_of_tallies
+    from percolab.measure.spins import compute_chain_series, sum_chains
+    from percolab.measure.tallies import sum_tallies
 
     whole = spins.copy()
     whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
-    extras = sums_of_tallies(rows) | {"lagged": sums_of_chains(whole)} | (beside or {})
+    extras = sum_tallies(rows) | {"lagged": sum_chains(whole)} | (beside or {})
     if "series" in measure:
-        extras["series"] = series_of_chains(whole)
+        extras["series"] = compute_chain_series(whole)
     return _summed(numbers, whole, observables, extras)
 
 
-def blocks_of_trees(
+def make_tree_blocks(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
     sums: Sequence[dict[str, NDArray[np.int64]]],

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
-from percolab.measure.columns import Column, axis_names, datasets_of, open_axes
+from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
 from percolab.tasks.study import Task
 
@@ -78,7 +78,7 @@ class SumsCodec:
                 "mixed",
             ),
         }
-        for name, stored in datasets_of(columns, task.num_points, task.block_size).items():
+        for name, stored in list_datasets(columns, task.num_points, task.block_size).items():
             meaning, unit = f"{stored.dataset.meaning}{SUM_AXES}", stored.dataset.unit
             found[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
         return found

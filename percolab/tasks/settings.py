@@ -34,7 +34,7 @@ from percolab.spins.update import Update
 from percolab.tasks.kind_registry import METHODS
 from percolab.tasks.values import (
     AUTO,
-    one_of,
+    check_one_of,
     parse_burn_in,
     parse_couplings,
     parse_probabilities,
@@ -321,7 +321,7 @@ class Settings(TypedDict, total=False):
             "to span; tree: find its minimum spanning tree.",
             doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
             'to span, "tree" its minimum spanning tree, and p is left out.',
-            check=one_of(METHODS),
+            check=check_one_of(METHODS),
         ),
     ]
     measure: Annotated[
@@ -403,7 +403,9 @@ class Settings(TypedDict, total=False):
     rng: Annotated[
         str,
         Setting(
-            default="xorwow", help="Random numbers: xorwow or philox.", check=one_of(GENERATORS)
+            default="xorwow",
+            help="Random numbers: xorwow or philox.",
+            check=check_one_of(GENERATORS),
         ),
     ]
     block_size: Annotated[
@@ -489,7 +491,7 @@ class Settings(TypedDict, total=False):
             doc='"lattice" has all workers (threads, processes, or ranks of MPI) measure each '
             "sample together, a part of it each (docs/domains.md).  The numbers are the same.",
             read=None,
-            check=lambda key, value: None if value is None else one_of(SPLITS)(key, value),
+            check=lambda key, value: None if value is None else check_one_of(SPLITS)(key, value),
         ),
     ]
     blocks: Annotated[

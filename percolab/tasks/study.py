@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
@@ -280,7 +280,7 @@ class Task(Sampling):
         bonds, spins, sites = (
             np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16)
         )
-        return Chain(bonds, spins, sites, np.uint64(number), np.uint64(threshold_of(p)))
+        return Chain(bonds, spins, sites, np.uint64(number), np.uint64(p_to_threshold(p)))
 
     def sweeps_after(self, blocks: int) -> int:
         """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
@@ -548,16 +548,16 @@ class Study(Sampling):
             )
         return cls(
             structure=lattice,
-            sizes=tuple(table.list_of("L", int)),
-            boundary=tuple(table.list_of("boundary", str)),
-            p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
+            sizes=tuple(table.read_list("L", int)),
+            boundary=tuple(table.read_list("boundary", str)),
+            p=None if record["p"] in ("pilot", "all") else tuple(table.read_list("p", int, float)),
             seed=table.integer("seed", low=0, high=MAX_SEED),
             rng=table.text("rng"),
             model=table.text("model"),
             block_size=table.integer("block_size", low=0, high=MAX_SEED),
             method=table.text("method", SETTINGS["method"].default),
             sweeps=table.integer("sweeps", low=0, high=MAX_SEED, default=0),
-            functions=functions_named(table.list_of("functions", str)),
+            functions=functions_named(table.read_list("functions", str)),
             **{name: _described(table, name) for name in ADDED},
         )
 
@@ -575,7 +575,7 @@ def _described(table: Table, name: str) -> Any:
     """Return a setting that a description may lack."""
     default = SETTINGS[name].default
     if isinstance(default, tuple):
-        return tuple(table.list_of(name, str))
+        return tuple(table.read_list(name, str))
     if isinstance(default, int):
         return table.integer(name, low=min(default, 0), high=MAX_SEED, default=default)
     return table.text(name, default)

@@ -17,7 +17,7 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
-from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
@@ -95,7 +95,7 @@ def make_request(
         for key, value in given.items()
     }
     wanted = with_defaults(plain)
-    wanted["p"] = _p_of(wanted)
+    wanted["p"] = _read_p(wanted)
     structure = _structure_of(lattice, wanted)
     sizes = default_sizes(structure)
     if wanted["L"] is not None:
@@ -138,7 +138,7 @@ def make_request(
 _COUPLINGS = ("beta", "T", "K")
 
 
-def _p_of(wanted: Mapping[str, Any]) -> Any:
+def _read_p(wanted: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
     found = [name for name in ("p", *_COUPLINGS) if wanted[name] is not None]
     if len(found) > 1:
@@ -158,7 +158,7 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
-    return ascending([float(f"{model.p_of_coupling(value):.14g}") for value in couplings])
+    return ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
 
 
 def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, Any]) -> Structure:
@@ -208,7 +208,7 @@ def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Gra
         if value is not None:
             shown = list(value) if isinstance(value, tuple) else value
             raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    return graph_of(graph, **options)
+    return make_graph(graph, **options)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:

@@ -211,15 +211,15 @@ def read_integer(low: int, high: int) -> Callable[[Table, str], int]:
 def read_lattice(table: Table, key: str) -> str:
     """Return a lattice's name, or its file, which is looked for beside the study file."""
     name = table.text(key)
-    return str(folder_of(table) / name) if name.endswith(".toml") else name
+    return str(study_folder(table) / name) if name.endswith(".toml") else name
 
 
 def read_file_beside(table: Table, key: str) -> Path:
     """Return the path of a file, which is looked for beside the study file."""
-    return folder_of(table) / table.text(key)
+    return study_folder(table) / table.text(key)
 
 
-def folder_of(table: Table) -> Path:
+def study_folder(table: Table) -> Path:
     """Return the folder of a study file."""
     return Path(table.where).parent
 
@@ -233,7 +233,7 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
 
     value = table.data[key]
     if isinstance(value, str):
-        path = folder_of(table) / value
+        path = study_folder(table) / value
         return path if names_file(value) and (path.is_file() or "." in value) else value
     items = value if isinstance(value, list) else [value]
     if items and all(isinstance(item, str) for item in items):
@@ -406,7 +406,7 @@ def check_choice(key: str, value: str, known: Collection[str]) -> None:
         raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
 
 
-def one_of(known: Collection[str]) -> Callable[[str, str], str]:
+def check_one_of(known: Collection[str]) -> Callable[[str, str], str]:
     """Return a check that a value is one of the known ones."""
 
     def check(key: str, value: str) -> str:

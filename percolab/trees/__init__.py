@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from percolab.kernels.registry import class_of, load
+from percolab.kernels.registry import load, load_class
 from percolab.measure.columns import open_axes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def tree_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    return class_of("tree method", TREE_METHODS, name or DEFAULT_TREE_METHOD[kind], kind)
+    return load_class("tree method", TREE_METHODS, name or DEFAULT_TREE_METHOD[kind], kind)
 
 
 def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequence[str]) -> Any:

@@ -14,9 +14,9 @@ from percolab.kernels.memory import Memory
 from percolab.kernels.union_find import find_halving, union_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.trees.heap import keys_of_bonds
+from percolab.trees.heap import make_bond_keys
 from percolab.trees.ordered_joins import add_to_tree
-from percolab.trees.weights import BondWeights, given_weights, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, make_sample_weights
 
 
 @njit(nogil=True, cache=True)
@@ -80,7 +80,7 @@ class Boruvka:
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the tree of a sample, uint64 (1,); return 1."""
         (sample,) = samples
-        return self._find(weights_of_sample(generator, seed, int(sample)))
+        return self._find(make_sample_weights(generator, seed, int(sample)))
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
@@ -88,7 +88,7 @@ class Boruvka:
 
     def _find(self, weights: BondWeights) -> int:
         self.tree[:] = 0
-        points, keys = self.topology.num_points, keys_of_bonds(weights, self._bonds)
+        points, keys = self.topology.num_points, make_bond_keys(weights, self._bonds)
         parents, least = np.arange(points, dtype=np.int32), np.empty(points, np.int64)
         live = self._bonds.copy(), keys, self._ends.copy()
         self.rounds = _rounds(*live, parents, least, self.tree)

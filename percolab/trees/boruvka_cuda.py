@@ -125,7 +125,9 @@ class BoruvkaCuda:
         room = topology.num_bonds
         if self.is_tiled:
             self._cut()
-            room = min(room, int(self._crossing.size) + kept_of_tiles(topology.num_points))
+            room = min(
+                room, int(self._crossing.size) + estimate_undecided_bonds(topology.num_points)
+            )
         self._make_lists(capacity * room)
 
     @staticmethod
@@ -139,7 +141,7 @@ class BoruvkaCuda:
         own = CudaBatch.memory(extent, BOND, items)
         if are_tiled(extent.shape, extent.num_classes):
             crossing = min(most_crossing(extent), room)
-            room = min(room, crossing + kept_of_tiles(points))
+            room = min(room, crossing + estimate_undecided_bonds(points))
             # Which bonds are inner ones, and the numbers of the others, are the same for all items.
             shared = 4 * (extent.num_words + crossing)
             own = own.plus(Memory(host=shared, device=shared))
@@ -243,7 +245,7 @@ class BoruvkaCuda:
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the first trees, uint32 (items, words of all classes)."""
-        return self.batch.opened_of(items)
+        return self.batch.copy_open_words(items)
 
     def _keys(self, generator: int, *, is_given: bool) -> RoundKeys:
         samples = self.batch.keys.on_device.samples
@@ -336,7 +338,7 @@ def largest_light_prefix(topology: Topology) -> int:
     return int(min(share, 1.0) * NO_SITE)
 
 
-def kept_of_tiles(points: int) -> int:
+def estimate_undecided_bonds(points: int) -> int:
     """Return for how many bonds there is room at first that tiles leave undecided of their own.
 
     Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.

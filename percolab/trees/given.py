@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
@@ -23,10 +23,10 @@ from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
-from percolab.trees.heap import keys_of_bonds
-from percolab.trees.readings import trunk_of
+from percolab.trees.heap import make_bond_keys
+from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import BondWeights, given_weights, keys_of_values, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, make_sample_weights, values_to_keys
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63
@@ -92,7 +92,7 @@ class SpanningTree(Shown):
         """
         if axis not in self.topology.open_axes:
             raise InputError(f"axis {axis} has no two sides; open axes: {self.topology.open_axes}")
-        on_path = trunk_of(self.topology, self.order, self.words.ravel(), axis)
+        on_path = find_trunk(self.topology, self.order, self.words.ravel(), axis)
         return np.flatnonzero(np.isin(self.numbers, on_path))
 
     def to_networkx(self) -> Any:
@@ -106,9 +106,9 @@ class SpanningTree(Shown):
             raise InputError("networkx is not installed; pip install 'percolab[graph]'") from error
         graph = networkx.Graph()
         sites = np.flatnonzero(unpack_bits(self.topology.occupied, self.topology.num_points))
-        graph.add_nodes_from(map(self.name_of, sites.tolist()))
+        graph.add_nodes_from(map(self.site_name, sites.tolist()))
         for (one, other), weight in zip(self.bonds.tolist(), self.weights.tolist(), strict=True):
-            graph.add_edge(self.name_of(one), self.name_of(other), weight=weight)
+            graph.add_edge(self.site_name(one), self.site_name(other), weight=weight)
         return graph
 
     def to_sparse(self) -> Any:
@@ -121,7 +121,7 @@ class SpanningTree(Shown):
         shape = (self.topology.num_points,) * 2
         return coo_array((self.weights, (self.bonds[:, 0], self.bonds[:, 1])), shape=shape)
 
-    def name_of(self, site: int) -> str | int:
+    def site_name(self, site: int) -> str | int:
         """Return a site's name, or its number where sites have no names."""
         return site if self.names is None else self.names[site]
 
@@ -137,7 +137,7 @@ class SpanningTree(Shown):
         }
 
 
-def keys_of_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64]:
+def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the keys of all bonds of a topology from an array with a weight for each.
 
     values: (num_classes, ...), the owner's grid point last axis first: what is at [k, y, x] is the
@@ -166,12 +166,12 @@ def keys_of_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64
     if there.dtype == np.uint64 and there.max() >= 2**63:
         raise InputError(f"weight {there.max()}, but integers are below 2^63")
     keys = np.zeros((classes, 32 * topology.num_words), np.uint64)
-    keys[:, :points] = keys_of_values(there)
+    keys[:, :points] = values_to_keys(there)
     return keys.ravel()
 
 
-def keys_of_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the keys of all bonds of a graph, as ``keys_of_array`` does.
+def keys_from_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the keys of all bonds of a graph, as ``keys_from_array`` does.
 
     values: (num_bonds,), in the order of its bonds.  InputError: another number of values, or one
     that is not finite.
@@ -183,16 +183,16 @@ def keys_of_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
         )
     topology = graph.topology((graph.num_sites,))
     keys = np.zeros(32 * topology.num_bond_words, np.uint64)
-    keys[graph.bond_numbers()] = keys_of_values(values)
+    keys[graph.bond_numbers()] = values_to_keys(values)
     return keys
 
 
-def values_of_keys(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
-    """Return the values that have these keys: what ``keys_of_values`` did, undone.
+def keys_to_values(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
+    """Return the values that have these keys: what ``values_to_keys`` did, undone.
 
     kind: of the values, "i", "u", "b" or "f".
 
-    >>> values_of_keys(keys_of_values([-1.5, 0.0, 3.25]), "f").tolist()
+    >>> keys_to_values(values_to_keys([-1.5, 0.0, 3.25]), "f").tolist()
     [-1.5, 0.0, 3.25]
     """
     if kind in "bu":
@@ -202,7 +202,7 @@ def values_of_keys(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
 
 
-def tree_of_keys(
+def tree_from_keys(
     topology: Topology,
     keys: NDArray[np.uint64],
     kind: str,
@@ -221,7 +221,7 @@ def tree_of_keys(
     return _found(topology, given_weights(keys), kind, method, device, told)
 
 
-def tree_of_sample(
+def sample_tree(
     topology: Topology,
     generator: int,
     seed: int,
@@ -235,7 +235,7 @@ def tree_of_sample(
 
     seed: of the random streams
     """
-    weights = weights_of_sample(generator, seed, sample)
+    weights = make_sample_weights(generator, seed, sample)
     return _found(topology, weights, "", method, device, told)
 
 
@@ -279,8 +279,10 @@ def _found(
         words = trees.words(1)[0]
     count = int(np.bitwise_count(words).sum(dtype=np.int64))
     numbers, ends = np.empty(count, np.uint32), np.empty((count, 2), np.int32)
-    list_tree(words, adjacency_of(topology), numbers, ends, np.zeros(topology.num_points, np.int32))
-    keys = keys_of_bonds(weights, numbers)
+    list_tree(
+        words, make_adjacency(topology), numbers, ends, np.zeros(topology.num_points, np.int32)
+    )
+    keys = make_bond_keys(weights, numbers)
     # They are listed in ascending order of their numbers.
     order = np.argsort(keys, kind="stable")
     structure = told.get("structure")
@@ -289,7 +291,7 @@ def _found(
         ends = np.argsort(inner).astype(np.int32)[ends]
     return SpanningTree(
         bonds=np.sort(ends[order], axis=1),
-        weights=values_of_keys(keys[order], kind) if kind else keys[order] * _UNIT,
+        weights=keys_to_values(keys[order], kind) if kind else keys[order] * _UNIT,
         numbers=numbers[order],
         words=words.reshape(topology.exists.shape),
         method=method or DEFAULT_TREE_METHOD[target.kind],

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, pack_bits
-from percolab.trees.weights import BondWeights, given_weights, key_of, weights_of_sample
+from percolab.trees.weights import BondWeights, compute_key, given_weights, make_sample_weights
 
 
 @njit(nogil=True, cache=True)
-def keys_of_bonds(weights, bonds):
+def make_bond_keys(weights, bonds):
     """Return the keys of bonds by their numbers, uint32 to uint64."""
     keys = np.empty(bonds.size, np.uint64)
     for n in range(bonds.size):
-        keys[n] = key_of(weights, bonds[n])
+        keys[n] = compute_key(weights, bonds[n])
     return keys
 
 
@@ -83,7 +83,7 @@ class Heap:
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the tree of a sample, uint64 (1,); return 1."""
         (sample,) = samples
-        return self._find(weights_of_sample(generator, seed, int(sample)))
+        return self._find(make_sample_weights(generator, seed, int(sample)))
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
@@ -91,7 +91,7 @@ class Heap:
 
     def _find(self, weights: BondWeights) -> int:
         self._chosen[:] = False
-        keys = keys_of_bonds(weights, self.bonds)
+        keys = make_bond_keys(weights, self.bonds)
         _grow(self._first, self._listed, self._others, self.bonds, keys, self._chosen)
         return 1
 

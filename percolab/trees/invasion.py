@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import Shown
-from percolab.lattices.topology import Topology, num_words_of
+from percolab.lattices.topology import Topology, count_words
 from percolab.trees.invasion_cpu import (
     BUCKETS,
     DRAWN,
@@ -66,12 +66,10 @@ _COUNTERS = 10
 _RESERVED = 1 << 21
 
 
-def ground_of_lattice(
-    lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...]
-) -> Ground:
+def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...]) -> Ground:
     """Return where the bonds of a lattice lead, without looking at its points one by one."""
     strides = [prod(shape[:axis]) for axis in range(len(shape))]
-    class_size = 32 * num_words_of(prod(shape))
+    class_size = 32 * count_words(prod(shape))
     first, steps = [0], []
     # Cell points, the first axis fastest.
     for point in product(*(range(n) for n in lattice.cell[::-1])):
@@ -94,7 +92,7 @@ def ground_of_lattice(
     )
 
 
-def ground_of_topology(topology: Topology) -> Ground:
+def topology_ground(topology: Topology) -> Ground:
     """Return where the bonds of any topology lead, as a list of them for every site."""
     klass, owner, other = topology.bonds().T
     class_size = 32 * topology.num_words
@@ -455,7 +453,7 @@ def invade(
         entrance = sources if not is_free else sources[:0]
         kept = _untrapped(ground, by_site, state, free, entrance, exits, num_points)
     has_target = bool(target.layers.any() or target.sites.size)
-    return _invasion_of(state, weights, draw, free, num_sites, stop, has_target, kept)
+    return _make_invasion(state, weights, draw, free, num_sites, stop, has_target, kept)
 
 
 def _untrapped(
@@ -484,7 +482,7 @@ def _untrapped(
     return kept, cut.astype(np.int64)
 
 
-def _invasion_of(
+def _make_invasion(
     state: State,
     weights: InvasionWeights,
     draw: FrontierDraw,

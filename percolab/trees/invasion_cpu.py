@@ -20,7 +20,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.bonds.digits import fill_planes
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 
 #: Of the functions that an invasion calls for every bond.  Calls that stay calls count references
 #: to every array, which would take half of the time; and so do several ways out of a function.
@@ -154,7 +154,7 @@ def full_key(draw, number):
     if draw.ranks.size:
         return uint64(draw.ranks[number])
     word = uint32(uint32(draw.first_word) + uint32(number >> 5))
-    return uniform_of(draw.generator, draw.seed, draw.sample, word, uint32(number & 31))
+    return uniform_number(draw.generator, draw.seed, draw.sample, word, uint32(number & 31))
 
 
 @njit(**_KERNEL)
@@ -169,18 +169,18 @@ def fill_keys(draw, numbers, keys):
 
 
 @njit(**_INLINED)
-def _slot_of(word, size):
+def _find_slot(word, size):
     mixed = uint64(uint64(word) * uint64(0x9E3779B97F4A7C15))
     return int64(uint64(mixed >> uint64(32)) & uint64(size - 1))
 
 
 @njit(**_INLINED)
-def entry_of(table, entries, count, word):
+def find_entry(table, entries, count, word):
     """Return the entry of a word of sites, a new one where it has none.
 
     table: uint64, at most half full; the word in the upper half and the entry in the lower one.
     """
-    slot = _slot_of(word, table.size)
+    slot = _find_slot(word, table.size)
     item = uint64(table[slot])
     while item != uint64(NONE) and int64(item >> uint64(32)) != word:
         slot = (slot + 1) & (table.size - 1)
@@ -202,14 +202,14 @@ def fill_table(table, old):
     """Put the items of an old hash table into an empty one."""
     for item in old:
         if item != uint64(NONE):
-            slot = _slot_of(int64(item >> uint64(32)), table.size)
+            slot = _find_slot(int64(item >> uint64(32)), table.size)
             while table[slot] != uint64(NONE):
                 slot = (slot + 1) & (table.size - 1)
             table[slot] = item
 
 
 @njit(**_INLINED)
-def _prefix_of(draw, entries, digits, count, entry, klass, number):
+def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
     found = uint32(0)
     if draw.ranks.size:
@@ -303,7 +303,7 @@ def _is_filled(items, near, heads, count):
 
 
 @njit(**_INLINED)
-def _first_of_equals(draw, items, near, size):
+def _raise_first_equal(draw, items, near, size):
     """Bring the item that comes first by all digits, and then by number, to the top of the heap."""
     top = near[0]
     first, least, number = int64(0), uint64(NONE), int64(0)
@@ -345,7 +345,7 @@ def _pop(draw, items, near, heads, count):
         size, prefix = count[SIZE], uint64(near[0] >> uint64(32))
         for child in range(1, min(size, 3)):
             if uint64(near[child] >> uint64(32)) == prefix:
-                _first_of_equals(draw, items, near, size)
+                _raise_first_equal(draw, items, near, size)
         found = int64(near[0] & uint64(0xFFFFFFFF))
         count[SIZE] = size - 1
         _sink(near, size - 1, near[size - 1])
@@ -370,7 +370,7 @@ def _mark(entries, entry, column, site):
 def mark_sources(sources, table, entries, count):
     """Mark the sources as invaded; there must be room for their words."""
     for site in sources:
-        entry = entry_of(table, entries, count, site >> 5)
+        entry = find_entry(table, entries, count, site >> 5)
         _mark(entries, entry, TOUCHED, site)
         _mark(entries, entry, INVADED, site)
 
@@ -418,7 +418,7 @@ def advance_invasion(
                 return True
             site = int64(items[item].to)
         if site >= 0:
-            entry = entry_of(table, entries, count, site >> 5)
+            entry = find_entry(table, entries, count, site >> 5)
             if not is_source:
                 if _has(entries[entry, INVADED], site):
                     continue
@@ -430,7 +430,7 @@ def advance_invasion(
         for n in range(found):
             end, bond, there = ends[n], bonds[n], entry
             if end >> 5 != site >> 5:
-                there = entry_of(table, entries, count, end >> 5)
+                there = find_entry(table, entries, count, end >> 5)
             if _has(entries[there, INVADED], end):
                 count[FRONT] -= int64(not by_site and not is_source)
                 continue
@@ -442,7 +442,7 @@ def advance_invasion(
             else:
                 number, klass = bond, bond // class_size
                 owner = there if bond - klass * class_size == end else entry
-            prefix = _prefix_of(draw, entries, digits, count, owner, klass, number)
+            prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
             _push(items, near, heads, count, prefix, bond, end, step)
             count[FRONT] += 1
         if not is_source:

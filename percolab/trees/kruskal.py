@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.batch_cpu import make_adjacency
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
@@ -33,7 +33,7 @@ from percolab.trees.ordered_joins import (
     sort_bonds,
 )
 from percolab.trees.prefixes import fill_prefixes
-from percolab.trees.weights import BondWeights, given_weights, weights_of_sample
+from percolab.trees.weights import BondWeights, given_weights, make_sample_weights
 
 # Bands are cut at quantiles of so many keys.
 _KEYS_TRIED = 4096
@@ -56,7 +56,7 @@ class Kruskal:
     ) -> None:
         self.topology, self.capacity = topology, 1
         self.exists = topology.exists.ravel()
-        self.adjacency = adjacency_of(topology)
+        self.adjacency = make_adjacency(topology)
         self.tree = np.zeros(self.exists.size, np.uint32)
         self.prefixes = np.empty(0, np.uint32)
         self.rest, self.chosen = 0, 0
@@ -89,7 +89,7 @@ class Kruskal:
         if not self.prefixes.size:
             self.prefixes = np.empty(32 * self.exists.size, np.uint32)
         fill_prefixes(generator, np.uint64(seed), np.uint64(sample), self.prefixes)
-        return self.join(weights_of_sample(generator, seed, int(sample)))
+        return self.join(make_sample_weights(generator, seed, int(sample)))
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""

@@ -165,7 +165,7 @@ def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.i
         leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
         owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
-        crossing, ends, _ = topology.seam_list_of(k)
+        crossing, ends, _ = topology.list_seam_bonds(k)
         other[np.searchsorted(owner, crossing)] = ends
         found.append(np.column_stack([k * stride + owner, owner, other]))
     return np.concatenate(found)
@@ -264,7 +264,7 @@ def _collect(tiles, tile, stride, prefixes, exists, scratch):
 
 
 @_inner
-def _cluster_of(scratch, site):
+def _find_fragment_and_cluster(scratch, site):
     """Return (root of its fragment, root of its cluster in the tile) of a site."""
     fragment = find_halving(scratch.fragments, uint32(site))
     return fragment, find_halving(scratch.joined, fragment)
@@ -281,11 +281,13 @@ def _join_inside(tiles, tile, items, count, scratch, tree):
         place = uint32(items[n] & uint64(LOW))
         if place >= crossing:
             site = tiles.sites[tiles.first[tile] + int64(uint32(place - crossing))]
-            touched[_cluster_of(scratch, site)[1]] = uint8(1)
+            touched[_find_fragment_and_cluster(scratch, site)[1]] = uint8(1)
             continue
         site = uint32(place & mask)
-        i, a = _cluster_of(scratch, site)
-        j, b = _cluster_of(scratch, uint32(site + tiles.deltas[uint32(place >> total)]))
+        i, a = _find_fragment_and_cluster(scratch, site)
+        j, b = _find_fragment_and_cluster(
+            scratch, uint32(site + tiles.deltas[uint32(place >> total)])
+        )
         if a == b:
             continue
         # A cluster that was not touched is one fragment.

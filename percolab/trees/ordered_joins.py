@@ -12,9 +12,9 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import end_of_bond
+from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
-from percolab.trees.weights import key_of
+from percolab.trees.weights import compute_key
 
 # Eleven digits a pass: the counts of a pass fit into the fastest cache.
 _DIGITS, _PASSES = 11, 3
@@ -91,7 +91,7 @@ def order_by_all_digits(weights, bonds, count, order):
     """
     keys = np.empty(count, np.uint64)
     for n in range(count):
-        keys[n] = key_of(weights, bonds[n])
+        keys[n] = compute_key(weights, bonds[n])
         place = n
         while place > 0:
             before = order[place - 1]
@@ -200,7 +200,7 @@ def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents,
             key = first_key(weights, prefixes, bond)
             if key < low or key > high:
                 continue
-            i, j = end_of_bond(bond, adjacency)
+            i, j = find_bond_end(bond, adjacency)
             if find_halving(parents, uint32(i)) != find_halving(parents, uint32(j)):
                 listed.bonds[count] = bond
                 listed.ends[2 * count], listed.ends[2 * count + 1] = i, j

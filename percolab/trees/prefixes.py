@@ -2,7 +2,7 @@
 
 Digit k of the 32 bonds of a word is one word of its stream, a *plane*.  Turned over, 32 planes are
 32 numbers of 32 digits: *prefixes*.  They are in the order of the uniform numbers but for the few
-pairs that agree in all 32 digits, which :func:`percolab.trees.weights.key_of` settles.
+pairs that agree in all 32 digits, which :func:`percolab.trees.weights.compute_key` settles.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numba import njit, uint32, uint64
 from percolab.bonds.keys import stream_keys
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
-from percolab.bonds.xorwow import next_digits, xorwow_state_of
+from percolab.bonds.xorwow import make_xorwow_state, next_digits
 
 PREFIX_DIGITS = 32
 # Words that are made at once: the compiler works on 16 of them in one instruction.
@@ -28,7 +28,7 @@ def _xorwow_planes(start, step, base, count, states, places, planes):
     its counter: scratch.
     """
     for n in range(count):
-        v0, v1, v2, v3, v4, d = xorwow_state_of(start, step, uint64(base + uint64(n)))
+        v0, v1, v2, v3, v4, d = make_xorwow_state(start, step, uint64(base + uint64(n)))
         states[0, n], states[1, n], states[2, n], states[3, n], states[4, n] = v0, v1, v2, v3, v4
         places[n] = d
     for k in range(PREFIX_DIGITS):

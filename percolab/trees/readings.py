@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.batch_cpu import make_adjacency
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees.ordered_joins import sort_bonds
 from percolab.trees.prefixes import fill_prefixes
 from percolab.trees.readings_cpu import BIN_DIGITS, list_tree, mark_path, weigh_bonds
-from percolab.trees.weights import BondWeights, key_of
+from percolab.trees.weights import BondWeights, compute_key
 
 Words = NDArray[np.uint32]
 
@@ -85,13 +85,13 @@ def read_tree(topology: Topology, weights: BondWeights, words: Words) -> TreeRea
             continue
         on_path, largest = found
         closing = int(tree.bonds[largest]) if largest >= 0 else -1
-        threshold = int(key_of(weights, np.uint32(closing))) + 1 if closing >= 0 else 0
+        threshold = int(compute_key(weights, np.uint32(closing))) + 1 if closing >= 0 else 0
         paths[axis] = TreePath(threshold, int(np.count_nonzero(on_path)), closing)
     count = int(np.bitwise_count(words).sum(dtype=np.int64))
     return TreeReading(count, total, np.bincount(there).astype(np.int64), bins, paths)
 
 
-def trunk_of(topology: Topology, weights: BondWeights, words: Words, axis: int) -> Words:
+def find_trunk(topology: Topology, weights: BondWeights, words: Words, axis: int) -> Words:
     """Return the numbers of the bonds on the path between the two sides of an axis, ascending.
 
     uint32 (bonds of the path,); empty if a site is in both sides or if they are not connected.
@@ -109,7 +109,7 @@ def _listed(
     room = int(np.bitwise_count(words).sum(dtype=np.int64)) if with_ends else 0
     bonds, ends = np.empty(room, np.uint32), np.empty((room, 2), np.int32)
     degrees = np.zeros(topology.num_points, np.int32)
-    list_tree(words, adjacency_of(topology), bonds, ends, degrees)
+    list_tree(words, make_adjacency(topology), bonds, ends, degrees)
     return _SortedTree(bonds, ends, np.empty(0, np.uint64)), degrees
 
 

@@ -50,7 +50,7 @@ class ReadingsBatch:
 
     def __init__(self, trees: BoruvkaCuda) -> None:
         self._trees = trees
-        self._width = most_bonds_of_a_site(trees.topology) + 1
+        self._width = bound_site_degree(trees.topology) + 1
         sizes = trees.capacity * SUMS, trees.capacity * BINS, trees.capacity * self._width
         kinds: tuple[Any, ...] = (np.uint64, np.uint32, np.uint32)
         pairs = tuple(zip(sizes, kinds, strict=True))
@@ -101,7 +101,7 @@ class ReadingsBatch:
             launch.download(device, pinned)
 
 
-def most_bonds_of_a_site(topology: Topology) -> int:
+def bound_site_degree(topology: Topology) -> int:
     """Return a bound on the bonds of a site."""
     if topology.neighbours is None:
         return 2 * topology.num_classes

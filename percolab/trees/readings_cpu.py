@@ -5,7 +5,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import end_of_bond
+from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.ordered_joins import LOW
 
@@ -50,7 +50,7 @@ def list_tree(tree, adjacency, bonds, ends, degrees):
         while left != uint32(0):
             bond = uint32(uint32(word << 5) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
-            i, j = end_of_bond(bond, adjacency)
+            i, j = find_bond_end(bond, adjacency)
             degrees[i] += int32(1)
             degrees[j] += int32(1)
             if bonds.size:

@@ -10,7 +10,7 @@ from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, inner_word, seam_bond
-from percolab.trees.rounds_cuda import ends_of
+from percolab.trees.rounds_cuda import find_ends
 
 cuda = load_cuda()
 
@@ -26,7 +26,7 @@ BONDS, WEIGHT, SUMS = 0, 1, 2
 
 
 @cuda.jit(device=True)
-def _weight_of(planes, base, bit):
+def _weight_bin(planes, base, bit):
     """Return the bin of a bond by the first digits of its number."""
     found = uint32(0)
     for k in range(BIN_DIGITS):
@@ -73,7 +73,7 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                cuda.atomic.add(counts, _weight_of(columns, base, bit), uint32(1))
+                cuda.atomic.add(counts, _weight_bin(columns, base, bit), uint32(1))
         word = uint32(word + uint32(cuda.gridsize(1)))
     weights[thread], numbers[thread] = total, number
     width = THREADS // 2
@@ -116,7 +116,7 @@ def degrees_kernel(tree, adjacency, words_per_item, degrees):
     while left != uint32(0):
         bond = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
         left = uint32(left & uint32(left - uint32(1)))
-        i, j = ends_of(bond, adjacency)
+        i, j = find_ends(bond, adjacency)
         cuda.atomic.add(degrees, uint32(base + i), uint32(1))
         cuda.atomic.add(degrees, uint32(base + j), uint32(1))
 

@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 from numba import int64, types, uint32, uint64
 
 from percolab.bonds.digits import fill_planes
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.kernels.bits import highest_one, lowest_one
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit, other_end, seam_number_of, seam_word
+from percolab.kernels.neighbours import find_seam_number, has_bit, other_end, seam_word
 
 cuda = load_cuda()
 
@@ -123,7 +123,7 @@ def limits_kernel(exists, given, limits):
 
 
 @cuda.jit(device=True)
-def _digits_of(number):
+def _count_binary_digits(number):
     """Return how many binary digits a uint64 has, 0 for 0."""
     high = uint32(number >> uint64(32))
     if high != uint32(0):
@@ -134,7 +134,7 @@ def _digits_of(number):
 @cuda.jit(cache=True)
 def given_prefixes_kernel(given, limits, prefixes):
     """Write the prefixes of given keys: of the difference to the least, by the largest's digits."""
-    digits = _digits_of(uint64(limits[1] - limits[0]))
+    digits = _count_binary_digits(uint64(limits[1] - limits[0]))
     for step in range(PER_THREAD):
         n = element(step)
         if n < uint32(given.size):
@@ -227,7 +227,7 @@ def list_all_kernel(exists, words, prefixes, listed, counts):
 
 
 @cuda.jit(device=True)
-def ends_of(own, adjacency):
+def find_ends(own, adjacency):
     """Return (owner, other end) of a bond by its number in an item, uint32 each."""
     stride = uint32(uint32(adjacency.num_words) << uint32(5))
     k = uint32(own // stride)
@@ -235,7 +235,7 @@ def ends_of(own, adjacency):
     if adjacency.seam_bonds.size and has_bit(
         seam_word(adjacency.seam, uint32(own >> uint32(5))), own & uint32(31)
     ):
-        n = seam_number_of(int64(own), adjacency.seam_bonds)
+        n = find_seam_number(int64(own), adjacency.seam_bonds)
         return i, uint32(adjacency.seam_ends[n])
     return i, other_end(adjacency.ends, k, i)
 
@@ -291,11 +291,11 @@ def _append(shared, counts, target, forest, bond, i, j, listed):
 
 
 @cuda.jit(device=True)
-def _roots_of(forest, adjacency, slots, bond):
+def _find_roots(forest, adjacency, slots, bond):
     """Return the roots of the clusters at both ends of a listed bond."""
     number = uint32(bond & uint64(0xFFFFFFFF))
     item = uint32(number // slots)
-    i, j = ends_of(uint32(number - uint32(item * slots)), adjacency)
+    i, j = find_ends(uint32(number - uint32(item * slots)), adjacency)
     base = uint32(item * adjacency.num_points)
     return (
         _root_of(forest.parents, uint32(base + i)),
@@ -323,7 +323,7 @@ def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
             bond = bonds[n]
             is_heavy = uint32(bond >> uint64(32)) > light
             if not is_heavy:
-                i, j = _roots_of(forest, adjacency, slots, bond)
+                i, j = _find_roots(forest, adjacency, slots, bond)
         _append(shared, counts, 1, forest, bond, i, j, listed)
         place = _place_in(shared, counts, HEAVY, is_heavy)
         if is_heavy:
@@ -345,7 +345,7 @@ def heavy_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
         bond, i, j = uint64(0), uint32(0), uint32(0)
         if n < count:
             bond = bonds[uint32(last - n)]
-            i, j = _roots_of(forest, adjacency, slots, bond)
+            i, j = _find_roots(forest, adjacency, slots, bond)
         _append(shared, counts, 0, forest, bond, i, j, listed)
         begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
 
@@ -375,7 +375,7 @@ def _key_of(keys, number):
     item = uint32(number // keys.slots)
     own = uint32(number - uint32(item * keys.slots))
     sample = keys.samples[uint32(item + uint32(1))]
-    return uniform_of(
+    return uniform_number(
         keys.generator, keys.samples[0], sample, uint32(own >> uint32(5)), uint32(own & uint32(31))
     )
 

@@ -11,7 +11,7 @@ from percolab.errors import InputError
 from percolab.lattices.topology import Topology
 from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS, tree_row_width
 from percolab.trees.readings import read_tree
-from percolab.trees.weights import weights_of_sample
+from percolab.trees.weights import make_sample_weights
 
 if TYPE_CHECKING:
     from percolab.trees.readings_batch import TreeSums
@@ -25,7 +25,7 @@ def read_rows(
     tree: its bond words, uint32 (words of all classes,).  InputError: a graph whose source and
     target are not connected, so that no p lets it span.
     """
-    found = read_tree(topology, weights_of_sample(generator, seed, sample), tree)
+    found = read_tree(topology, make_sample_weights(generator, seed, sample), tree)
     row = _begun(topology, found.bonds, found.weight)
     for axis, path in found.paths.items():
         if path is None:
@@ -35,7 +35,7 @@ def read_rows(
     return row, _sums(found.degrees, found.weights)
 
 
-def rows_of_sums(
+def rows_from_sums(
     topology: Topology, sums: TreeSums
 ) -> list[tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]]:
     """Return the same of trees that were read on a device, without paths."""

@@ -25,7 +25,7 @@ from numba import config, types, uint32
 from percolab.kernels.bits import popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
-from percolab.trees.rounds_cuda import NO_SITE, ends_of, listed_bond
+from percolab.trees.rounds_cuda import NO_SITE, find_ends, listed_bond
 
 cuda = load_cuda()
 
@@ -110,13 +110,13 @@ def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
     bonds[uint32(uint32(item * uint32(crossing.size)) + n)] = listed_bond(prefixes, number)
     prefix = uint32(prefixes[number] & uint32(0xFFFFFFFE))
     base = uint32(item * adjacency.num_points)
-    i, j = ends_of(own, adjacency)
+    i, j = find_ends(own, adjacency)
     cuda.atomic.min(parents, uint32(base + i), prefix)
     cuda.atomic.min(parents, uint32(base + j), prefix)
 
 
 @cuda.jit(device=True)
-def _corner_of(tiles, number):
+def _tile_corner(tiles, number):
     """Return the coordinates of the first grid point of a tile."""
     across, down = tiles.counts[0], tiles.counts[1]
     row = uint32(number // across)
@@ -227,7 +227,7 @@ def _second_end(ends):
 
 
 @cuda.jit(device=True)
-def _identity_of(ends):
+def _make_identity(ends):
     return uint32(ends >> uint32(2 * SITE_BITS))
 
 
@@ -303,7 +303,7 @@ def _list_again(lists, parents, outwards, counters, source, number, left, aside,
                 if waits:
                     target = uint32(end - uint32(uint32(aside + slot) + uint32(1)))
                     memory[target] = prefix
-                    memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+                    memory[uint32(far + target)] = _ends_word(_make_identity(ends), i, j)
                 stays = stays and not waits
                 aside = uint32(aside + more)
                 room = uint32(room - more)
@@ -311,7 +311,7 @@ def _list_again(lists, parents, outwards, counters, source, number, left, aside,
         if stays:
             target = uint32(uint32(begin + left) + slot)
             memory[target] = prefix
-            memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+            memory[uint32(far + target)] = _ends_word(_make_identity(ends), i, j)
         left = uint32(left + more)
         first = uint32(first + uint32(LANES))
     return left, aside
@@ -334,7 +334,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     thread = uint32(cuda.threadIdx.x)
     lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
     item = uint32(cuda.blockIdx.y)
-    corner = _corner_of(tiles, uint32(cuda.blockIdx.x))
+    corner = _tile_corner(tiles, uint32(cuda.blockIdx.x))
     # A warp's memory begins and ends there: prefixes, and as far behind them the bonds' ends.
     classes = uint32(len(tiles.shifts))
     far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
@@ -377,7 +377,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
                 else:
                     parents[j] = i
                 counters[_ROUND] = step
-                identity = _identity_of(ends)
+                identity = _make_identity(ends)
                 if is_first:
                     bit = uint32(uint32(1) << uint32(identity & uint32(31)))
                     cuda.atomic.or_(chosen, uint32(identity >> uint32(5)), bit)
@@ -433,7 +433,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
         target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
     target, n = uint32(uint32(counters[_PLACE] + num_kept) + counters[_OWN + warp]), lane
     while n < count:
-        identity = _identity_of(memory[uint32(uint32(far + begin) + n)])
+        identity = _make_identity(memory[uint32(uint32(far + begin) + n)])
         number = _bond_at(tiles, corner, item, identity)
         _list_bond(prefixes, number, bonds, uint32(target + n))
         n = uint32(n + uint32(LANES))

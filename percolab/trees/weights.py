@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, uint32
 from numpy.typing import ArrayLike, NDArray
 
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.errors import InputError
 
 #: Bond numbers are uint32.
@@ -40,7 +40,7 @@ class BondWeights(NamedTuple):
     given: NDArray[np.uint64]
 
 
-def weights_of_sample(generator: int, seed: int, sample: int) -> BondWeights:
+def make_sample_weights(generator: int, seed: int, sample: int) -> BondWeights:
     """Return the weights that the bonds of a sample have."""
     return BondWeights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
 
@@ -51,24 +51,24 @@ def given_weights(keys: NDArray[np.uint64]) -> BondWeights:
 
 
 @njit
-def key_of(weights, bond):
+def compute_key(weights, bond):
     """Return the key of a bond by its number, uint64."""
     if weights.given.size > 0:
         return weights.given[bond]
     word, bit = uint32(uint32(bond) >> uint32(5)), uint32(uint32(bond) & uint32(31))
-    return uniform_of(weights.generator, weights.seed, weights.sample, word, bit)
+    return uniform_number(weights.generator, weights.seed, weights.sample, word, bit)
 
 
-def keys_of_values(values: ArrayLike) -> NDArray[np.uint64]:
+def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     """Return keys that are ordered as values are: finite floats or integers, of any shape.
 
     Equal values have equal keys, -0.0 and 0.0 among them.  InputError: NaN, an infinity, or another
     kind of number.
 
-    >>> keys = keys_of_values([-2.5, -0.0, 0.0, 1e-300])
+    >>> keys = values_to_keys([-2.5, -0.0, 0.0, 1e-300])
     >>> bool(keys[0] < keys[1] == keys[2] < keys[3])
     True
-    >>> bool(np.all(np.diff(keys_of_values([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
+    >>> bool(np.all(np.diff(values_to_keys([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
     True
     """
     found = np.asarray(values)

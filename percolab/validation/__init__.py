@@ -24,12 +24,12 @@ from percolab.validation import (
     thresholds,
     wrapping,
 )
-from percolab.validation.check import LIMIT, Check, Conditions, Outcome, outcomes_of
+from percolab.validation.check import LIMIT, Check, Conditions, Outcome, run_check
 
-__all__ = ["LIMIT", "Check", "Conditions", "Outcome", "checks_of", "outcomes_of"]
+__all__ = ["LIMIT", "Check", "Conditions", "Outcome", "list_checks", "run_check"]
 
 
-def checks_of(conditions: Conditions) -> tuple[Check, ...]:
+def list_checks(conditions: Conditions) -> tuple[Check, ...]:
     """Return all checks under conditions, those of the cause before those of the effect."""
     return (
         *generator.CHECKS,

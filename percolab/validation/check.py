@@ -80,7 +80,7 @@ class Check:
     run: Callable[[Conditions], Iterator[Outcome]]
 
 
-def outcomes_of(check: Check, conditions: Conditions) -> Iterator[Outcome]:
+def run_check(check: Check, conditions: Conditions) -> Iterator[Outcome]:
     """Yield what a check finds; one that breaks down is a row that does not hold.
 
     Interrupted passes: a study was stopped by Ctrl-C or SIGTERM.

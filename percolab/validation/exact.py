@@ -86,13 +86,13 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
     # Tiles need a grid, which the Bethe lattice has not.
     for labeler in able if topology.shape else [item for item in able if item != "tiled"]:
         coupling = coupling_for(device, topology, name=labeler, items=len(words))
-        rows = _rows_of(coupling.labeler, words)
+        rows = _compute_rows(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)
         note = f"sums over {len(rows)} configurations"
         yield differing(f"{labeler}, {name}: sums unlike the exact", wrong, note)
 
 
-def _rows_of(labeler: Labeler, words: np.ndarray) -> np.ndarray:
+def _compute_rows(labeler: Labeler, words: np.ndarray) -> np.ndarray:
     """Return the rows of given configurations."""
     batch = labeler.batch
     parts = [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.keys import GOLDEN, mix64
 from percolab.bonds.philox import philox_block
-from percolab.bonds.words import GENERATORS, threshold_of, uniform_of
+from percolab.bonds.words import GENERATORS, p_to_threshold, uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import xorwow_next
 from percolab.lattices.topology import unpack_bits
@@ -50,7 +50,7 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
     for rng, generator in GENERATORS.items():
         numbers = np.array(
             [
-                uniform_of(generator, seed, sample, np.uint32(word), np.uint32(bit))
+                uniform_number(generator, seed, sample, np.uint32(word), np.uint32(bit))
                 for word in range(count)
                 for bit in range(32)
             ],
@@ -58,7 +58,7 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
         )
         wrong = 0
         for p in (0.0, *_P, float(numbers[7]) / 2**63, 1.0):
-            limit = np.uint64(threshold_of(p))
+            limit = np.uint64(p_to_threshold(p))
             fill_open_bonds(generator, seed, sample, limit, np.uint64(0), exists, opened)
             wrong += int(np.sum(unpack_bits(opened, 32 * count) != (numbers < limit)))
         yield differing(f"open bonds unlike u < p, {rng}", wrong)
@@ -92,12 +92,12 @@ class _Counts:
 def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
     for rng, generator in GENERATORS.items():
         for p in _P:
-            yield from _tests_of(_count(conditions, rng, generator, p), f"p = {p:.4g}, {rng}", p)
+            yield from _list_tests(_count(conditions, rng, generator, p), f"p = {p:.4g}, {rng}", p)
 
 
 def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Counts:
     counts, seed = _Counts(), np.uint64(conditions.stream_seed("uniformity", rng, p))
-    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(threshold_of(p))
+    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(p_to_threshold(p))
     pair = np.empty((2, _WORDS), np.uint32)
     for first in range(0, conditions.count(quick=16, full=512), 2):
         for n, opened in enumerate(pair):
@@ -107,7 +107,7 @@ def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Count
     return counts
 
 
-def _tests_of(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
+def _list_tests(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
     from scipy.stats import binom
 
     expected = counts.words * binom.pmf(np.arange(33), 32, p)

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.deviates import as_normal, largest_as_normal
@@ -66,7 +66,7 @@ def lane_deviates(
 
 
 def _filled(generator: int, seed: int, p: float) -> Fill:
-    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(threshold_of(p))
+    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(p_to_threshold(p))
 
     def fill(sample: int, words: NDArray[np.uint32]) -> None:
         key = np.uint64(seed), np.uint64(sample)

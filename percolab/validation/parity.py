@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of
+from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
@@ -50,7 +50,7 @@ class _Found(NamedTuple):
         return int(np.any([np.any(a != b, axis=1) for a, b in pairs], axis=0).sum())
 
 
-def labelers_of(kind: str, lattice: Lattice) -> list[str]:
+def list_labelers(kind: str, lattice: Lattice) -> list[str]:
     """Return the labelers of a kind of device that can label a lattice."""
     able = [name for name, entry in LABELERS.items() if kind in entry.classes]
     return [name for name in able if fitting_labeler(name, kind, lattice)[0] == name]
@@ -58,7 +58,7 @@ def labelers_of(kind: str, lattice: Lattice) -> list[str]:
 
 def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     lattice, device = load_lattice(lattice_name), conditions.device
-    names = [name for name in labelers_of(device.kind, lattice) if name != "reference"]
+    names = [name for name in list_labelers(device.kind, lattice) if name != "reference"]
     wrong, notes = dict.fromkeys(names, 0), dict.fromkeys(names, "")
     compared, seed = 0, conditions.stream_seed("parity", lattice_name)
     samples, limits = _items(lattice)
@@ -79,7 +79,7 @@ def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
 def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
     """Return items (sample, threshold), uint64 each: p none, low, critical, high and all."""
     middle = _middle(lattice)
-    grid = [threshold_of(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
+    grid = [p_to_threshold(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
     numbers = np.arange(_SAMPLES, dtype=np.uint64)
     return np.repeat(numbers, len(grid)), np.tile(np.array(grid, np.uint64), _SAMPLES)
 
@@ -124,7 +124,7 @@ def _configurations(
     for first in range(0, len(samples), batch.capacity):
         part = slice(first, first + batch.capacity)
         items = batch.fill(generator, seed, samples[part], limits[part])
-        opened.append(batch.opened_of(items))
+        opened.append(batch.copy_open_words(items))
         labels.append(labeler.join(items, Reading.LABELS).labels())
     return np.concatenate(opened), np.concatenate(labels)
 
@@ -139,10 +139,10 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     seed = conditions.stream_seed("parity at size", lattice_name)
     samples = np.arange(2, dtype=np.uint64)
     steps = [_middle(lattice) * step for step in (0.98, 1.0, 1.01, 1.2)]
-    grid = np.array([threshold_of(p) for p in steps], np.uint64)
+    grid = np.array([p_to_threshold(p) for p in steps], np.uint64)
     judge = new_coupling("raster", "cpu", topology)
     expected = judge.grid_rows(XORWOW, seed, samples, grid)
-    for name in labelers_of(device.kind, lattice):
+    for name in list_labelers(device.kind, lattice):
         # The reference would take minutes, and the judge would judge itself.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
@@ -158,10 +158,10 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
     lattice, device = load_lattice("triangular"), conditions.device
     topology = lattice.topology((11, 9))
     seed, samples = conditions.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
-    window = threshold_of(0.3), threshold_of(0.4)
+    window = p_to_threshold(0.3), p_to_threshold(0.4)
     judge = new_coupling("reference", "cpu", topology)
     expected = find_thresholds(judge, XORWOW, seed, samples, (0, TOP))
-    for name in labelers_of(device.kind, lattice):
+    for name in list_labelers(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue
         coupling = coupling_for(device, topology, name=name, items=samples.size)

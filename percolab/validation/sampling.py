@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
@@ -66,7 +66,7 @@ def sampled_rows(
     """
     seed = conditions.stream_seed(*stream)
     numbers = np.arange(samples, dtype=np.uint64)
-    threshold = threshold_of(p)
+    threshold = p_to_threshold(p)
 
     def rows_of(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
         limits = np.full(part.size, threshold, np.uint64)

@@ -61,7 +61,7 @@ def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
         satisfied = _satisfied(spins, bonds).sum(axis=1).astype(np.float64)
         weights = (1 - p) ** (len(bonds) - satisfied)
         total += float(weights.sum())
-        values = _with_squares({"satisfied": satisfied, **_of_spins(spins, q)})
+        values = _with_squares({"satisfied": satisfied, **_spin_means(spins, q)})
         values |= _open_bonds(satisfied, values["satisfied_squared"], p)
         for name, column in values.items():
             sums[name] = sums.get(name, 0.0) + float(weights @ column)
@@ -79,7 +79,9 @@ def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
     """
     labels, num_open = _all_labels(num_sites, bonds, q, p)
     weights = _bond_weights(labels, num_open, len(bonds), q, p)
-    values = _with_squares({"open_bonds": num_open.astype(np.float64), **_of_clusters(labels)})
+    values = _with_squares(
+        {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
+    )
     values |= _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
     return {name: float(weights @ column) for name, column in values.items()}
 
@@ -103,8 +105,8 @@ def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[
         for name, column in of_spins.items()
         if not name.endswith("_squared")
     }
-    of_bonds = {"open_bonds": num_open.astype(np.float64), **_of_clusters(labels)}
-    given = {name: _mean_of_open(column, p) for name, column in of_bonds.items()}
+    of_bonds = {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
+    given = {name: _average_over_open(column, p) for name, column in of_bonds.items()}
     of_satisfied = _satisfied_weights(num_sites, bonds, q, p)
     products |= {name: float(of_satisfied @ column**2) for name, column in given.items()}
     return products
@@ -141,7 +143,7 @@ def _satisfied(sites: Integers, bonds: Bonds) -> NDArray[np.bool_]:
     return np.asarray(sites[:, ends[:, 0]] == sites[:, ends[:, 1]])
 
 
-def _of_spins(spins: Integers, q: int) -> Values:
+def _spin_means(spins: Integers, q: int) -> Values:
     counts = np.stack([(spins == state).sum(axis=1) for state in range(q)]).astype(np.float64)
     square = (q * (counts**2).sum(axis=0) - spins.shape[1] ** 2) / (q - 1)
     return {"magnetization_square": square, "largest_state": counts.max(axis=0)}
@@ -190,7 +192,7 @@ def _sizes(labels: Integers) -> Integers:
     return np.stack([(labels == site).sum(axis=1) for site in sites], axis=1)
 
 
-def _of_clusters(labels: Integers) -> Values:
+def _describe_clusters(labels: Integers) -> Values:
     sizes = _sizes(labels).astype(np.float64)
     return {
         "clusters": _num_clusters(labels).astype(np.float64),
@@ -265,7 +267,7 @@ def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def _mean_of_open(values: Floats, p: float) -> Floats:
+def _average_over_open(values: Floats, p: float) -> Floats:
     """Return the mean over the open ones of a set of satisfied bonds, for every such set.
 
     values, and what is returned: float64 (2^bonds,), by the set of open, or satisfied, bonds.  One

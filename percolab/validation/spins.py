@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.labelers import LABELERS, serving_labeler
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
@@ -133,7 +133,7 @@ def _torus(structure: Structure, size: int) -> Topology:
     return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
 
 
-def _of_chains(name: str, values: Floats, expected: float) -> Outcome:
+def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
     """Return the outcome of the mean of independent chains (n,).
 
     Few chains tell their own scatter badly.  The standard error is widened so that a deviation in
@@ -156,7 +156,7 @@ def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Out
 
     values: of every chain, float64 (n,), and what their mean should be.
     """
-    outcomes = [_of_chains(f"{name}, {text}", *each) for name, each in values.items()]
+    outcomes = [_compare_chain_means(f"{name}, {text}", *each) for name, each in values.items()]
     apart = np.stack([found - expected for found, expected in values.values()], axis=1)
     yield from with_joint(text, outcomes, apart)
 
@@ -293,7 +293,9 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
         # 46, 075001 (2013)).
         two = means.of("wrapping_all") - means.of("wrapping_diagonal")
         apart = two - q * (1 - means.of("wrapping_any"))
-        yield _of_chains(f"clusters wind twice less q times never, square, q = {q}", apart, 0.0)
+        yield _compare_chain_means(
+            f"clusters wind twice less q times never, square, q = {q}", apart, 0.0
+        )
 
 
 def _parity(conditions: Conditions) -> Iterator[Outcome]:
@@ -313,15 +315,15 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
             bonds, new, sites = (np.uint64(seed + place) for place in range(3))
             p = q**0.5 / (1 + q**0.5)
-            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(threshold_of(p)))
+            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(p_to_threshold(p)))
             begun = n % 2, [key], [n % 3 == 1]
             judge = new_chains("reference", "cpu", topology, rule)
             judge.begin(*begun)
-            expected: list[NDArray[Any]] = [*judge.advance(sweeps), judge.planes_of()]
+            expected: list[NDArray[Any]] = [*judge.advance(sweeps), judge.copy_planes()]
             for each in labelers:
                 chains = new_chains(each, kind, topology, rule)
                 chains.begin(*begun)
-                found: list[NDArray[Any]] = [*chains.advance(sweeps), chains.planes_of()]
+                found: list[NDArray[Any]] = [*chains.advance(sweeps), chains.copy_planes()]
                 if not all(np.array_equal(one, two) for one, two in zip(found, expected)):
                     notes[each] = notes[each] or f"first at {update}, q = {q}"
                     wrong[each] += 1

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 from percolab.run.request import Watcher
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
@@ -98,7 +98,7 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
         for rng in ("xorwow", "philox")
     ]
     outcomes, apart = [], []
-    for observable in observables_of(boundary):
+    for observable in list_observables(boundary):
         one, other = (observable.of_rows(each).astype(np.float64) for each in rows)
         sigma = float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / samples))
         name, note = (

@@ -15,7 +15,7 @@ from percolab.analysis.theory.critical import WRAPPING
 from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.clusters import TORI
 from percolab.validation.deviates import with_joint
@@ -25,7 +25,7 @@ _BOUNDARY = ("periodic", "periodic")
 
 
 def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
-    measured = [item for item in observables_of(_BOUNDARY) if item.name in WRAPPING]
+    measured = [item for item in list_observables(_BOUNDARY) if item.name in WRAPPING]
     if not measured:
         return
     size, samples = conditions.count(64, 256), conditions.count(20_000, 1_000_000)

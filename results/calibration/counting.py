@@ -24,7 +24,7 @@ from sampling import Counts, System
 from percolab.analysis import scaling
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.quantities import BlockMoments, choose_quantities, quantities_of
+from percolab.analysis.quantities import BlockMoments, choose_quantities, list_quantities
 from percolab.analysis.quantity_fits import analyse_quantities
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.analysis.theory.potts import (
@@ -210,7 +210,7 @@ def spin_set(name: str, stored: dict[str, np.ndarray], most: int) -> StudySet:
     found = StudySet(f"spins, {name}", "", sampling.SPIN_SAMPLES, quantities)
     held = [
         item.name
-        for item in quantities_of(study.boundary, spins=True)
+        for item in list_quantities(study.boundary, spins=True)
         if all(f"{size} {name}" in stored for name in item.needs for size in study.sizes)
     ]
     chosen = choose_quantities(["all"], study.boundary, held)
@@ -261,7 +261,7 @@ def law_values(name: str, number: int) -> dict[str, list[float]]:
     AnalysisError: there is no fit.
     """
     import percolab
-    from percolab.analysis.stored_fits import exponents_of, fit_results
+    from percolab.analysis.stored_fits import compute_exponents, fit_results
     from percolab.analysis.trees import fit_trees
 
     lattice, model, boundary, sizes, method = LAWS[name]
@@ -276,7 +276,7 @@ def law_values(name: str, number: int) -> dict[str, list[float]]:
     results = percolab.sweep(
         lattice, L=sizes, model=model, boundary=boundary, measure="sizes", **options
     )
-    items = exponents_of(results, fit_results(results)).exponents
+    items = compute_exponents(results, fit_results(results)).exponents
     return {f"{item.name}, {item.source.split(', s from')[0]}": [item.value, item.error]
             for item in items}  # fmt: skip
 

@@ -206,14 +206,14 @@ class SizeCounter:
     """Counts what spans, or wraps, along the last axis in samples of one size."""
 
     def __init__(self, system: System, size: int, p: Sequence[float], device: Any, share: float):
-        from percolab.bonds.words import threshold_of
+        from percolab.bonds.words import p_to_threshold
         from percolab.measure.columns import open_axes
         from percolab.measure.wrapping import FIRST_WRAPPING
         from percolab.tasks.kind import make_sampler
 
         task = system.study.task(size, tuple(p))
         self._sampler, self._device = make_sampler(task, device=device, share=share), device
-        self._thresholds = np.array([threshold_of(value) for value in p], np.uint64)
+        self._thresholds = np.array([p_to_threshold(value) for value in p], np.uint64)
         axes = open_axes(task.boundary)
         self._bit = axes[-1] if axes else FIRST_WRAPPING + len(task.boundary) - 1
 
@@ -384,13 +384,13 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
 
 def chain_moments(task: Any, blocks: Iterable[Any]) -> dict[str, np.ndarray]:
     """Return the sums over chains of what the quantities of a default fit of spins are made of."""
-    from percolab.analysis.quantities import choose_quantities, quantities_of
+    from percolab.analysis.quantities import choose_quantities, list_quantities
     from percolab.analysis.stored_data import moment_names, moment_sums
     from percolab.store.task_result import TaskResult
 
     item = TaskResult(task, {block.number: block for block in blocks})
     held = moment_names(item)
-    known = quantities_of(task.boundary, spins=True)
+    known = list_quantities(task.boundary, spins=True)
     names = [each.name for each in known if set(each.needs) <= held]
     chosen = choose_quantities(["all"], task.boundary, names)
     needs = sorted({name for each in chosen for name in each.needs})

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import percolab
 from percolab.analysis.spin_fit import start_differences
-from percolab.analysis.stored_spins import spin_tasks_of, thermodynamics_of
+from percolab.analysis.stored_spins import compute_thermodynamics, list_spin_tasks
 from percolab.analysis.theory.ising import ising_torus
 
 K_C = math.log(1 + math.sqrt(2)) / 2
@@ -66,11 +66,11 @@ def energy_of(size: int, update: str, rng: str, ratio: float, given: argparse.Na
                 samples=samples, every=given.every, rng=rng, seed=seed, device=given.device,
                 out=Path(folder) / "kaufman.h5", **options,
             )  # fmt: skip
-            (found,) = thermodynamics_of(results)
+            (found,) = compute_thermodynamics(results)
             # What the pilot of the first study found serves the others.
-            options["burn_in"] = spin_tasks_of(results)[0].task.burn_in
+            options["burn_in"] = list_spin_tasks(results)[0].task.burn_in
             nonlocal differing
-            differing += bool(start_differences(spin_tasks_of(results)))
+            differing += bool(start_differences(list_spin_tasks(results)))
         return float(found.values["energy"][0]), float(found.errors["energy"][0])
 
     study(10**6, 2000)  # compiles

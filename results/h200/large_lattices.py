@@ -22,7 +22,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.parts.slabs import Slabs, thicknesses
-from percolab.run.parts_sampler import whole_of
+from percolab.run.parts_sampler import make_split_lattice
 from percolab.store.results import StoredResults, read_results
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
@@ -84,7 +84,7 @@ def _gigabytes(task: Task, slabs: int, device: str) -> str:
     """Return what slabs of a sample say that they take on a GPU."""
     if not device.startswith("cuda") or slabs < 2:
         return "-"
-    whole = whole_of(task)
+    whole = make_split_lattice(task)
     memory = Slabs.memory(whole, thicknesses(whole, slabs), "cuda", max(task.p))
     return f"{memory.device / 1e9:.1f}"
 

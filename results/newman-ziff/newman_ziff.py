@@ -28,7 +28,7 @@ from numba import int64, njit, uint32
 from percolab.benchmark import probability_of, timer_of
 from percolab.benchmark.stages import grid_around
 from percolab.bonds.digits import fill_planes, leading_digits
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
@@ -175,7 +175,7 @@ def _fill_digits(seed, sample, exists, digits):
 def uniform_digits(topology: Topology, sample: int, *, seed: int = SEED) -> np.ndarray:
     """Return the first 63 binary digits of every bond's uniform number, uint64 (num_bonds,).
 
-    In canonical order.  A bond is open at p when its digits are below ``threshold_of(p)``.
+    In canonical order.  A bond is open at p when its digits are below ``p_to_threshold(p)``.
     """
     digits = np.empty(topology.num_bonds, np.uint64)
     _fill_digits(np.uint64(seed), np.uint64(sample), topology.exists.ravel(), digits)
@@ -186,7 +186,7 @@ def rows_in_order(topology: Topology, sample: int, probabilities: np.ndarray) ->
     """Return COLUMNS of a sample's rows, int64 (m, 4), found by opening its bonds in order of u."""
     program, digits = NewmanZiff(topology), uniform_digits(topology, sample)
     program.order = np.argsort(digits, kind="stable").astype(np.int32)
-    thresholds = np.array([threshold_of(p) for p in probabilities], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in probabilities], np.uint64)
     counts = np.searchsorted(digits[program.order], thresholds)
     curve = program.open_all()
     return np.array([curve.row(int(count)) for count in counts])
@@ -218,7 +218,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
     topology = lattice.topology(lattice.shape(size))
     labeler, program = new_coupling(None, "cpu", topology), NewmanZiff(topology)
     grid = grid_around(probability_of(lattice, 1.0), topology.num_points)
-    thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
     samples = np.zeros(grid.size, np.uint64)
     rows = labeler.rows(XORWOW, SEED, samples, thresholds)[:, COLUMNS]
     if not np.array_equal(rows, rows_in_order(topology, 0, grid)):

@@ -33,7 +33,7 @@ import numpy as np
 from randomness_relations import SUSPECT_SETS
 from scipy.stats import chi2, norm
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cuda import open_words_kernel
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
@@ -63,7 +63,7 @@ class Words:
     def __init__(self, generator: str, p: float) -> None:
         self._generator = generator
         self._exists = cuda.to_device(np.full(PER_SAMPLE, 2**32 - 1, np.uint32))
-        self._thresholds = cuda.to_device(np.full(SAMPLES, threshold_of(p), np.uint64))
+        self._thresholds = cuda.to_device(np.full(SAMPLES, p_to_threshold(p), np.uint64))
         self._words = cuda.device_array(SAMPLES * PER_SAMPLE, np.uint32)
         self.array = cupy.asarray(self._words)
 

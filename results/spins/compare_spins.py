@@ -25,7 +25,7 @@ import click
 import numpy as np
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.spins import SATISFIED
 from percolab.spins.chains import new_chains
@@ -47,7 +47,7 @@ def percolab_work(size: int, rng: str) -> Work:
     topology = load_lattice("square").topology((size, size), ("periodic",) * 2)
     chains = new_chains(None, "cpu", topology, Update().rule(2))
     p = -float(np.expm1(-2 * CRITICAL_COUPLING))
-    key = Chain(*(np.uint64(n) for n in (1, 2, 3, 4)), np.uint64(threshold_of(p)))
+    key = Chain(*(np.uint64(n) for n in (1, 2, 3, 4)), np.uint64(p_to_threshold(p)))
     chains.begin(GENERATORS[rng], [key], [False])
     chains.advance(BURN_IN)
 

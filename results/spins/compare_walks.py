@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import SUM_SQUARES
 from percolab.spins.chains import new_chains
@@ -41,7 +41,7 @@ def chains_of(name: str, size: int, temperature: float, update: str) -> list[Any
     lattice = load_lattice(name)
     shape = (size,) * lattice.dimension
     topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
-    threshold = np.uint64(threshold_of(-np.expm1(-2 / temperature)))
+    threshold = np.uint64(p_to_threshold(-np.expm1(-2 / temperature)))
     key = Chain(np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(0), threshold)
     before = new_chains("raster", "cpu", topology, Update().rule(2))
     before.begin(0, [key], [temperature > SQUARE])
@@ -50,7 +50,7 @@ def chains_of(name: str, size: int, temperature: float, update: str) -> list[Any
     for _ in range(2):
         one = new_chains("raster", "cpu", topology, Update.parse(update).rule(2))
         one.begin(0, [key], [False])
-        one.resume(before.planes_of(), BEFORE)
+        one.resume(before.copy_planes(), BEFORE)
         found.append(one)
     return found
 
@@ -72,7 +72,7 @@ def compared(name: str, size: int, temperature: float, update: str, seconds: flo
         spent[1] += time.perf_counter() - middle
         sweeps += STRETCH
         fractions.append(rows[0, :, SUM_SQUARES].mean() / sites**2)
-    assert np.array_equal(labeling.planes_of(), walking.planes_of())
+    assert np.array_equal(labeling.copy_planes(), walking.copy_planes())
     label, walk = (1e6 * each / sweeps for each in spent)
     return (
         f"{name:<7}{size:>5}  T = {temperature:.4f}  {update:<15} cluster "

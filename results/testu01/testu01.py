@@ -35,7 +35,7 @@ import numpy as np
 from numba import carray, cfunc, float64, from_dtype, njit, types, uint32, uint64, void
 
 from percolab.bonds.philox import philox_digits
-from percolab.bonds.words import GENERATORS, XORWOW, compare_plane, open_word, threshold_of
+from percolab.bonds.words import GENERATORS, XORWOW, compare_plane, open_word, p_to_threshold
 from percolab.bonds.xorwow import next_digits, xorwow_state
 
 ALL_BONDS = 0xFFFFFFFF
@@ -79,7 +79,7 @@ def new_stream(*, generator, seed, p, num_words, planes=0, bit_reversed=False, l
     stream = np.zeros(1, stream_dtype)
     stream["generator"] = GENERATORS[generator]
     stream["seed"] = seed
-    stream["threshold"] = threshold_of(p)
+    stream["threshold"] = p_to_threshold(p)
     stream["num_words"] = num_words
     stream["planes"] = planes
     stream["bit_reversed"] = bit_reversed
@@ -231,7 +231,7 @@ def load_testu01():
 
 def _words_by_definition(*, generator, seed, p, num_words, planes):
     """Yield the list of outputs used of every word in turn, in plain Python."""
-    threshold = threshold_of(p)
+    threshold = p_to_threshold(p)
     for sample in itertools.count():
         for word in range(num_words):
             outputs = []

@@ -31,7 +31,7 @@ import numpy as np
 
 from percolab.analysis import ThresholdFit, format_with_error
 from percolab.analysis.stored_fits import fit_results
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
@@ -116,7 +116,7 @@ def compile_kernels(study: Study, device: Device) -> None:
         replace(task, block_size=2), labeler=labeler, device=device, share=_SMALL_SHARE
     )
     sampler.sample([0])
-    sampler.rows(np.arange(2, dtype=np.uint64), np.full(2, threshold_of(0.5), np.uint64))
+    sampler.rows(np.arange(2, dtype=np.uint64), np.full(2, p_to_threshold(0.5), np.uint64))
 
 
 def sample(request: SweepRequest, device: Device, seconds: float) -> StoredResults:

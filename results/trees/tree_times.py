@@ -20,8 +20,8 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.trees import TREE_METHODS, new_trees
-from percolab.trees.heap import keys_of_bonds
-from percolab.trees.weights import keys_of_values, weights_of_sample
+from percolab.trees.heap import make_bond_keys
+from percolab.trees.weights import make_sample_weights, values_to_keys
 
 
 def nanoseconds(work: Callable[[int], object], units: int, repeats: int) -> float:
@@ -69,7 +69,7 @@ def main(
         random, sites = np.random.default_rng(1), max(bonds // 10, 1)
         topology = graph_topology(sites, random.integers(0, sites, (bonds, 2)))
         values = random.random(32 * topology.exists.size) + 1e-9
-        keys = keys_of_values(values)
+        keys = values_to_keys(values)
         scipys = time_scipy(topology, values[numbers_of(topology)], bonds, repeats)
         click.echo(f"graph of {bonds} bonds: scipy {scipys:.0f} ns a bond")
         for name in methods:
@@ -80,8 +80,8 @@ def main(
     for lattice in names:
         item = load_lattice(lattice)
         topology = item.topology((size,) * item.dimension, ("periodic",) * item.dimension)
-        weights = weights_of_sample(GENERATORS[generator], 1, 0)
-        keys = keys_of_bonds(weights, numbers_of(topology).astype(np.uint32))
+        weights = make_sample_weights(GENERATORS[generator], 1, 0)
+        keys = make_bond_keys(weights, numbers_of(topology).astype(np.uint32))
         scipys = time_scipy(topology, keys / 2**63, topology.num_sites, repeats)
         click.echo(f"{lattice}, L = {size}: scipy {scipys:.0f} ns a site")
         for name in methods:

@@ -9,9 +9,9 @@ from counted_sizes import counted
 from helpers import assert_z, cpu_labeler
 
 from percolab.analysis.cluster_numbers import mean_power
-from percolab.analysis.stored_data import size_counts_of
+from percolab.analysis.stored_data import read_size_counts
 from percolab.api import sweep
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.tallies import bin_edges
 
@@ -23,12 +23,12 @@ def test_n_s_are_the_clusters_of_every_label_per_site():
     results = sweep(
         "square", L=[12], p=[0.5], samples=40, block_size=20, measure="sizes", device="cpu"
     )
-    (counts,) = size_counts_of(results)
+    (counts,) = read_size_counts(results)
     task = next(iter(results.tasks.values())).task
     judge = cpu_labeler("reference", load_lattice("square").topology((12, 12)))
     found = np.zeros(145)
     for sample in range(40):
-        limit = np.uint64(threshold_of(0.5))
+        limit = np.uint64(p_to_threshold(0.5))
         judge.open_bonds(XORWOW, np.uint64(task.stream_seed), np.uint64(sample), limit)
         found += np.bincount(np.bincount(judge.label()), minlength=145)
     found[0] = 0
@@ -41,7 +41,7 @@ def test_n_s_are_the_clusters_of_every_label_per_site():
 def test_n_s_of_two_by_two_squares_is_that_of_all_configurations():
     p, samples = 0.5, 4000
     results = sweep("square", L=[2], p=[p], samples=samples, measure="sizes", device="cpu")
-    (counts,) = size_counts_of(results)
+    (counts,) = read_size_counts(results)
     expected = np.zeros(5)
     for mask in range(16):
         # Sites 0 1 / 2 3 and the bonds between them.
@@ -56,7 +56,7 @@ def test_n_s_of_two_by_two_squares_is_that_of_all_configurations():
 
 
 def test_coarse_bins_hold_the_same_clusters():
-    for counts in size_counts_of(counted()):
+    for counts in read_size_counts(counted()):
         coarse = counts.coarse()
         assert coarse.counts.sum() == counts.counts.sum()
         assert set(coarse.edges) <= set(counts.edges)

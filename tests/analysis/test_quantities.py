@@ -13,8 +13,8 @@ from percolab.analysis.quantities import (
     BlockMoments,
     choose_quantities,
     correction_exponents,
+    list_quantities,
     observe,
-    quantities_of,
 )
 from percolab.analysis.stored_data import available_quantities, moments_of
 from percolab.api import sweep
@@ -31,7 +31,7 @@ def torus(**options):
 
 
 def quantity(name):
-    return next(item for item in quantities_of(TORUS) if item.name == name)
+    return next(item for item in list_quantities(TORUS) if item.name == name)
 
 
 def sizes_of_samples(p, samples):

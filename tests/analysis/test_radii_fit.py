@@ -8,7 +8,7 @@ import pytest
 from cli_support import answer, refusal, stored
 
 from percolab.analysis.radii import GyrationSums, fit_radius
-from percolab.analysis.stored_data import gyration_sums_of
+from percolab.analysis.stored_data import read_gyration_sums
 from percolab.api import sweep
 from percolab.measure.tallies import bin_edges
 
@@ -60,7 +60,7 @@ def test_the_correlation_length_is_that_of_all_bins():
 def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
     results = sweep("square", L=[8, 16], p=[0.3, 0.5], samples=200, block_size=20,
                     measure="gyration", boundary="periodic", device="cpu")  # fmt: skip
-    for sums in gyration_sums_of(results):
+    for sums in read_gyration_sums(results):
         s, squared, _ = sums.radii(0)
         assert squared[s == 1] == 0
         assert squared[s == 2] == pytest.approx(0.25)
@@ -69,7 +69,7 @@ def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
     assert set(told) == {
         "kind", "title", "threshold", "threshold_source", "exact", "curves", "fit", "notes",
     }  # fmt: skip
-    for curve, sums in zip(told["curves"], gyration_sums_of(results), strict=True):
+    for curve, sums in zip(told["curves"], read_gyration_sums(results), strict=True):
         assert curve["correlation_length"] == sums.correlation_length()[0].tolist()
     told = refusal("plot", stored(Path("none.h5")), "--kind", "gyration", "--bootstrap", 0)
     assert "sweep with --measure gyration" in told

@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 import percolab
 from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import energy_histogram, find_first_order, reweight
-from percolab.analysis.stored_spins import series_of
+from percolab.analysis.stored_spins import read_series
 from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.transition_order import two_peaks
 from percolab.bonds.model import Model
@@ -255,7 +255,7 @@ def test_gaps_near_the_ground_state_are_no_phases(q, size, scale, seed):
         beta=[beta], burn_in=100, sweeps=1100, samples=24_000, seed=424_000 + seed, device="cpu",
     )  # fmt: skip
     (item,) = results.tasks.values()
-    energies = series_of(item)["satisfied"][0]
+    energies = read_series(item)["satisfied"][0]
     assert find_first_order(energies, beta=beta, q=q, num_sites=size**2) is None
 
 

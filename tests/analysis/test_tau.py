@@ -8,15 +8,15 @@ from analysis_support import synthetic_task
 from helpers import assert_z
 
 from percolab.analysis.cluster_numbers import mean_power
-from percolab.analysis.stored_fits import exponents_of, tau_at
+from percolab.analysis.stored_fits import compute_exponents, tau_at
 from percolab.analysis.tau import TauReplicas, fit_tau
-from percolab.analysis.theory.known_exponents import correction_of_sizes
+from percolab.analysis.theory.known_exponents import find_size_correction
 from percolab.api import fit, sweep
 from percolab.errors import AnalysisError
 from percolab.measure.tallies import bin_edges
 
 TAU = 187 / 91
-OMEGA = correction_of_sizes(2).value
+OMEGA = find_size_correction(2).value
 pytestmark = pytest.mark.usefixtures("own_directory")
 
 
@@ -122,7 +122,7 @@ def test_tau_of_the_square_lattice_is_exact_within_its_error(boundary):
     at_half = tau_at(results, 0.5)
     assert_z(at_half.tau, TAU, at_half.error)
     assert at_half.error < 0.02
-    found = exponents_of(results, fit(results), bootstrap=100)
+    found = compute_exponents(results, fit(results), bootstrap=100)
     assert_z(found.tau_fit.tau, TAU, found.tau_fit.error)
     own = [item for item in found.exponents if item.source.startswith("n_s")]
     assert [(item.name, item.value) for item in own] == [("tau", found.tau_fit.tau)]

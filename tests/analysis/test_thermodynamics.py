@@ -8,11 +8,11 @@ import pytest
 
 from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.stored_spins import (
+    compute_thermodynamics,
     correlation_errors,
-    lagged_of,
-    series_of,
-    spin_tasks_of,
-    thermodynamics_of,
+    list_spin_tasks,
+    read_lagged,
+    read_series,
 )
 from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.theory.ising_curves import exact_infinite, exact_on_torus, is_square_ising
@@ -40,7 +40,7 @@ def tori(model):
 @pytest.mark.parametrize("model", ["ising", "potts:q=2"])
 def test_energy_and_specific_heat_are_kaufmans(model):
     bonds_per_site = 2
-    for found in thermodynamics_of(tori(model)):
+    for found in compute_thermodynamics(tori(model)):
         np.testing.assert_allclose(found.temperature, 1 / found.coupling)
         exact = [ising_torus(found.L, found.L, coupling) for coupling in COUPLINGS]
         energy = np.array([each.energy for each in exact])
@@ -64,7 +64,7 @@ def test_order_parameter_and_its_moments_are_those_of_all_spins(q):
     )  # fmt: skip
     lattice = load_lattice("square")
     bonds = lattice.topology((3, 3), ("periodic", "periodic")).bonds()[:, 1:].tolist()
-    (found,) = thermodynamics_of(results)
+    (found,) = compute_thermodynamics(results)
     for at, p in enumerate(found.p):
         exact = spin_means(9, bonds, q=q, p=float(p))
         square, largest = exact["magnetization_square"], exact["largest_state"]
@@ -122,7 +122,7 @@ def test_errors_are_those_of_repeated_studies():
         values.append(found.values["specific_heat"][0])
         errors.append(found.errors["specific_heat"][0])
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
-    heat = (2 * Model.parse("ising").coupling_of_p(0.5)) ** 2 * 9 / 16
+    heat = (2 * Model.parse("ising").p_to_coupling(0.5)) ** 2 * 9 / 16
     assert abs(np.mean(values) - heat) < 4 * np.std(values) / 300**0.5
 
 
@@ -131,7 +131,7 @@ def test_limits_of_p_are_no_numbers_but_no_failures():
         "square", model="ising", L=[4], boundary="open", p=[0.0, 1.0], burn_in=5, sweeps=9,
         samples=16, device="cpu",
     )  # fmt: skip
-    (found,) = thermodynamics_of(results)
+    (found,) = compute_thermodynamics(results)
     assert found.system.num_bonds == 24
     assert found.temperature.tolist() == [np.inf, 0.0]
     # At p = 1 a chain stays ordered once it is.
@@ -145,7 +145,7 @@ def test_a_single_chain_has_values_and_no_errors():
         "square", model="ising", L=[4], boundary="periodic", K=[0.4], burn_in=5, sweeps=25,
         samples=20, device="cpu",
     )  # fmt: skip
-    (found,) = thermodynamics_of(results)
+    (found,) = compute_thermodynamics(results)
     assert (found.chains, found.sweeps) == (1, 20)
     assert all(np.isfinite(own).all() for own in found.values.values())
     assert all(np.isnan(own).all() for own in found.errors.values())
@@ -157,13 +157,13 @@ def test_every_moment_belongs_to_a_mean():
 
 
 def test_series_are_those_whose_sums_are_stored():
-    for item in spin_tasks_of(tori("ising")):
-        series = series_of(item)
+    for item in list_spin_tasks(tori("ising")):
+        series = read_series(item)
         for name, values in series.items():
             assert values.shape == (3, len(item.blocks), item.task.block_size)
             np.testing.assert_array_equal(values.sum(axis=2).T, item.column(name))
             for at in range(3):
-                lagged, edges = lagged_of(item, name, at)
+                lagged, edges = read_lagged(item, name, at)
                 own = values[at].astype(float)
                 np.testing.assert_allclose(lagged[:, 0], (own**2).sum(axis=1))
                 np.testing.assert_allclose(lagged[:, 2], (own[:, 2:] * own[:, :-2]).sum(axis=1))
@@ -171,7 +171,7 @@ def test_series_are_those_whose_sums_are_stored():
 
 
 def test_errors_of_an_autocorrelation_are_zero_at_lag_zero_and_grow():
-    item = spin_tasks_of(tori("ising"))[-1]
+    item = list_spin_tasks(tori("ising"))[-1]
     errors = correlation_errors(item, "satisfied", 1)
     assert errors[0] == 0
     assert 0 < errors[1] < errors[10] < 0.2
@@ -183,7 +183,7 @@ def test_series_that_were_not_asked_for_are_refused():
         samples=40, device="cpu",
     )  # fmt: skip
     with pytest.raises(InputError, match="series"):
-        series_of(spin_tasks_of(results)[0])
+        read_series(list_spin_tasks(results)[0])
 
 
 def test_exact_curves_are_in_the_convention_of_the_model():

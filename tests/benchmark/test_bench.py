@@ -28,7 +28,7 @@ from percolab.benchmark.stages import (
     grid_around,
 )
 from percolab.bonds.model import BOND
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.kernels.device import Device
 from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
@@ -250,7 +250,7 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
 
 def test_every_stage_of_a_batch_is_made_of_what_it_names():
     asked = _Asked(lattice("square").topology((64, 4)))
-    works, limit = stages._works(asked, 5)(0.25), threshold_of(0.25)
+    works, limit = stages._works(asked, 5)(0.25), p_to_threshold(0.25)
     bonds = [("bonds", [0, 1, 2], {limit}), ("bonds", [3, 4], {limit})]
     labels = [[(Reading.LABELS, count), "written"] for count in (3, 2)]
     for stage, expected in {
@@ -301,7 +301,7 @@ def test_scipy_finds_as_many_clusters(name):
     topology = item.topology(SHAPES[item.dimension][-1])
     labeler = cpu_labeler("raster", topology)
     for p in probabilities(name):
-        items = np.zeros(1, np.uint64), np.full(1, threshold_of(p), np.uint64)
+        items = np.zeros(1, np.uint64), np.full(1, p_to_threshold(p), np.uint64)
         (row,) = labeler.rows(XORWOW, SEED, *items)
         build, labels = scipy_times(name, 1, topology, p, None)
         assert build.clusters == labels.clusters == row[CLUSTERS]

@@ -15,7 +15,7 @@ from percolab.analysis.theory.critical import critical_probability
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models.bond_classes import BondClasses
-from percolab.bonds.words import GENERATORS, TOP, threshold_of, uniform_of
+from percolab.bonds.words import GENERATORS, TOP, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
 from percolab.coupled.points import PointByPoint
 from percolab.coupled.thresholds import find_thresholds
@@ -46,7 +46,7 @@ def case_of(name, shape, boundary, text):
 def limits_by_name(topology, model, p):
     """Return the threshold of every class, from the names and the numbers in the text."""
     fixed = dict(part.split("=") for part in str(model).partition(":")[2].split(","))
-    return [threshold_of(float(fixed.get(name, p))) for name in topology.class_names]
+    return [p_to_threshold(float(fixed.get(name, p))) for name in topology.class_names]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[3]}")
@@ -56,12 +56,12 @@ def test_a_bond_is_open_if_its_number_is_below_the_limit_of_its_class(case, gene
     batch, seed, sample = new_batch("cpu", topology, model), np.uint64(2**63 + 9), np.uint64(4)
     exists = unpack_bits(topology.exists.ravel(), 32 * topology.num_bond_words)
     for p in (0.0, 0.5, 1.0):
-        batch.fill(generator, seed, np.array([sample]), np.array([threshold_of(p)], np.uint64))
+        batch.fill(generator, seed, np.array([sample]), np.array([p_to_threshold(p)], np.uint64))
         found = unpack_bits(batch.opened, exists.size)
         limits = limits_by_name(topology, model, p)
         for bond in np.flatnonzero(exists):
             word, bit = np.uint32(bond >> 5), np.uint32(bond & 31)
-            number = uniform_of(generator, seed, sample, word, bit)
+            number = uniform_number(generator, seed, sample, word, bit)
             assert found[bond] == (number < limits[int(word) // topology.num_words])
         assert not found[~exists].any()
 
@@ -95,7 +95,7 @@ def test_a_model_without_an_order_is_measured_point_by_point():
     pair = [new_coupling("raster", "cpu", topology, each) for each in (unordered, model)]
     assert [type(each) is PointByPoint for each in pair] == [True, False]
     samples = np.arange(3, dtype=np.uint64)
-    grid = np.array([threshold_of(p) for p in (0.4, 0.5, 0.6)], np.uint64)
+    grid = np.array([p_to_threshold(p) for p in (0.4, 0.5, 0.6)], np.uint64)
     np.testing.assert_array_equal(*(each.grid_rows(0, 1, samples, grid) for each in pair))
     np.testing.assert_array_equal(
         *(find_thresholds(each, 0, 1, samples, (0, TOP)) for each in pair)
@@ -178,7 +178,7 @@ def test_slabs_on_a_gpu_equal_the_cpu():
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
         model = Model.parse(text)
         whole = Whole(load_lattice("square"), (1501, 141), (boundary,) * 2, model)
-        draw = SampleKey(0, 5, 7, threshold_of(0.6))
+        draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
         (front,) = compare_fronts(whole, [draw], [70, 31, 40])
         row = row_of(close(front) if whole.is_closed else front)
         topology = whole.lattice.topology(whole.shape, whole.boundary)
@@ -261,7 +261,7 @@ def test_both_diagonals_of_the_square_lattice_are_one_name():
     item = load_lattice("square-nnn")
     assert sorted(item.class_names) == ["d", "d", "x", "y"]
     limits = Model.parse("bond:d=0.25").class_limits(item.class_names)
-    assert [limit == threshold_of(0.25) for limit in limits] == [
+    assert [limit == p_to_threshold(0.25) for limit in limits] == [
         name == "d" for name in item.class_names
     ]
 

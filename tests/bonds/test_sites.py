@@ -17,7 +17,7 @@ import percolab
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models.site_bond import SiteBond
-from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
+from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold, uniform_number
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.lattices.graph import graph_topology
@@ -32,7 +32,7 @@ MODELS = [
     Model.parse("site-bond:bond=0.7"),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=str)
-GRID = np.array([threshold_of(p) for p in (0.0, 0.3, 0.55, 0.6, 0.65, 0.9, 1.0)], np.uint64)
+GRID = np.array([p_to_threshold(p) for p in (0.0, 0.3, 0.55, 0.6, 0.65, 0.9, 1.0)], np.uint64)
 SEED = 11
 
 
@@ -43,7 +43,7 @@ def numbers_of(topology, generator, sample):
     for k in range(topology.num_classes + 1):
         for i in range(topology.num_points):
             word = np.uint32(k * topology.num_words + i // 32)
-            found[k, i] = int(uniform_of(*key, word, np.uint32(i % 32))) / TOP
+            found[k, i] = int(uniform_number(*key, word, np.uint32(i % 32))) / TOP
     return found[-1], found[:-1]
 
 
@@ -233,7 +233,7 @@ def test_a_model_is_read_as_it_is_written(model):
 def test_rows_of_bonds_alone_are_counted_as_before():
     topology = lattice("square").topology((9, 7))
     labeler = cpu_labeler("reference", topology)
-    labeler.open_bonds(XORWOW, 5, 0, threshold_of(0.5))
+    labeler.open_bonds(XORWOW, 5, 0, p_to_threshold(0.5))
     row = labeler.rows(XORWOW, 5, np.zeros(1, np.uint64), GRID[2:3])[0]
     labeler.open_bonds(XORWOW, 5, 0, int(GRID[2]))
     assert row.tolist() == row_by_counting(topology, labeler.label())

@@ -16,8 +16,8 @@ from percolab.bonds.words import (
     open_word,
     open_word_philox,
     open_word_xorwow,
-    threshold_of,
-    uniform_of,
+    p_to_threshold,
+    uniform_number,
 )
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import next_digits, xorwow_state
@@ -61,20 +61,20 @@ def word_at(generator, word, threshold, exists=ALL, seed=SEED, sample=SAMPLE):
 
 def filled(generator, p, *, seed=SEED, sample=SAMPLE, words=4096):
     exists, opened = np.full(words, ALL, np.uint32), np.zeros(words, np.uint32)
-    key = np.uint64(seed), np.uint64(sample), np.uint64(threshold_of(p))
+    key = np.uint64(seed), np.uint64(sample), np.uint64(p_to_threshold(p))
     fill_open_bonds(generator, *key, np.uint64(0), exists, opened)
     return opened
 
 
 @pytest.mark.parametrize("p", EDGES)
 def test_threshold_is_the_least_integer_not_below_p(p):
-    assert threshold_of(p) == math.ceil(Fraction(p) * 2**63)
+    assert p_to_threshold(p) == math.ceil(Fraction(p) * 2**63)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan, math.inf, math.nextafter(1, 2)])
 def test_p_outside_zero_to_one_is_refused(p):
     with pytest.raises(ValueError, match=r"p must be in \[0, 1\]"):
-        threshold_of(p)
+        p_to_threshold(p)
 
 
 @every_generator
@@ -84,7 +84,7 @@ def test_bond_is_open_when_its_uniform_is_below_p(generator, p):
         expected = [
             Fraction(u, 2**PLANES) < Fraction(p) for u in uniforms(generator, SEED, SAMPLE, word)
         ]
-        found = np.array([word_at(generator, word, threshold_of(p))], np.uint32)
+        found = np.array([word_at(generator, word, p_to_threshold(p))], np.uint32)
         assert unpack_bits(found, 32).tolist() == expected
 
 
@@ -100,8 +100,8 @@ def test_bond_is_closed_at_a_dyadic_p_equal_to_the_digits_it_starts_with(generat
     for m in (1, 2, 3, 10, 11, 12, 53):
         for bit, u in enumerate(uniforms(generator, SEED, SAMPLE, 5)):
             k = u >> (PLANES - m)
-            assert not word_at(generator, 5, threshold_of(math.ldexp(k, -m))) >> bit & 1
-            assert word_at(generator, 5, threshold_of(math.ldexp(k + 1, -m))) >> bit & 1
+            assert not word_at(generator, 5, p_to_threshold(math.ldexp(k, -m))) >> bit & 1
+            assert word_at(generator, 5, p_to_threshold(math.ldexp(k + 1, -m))) >> bit & 1
 
 
 @every_generator
@@ -113,9 +113,9 @@ def test_no_bond_is_open_at_p_zero_and_all_at_p_one(generator):
 @every_generator
 def test_only_bonds_that_exist_open_and_the_others_do_not_change_them(generator):
     for p in (0.3, 0.6527, 1.0):
-        whole = word_at(generator, 9, threshold_of(p))
+        whole = word_at(generator, 9, p_to_threshold(p))
         for exists in (0, 1, 0x80000000, 0x0F0F0F0F):
-            assert word_at(generator, 9, threshold_of(p), exists) == whole & exists
+            assert word_at(generator, 9, p_to_threshold(p), exists) == whole & exists
 
 
 @every_generator
@@ -128,21 +128,21 @@ def test_open_bonds_at_a_smaller_p_are_a_subset(generator):
 @every_generator
 def test_words_are_numbered_beyond_32_bits(generator):
     exists, opened = np.full(4, ALL, np.uint32), np.zeros(4, np.uint32)
-    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(threshold_of(0.4))
+    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(p_to_threshold(0.4))
     for first in (2**32 - 2, 2**40):
         fill_open_bonds(generator, *key, np.uint64(first), exists, opened)
-        again = [word_at(generator, first + n, threshold_of(0.4)) for n in range(4)]
+        again = [word_at(generator, first + n, p_to_threshold(0.4)) for n in range(4)]
         assert opened.tolist() == again
-        assert again != [word_at(generator, n, threshold_of(0.4)) for n in range(4)]
+        assert again != [word_at(generator, n, p_to_threshold(0.4)) for n in range(4)]
         assert again != [
-            word_at(generator, (first + n) % 2**32, threshold_of(0.4)) for n in range(4)
+            word_at(generator, (first + n) % 2**32, p_to_threshold(0.4)) for n in range(4)
         ]
 
 
 @every_generator
 def test_word_depends_on_seed_sample_and_position_alone(generator):
     opened = filled(generator, 0.4, words=64)
-    again = [word_at(generator, word, threshold_of(0.4)) for word in range(64)]
+    again = [word_at(generator, word, p_to_threshold(0.4)) for word in range(64)]
     assert opened.tolist() == again
 
 
@@ -207,7 +207,7 @@ def test_generators_differ(generator):
 
 def test_words_are_uint32():
     for generator in GENERATORS.values():
-        word_at(generator, 0, threshold_of(0.5))
+        word_at(generator, 0, p_to_threshold(0.5))
     functions = (open_word, open_word_xorwow, open_word_philox)
     found = {s.return_type for function in functions for s in function.nopython_signatures}
     assert found == {types.uint32}
@@ -218,7 +218,7 @@ def test_the_uniform_number_of_one_bond_is_the_one_its_word_spells(generator):
     for word in (0, 7, 2**20):
         key = np.uint64(SEED), np.uint64(SAMPLE), np.uint32(word)
         expected = uniforms(generator, SEED, SAMPLE, word)
-        found = [int(uniform_of(generator, *key, np.uint32(bit))) for bit in range(32)]
+        found = [int(uniform_number(generator, *key, np.uint32(bit))) for bit in range(32)]
         assert found == expected
 
 
@@ -226,7 +226,7 @@ def test_the_uniform_number_of_one_bond_is_the_one_its_word_spells(generator):
 @pytest.mark.parametrize("p", EDGES)
 def test_all_words_at_once_are_those_made_one_by_one(generator, p):
     exists = np.random.default_rng(3).integers(0, 2**32, 700, dtype=np.uint64).astype(np.uint32)
-    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(threshold_of(p))
+    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(p_to_threshold(p))
     opened = np.zeros_like(exists)
     fill_open_bonds(generator, *key, np.uint64(0), exists, opened)
     expected = [

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_support import answer, refusal, stored
 
-from percolab.analysis.stored_fits import collapse_of, fit_results
+from percolab.analysis.stored_fits import compute_collapse, fit_results
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
@@ -100,7 +100,9 @@ def test_collapses_are_those_of_python(file, results):
     for item in record:
         # P_inf and chi are collapsed at the p_c of the fit.
         p_c = whole["threshold"] if item["observable"] in ("largest", "chi") else None
-        direct = collapse_of(results, item["observable"], threshold=p_c, min_size=6, bootstrap=0)
+        direct = compute_collapse(
+            results, item["observable"], threshold=p_c, min_size=6, bootstrap=0
+        )
         assert item["quality"] == direct.quality
         assert item["threshold"] == direct.threshold
         assert min(item["L"]) == 6
@@ -108,10 +110,12 @@ def test_collapses_are_those_of_python(file, results):
 
 
 def test_what_is_given_to_a_collapse_is_held(results):
-    held = collapse_of(results, "largest", threshold=0.5, y_t=0.75, exponent=-5 / 48, bootstrap=0)
+    held = compute_collapse(
+        results, "largest", threshold=0.5, y_t=0.75, exponent=-5 / 48, bootstrap=0
+    )
     assert (held.threshold, held.y_t, held.exponent) == (0.5, 0.75, -5 / 48)
     with pytest.raises(InputError, match="observable 'nothing' is not in this file"):
-        collapse_of(results, "nothing", threshold=0.5, y_t=0.75)
+        compute_collapse(results, "nothing", threshold=0.5, y_t=0.75)
 
 
 def test_single_thresholds_follow_the_fit(thresholds):

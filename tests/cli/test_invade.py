@@ -10,7 +10,7 @@ import pytest
 from cli_support import answer, refusal, run, tree_of
 
 from percolab import invade
-from percolab.analysis.invasions import InvasionMeans, dimension_of_masses, dimension_of_sizes
+from percolab.analysis.invasions import InvasionMeans, fit_mass_dimension, fit_size_dimension
 from percolab.figures.invasion import Curves, plot_invasion
 from percolab.lattices.lattice import load_lattice
 from percolab.store.tree import check_seal
@@ -62,13 +62,13 @@ def test_dimensions_of_exact_power_laws():
         InvasionMeans(L, 9, 9, dict.fromkeys(errors, 0.0) | {"invaded": 3 * L**1.75}, errors)
         for L in (16, 32, 64)
     ]
-    assert dimension_of_sizes(means).value == pytest.approx(1.75)
-    assert dimension_of_sizes(means[:1]) is None
+    assert fit_size_dimension(means).value == pytest.approx(1.75)
+    assert fit_size_dimension(means[:1]) is None
     radii = np.array([4.0, 8.0, 16.0])
     masses = np.outer([1.0, 1.2, 0.9], radii**1.5)
-    fit = dimension_of_masses(radii, masses)
+    fit = fit_mass_dimension(radii, masses)
     assert (fit.value, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
-    assert dimension_of_masses(radii, masses[:1]) is None
+    assert fit_mass_dimension(radii, masses[:1]) is None
 
 
 @pytest.mark.parametrize(

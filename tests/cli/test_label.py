@@ -13,7 +13,7 @@ from PIL import Image
 from scipy import ndimage
 
 import percolab
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.configurations import Clusters, read_labels, site_configuration
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
@@ -167,7 +167,7 @@ def test_rows_of_an_image_are_the_second_axis(kind):
 def test_packed_bonds_are_labeled_as_given(name, boundary):
     lattice, kinds = load_lattice(name), (boundary,) * load_lattice(name).dimension
     labeler = cpu_labeler("reference", lattice.topology(lattice.shape(6), kinds))
-    labeler.open_bonds(XORWOW, 3, 0, threshold_of(0.4))
+    labeler.open_bonds(XORWOW, 3, 0, p_to_threshold(0.4))
     opened = labeler.opened.reshape(labeler.topology.exists.shape)
     np.save("bonds.npy", opened)
     answer("label", "bonds.npy", "--lattice", name, "-L", 6, "--boundary", boundary,
@@ -197,7 +197,7 @@ def test_sample_on_a_bethe_lattice_is_that_of_a_sweep(numbering):
     np.testing.assert_array_equal(labels, expected)
     task = Task(lattice, size, lattice.boundaries, (0.6,), seed=4)
     item = cpu_labeler("reference", lattice.topology(lattice.shape(size)))
-    (row,) = item.rows(XORWOW, task.stream_seed, np.array([2]), np.array([threshold_of(0.6)]))
+    (row,) = item.rows(XORWOW, task.stream_seed, np.array([2]), np.array([p_to_threshold(0.6)]))
     assert [told["clusters"], told["largest"], told["second_largest"]] == row[:3].tolist()
     assert bool(told["spanning"]) == bool(row[SPANNING])
     other = ("--lattice", lattice.name, "-L", size, "-p", 0.6, "--seed", 4, "--sample", 2)

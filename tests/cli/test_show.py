@@ -13,11 +13,11 @@ from show_support import FLAT, colour_of_labels, drawn, hexes, one, whole_cells
 
 import percolab
 from percolab.configurations import Clusters, random_configuration, site_configuration
-from percolab.figures.colours import NO_SITE, colours_of
+from percolab.figures.colours import NO_SITE, choose_colours
 from percolab.figures.configuration import MOST_WITH_BONDS
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_labels
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
 
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
@@ -136,7 +136,7 @@ def test_numbers_are_those_of_the_sample():
     topology = load_lattice("honeycomb").topology((12, 12))
     row = np.zeros(ROW_WIDTH, np.int64)
     scratch = np.empty(144, np.int32), np.empty(144, np.uint32)
-    row_of_labels(labels, topology.occupied, *topology.end_flags(), *scratch, row)
+    row_from_labels(labels, topology.occupied, *topology.end_flags(), *scratch, row)
     keys = ("clusters", "largest", "second_largest")
     assert [told[key] for key in keys] == row[:3].tolist()
     assert told["spanning"] == [name for bit, name in enumerate("xy") if row[SPANNING] >> bit & 1]
@@ -326,5 +326,5 @@ def test_a_record_that_was_edited_is_refused_in_one_line(change, told):
 def test_clusters_of_vacant_sites_are_none():
     topology = load_lattice("square").topology((2, 2))
     clusters = Clusters(np.full(4, -1, np.int32), topology)
-    assert colours_of(clusters).of_sites.tolist() == [0, 0, 0, 0]
+    assert choose_colours(clusters).of_sites.tolist() == [0, 0, 0, 0]
     assert clusters.summary()["clusters"] == 0

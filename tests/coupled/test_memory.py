@@ -10,7 +10,7 @@ from helpers import JUDGED_LABELERS
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import memory_of, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -18,14 +18,14 @@ from percolab.kernels.memory import Memory, Needs, items_that_fit
 from percolab.kinds.memory import check_memory, required_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
-from percolab.lattices.geometry import geometry_of
+from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task
 
 SHAPES = {"square": (256, 254), "cubic": (48, 40, 44)}
 CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
 #: A grid that one labeling of tiles can serve.
-GRID = np.array([threshold_of(p) for p in (0.5, 0.502, 0.504)], np.uint64)
+GRID = np.array([p_to_threshold(p) for p in (0.5, 0.502, 0.504)], np.uint64)
 
 
 def asked(coupling, name, needs):
@@ -36,7 +36,7 @@ def asked(coupling, name, needs):
         coupling.grid_rows(*key, samples, GRID)
     if needs.radii_axes:
         lattice = load_lattice(name)
-        geometry = geometry_of(lattice, SHAPES[name])
+        geometry = make_geometry(lattice, SHAPES[name])
         coupling.radii_rows(*key, samples, GRID[:1], geometry)
     if needs.thresholds:
         coupling.scan_windows(*key, samples, GRID[:1], GRID[-1:])

@@ -16,7 +16,7 @@ from helpers import (
     probabilities,
 )
 
-from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, threshold_of, uniform_of
+from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number
 from percolab.coupled.bisection import bisect
 from percolab.coupled.thresholds import find_thresholds
 from percolab.lattices.graph import graph_topology
@@ -50,7 +50,7 @@ def test_opening_bonds_in_order_gives_what_bisection_of_rows_gives(name):
         ends = (np.zeros(4, np.uint64), np.full(4, TOP, np.uint64))
         expected = bisect(judge, number % 2, 5, samples_of(4), *ends)
         for window in WINDOWS:
-            limits = threshold_of(window[0]), threshold_of(window[1])
+            limits = p_to_threshold(window[0]), p_to_threshold(window[1])
             found = find_thresholds(judge, number % 2, 5, samples_of(4), limits)
             np.testing.assert_array_equal(found, expected, err_msg=f"{case}, {window}")
 
@@ -75,7 +75,7 @@ def test_a_sample_spans_from_its_threshold_on_and_not_before(name):
     topology = lattice(name).topology(size)
     raster, judge = cpu_labeler("raster", topology), cpu_labeler("reference", topology)
     samples, middle = samples_of(6), probabilities(name)[2]
-    window = threshold_of(0.9 * middle), threshold_of(1.1 * middle)
+    window = p_to_threshold(0.9 * middle), p_to_threshold(1.1 * middle)
     found = find_thresholds(raster, XORWOW, 3, samples, window)
     for axis, thresholds in enumerate(found.T):
         for shift, spans in ((0, True), (1, False)):
@@ -88,7 +88,7 @@ def test_the_threshold_is_the_number_of_a_bond_and_one():
     found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 8, samples_of(3), (0, TOP))
     for sample, thresholds in enumerate(found.tolist()):
         numbers = {
-            int(uniform_of(XORWOW, np.uint64(8), np.uint64(sample), word, bit))
+            int(uniform_number(XORWOW, np.uint64(8), np.uint64(sample), word, bit))
             for word in range(topology.exists.size)
             for bit in range(32)
         }
@@ -114,7 +114,7 @@ def test_a_chain_spans_when_its_last_bond_opens():
     found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 4, samples_of(20), (0, TOP))
     for sample, (threshold,) in enumerate(found.tolist()):
         key = XORWOW, np.uint64(4), np.uint64(sample), 0
-        assert threshold == max(int(uniform_of(*key, bit)) for bit in range(1, 5)) + 1
+        assert threshold == max(int(uniform_number(*key, bit)) for bit in range(1, 5)) + 1
 
 
 @pytest.mark.parametrize("name", [name for name in EXACT_LATTICES if "open" in name])
@@ -128,7 +128,7 @@ def test_thresholds_are_distributed_as_the_exact_enumeration_says(name):
     for p in (0.3, 0.5, 0.7):
         terms = (n * p**k * (1 - p) ** (bonds - k) for k, n in enumerate(known["n_span"]))
         expected = sum(terms)
-        measured = float((found <= np.uint64(threshold_of(p))).mean())
+        measured = float((found <= np.uint64(p_to_threshold(p))).mean())
         assert_z(measured, expected, np.sqrt(expected * (1 - expected) / count))
     mean = known["derived_float"]["mean_spanning_threshold"]
     assert_z(float((found / TOP).mean()), mean, float((found / TOP).std()) / np.sqrt(count))

@@ -19,7 +19,7 @@ from percolab.figures.axes import (
 from percolab.figures.kinds.clusters import PANELS, ClusterMeans, plot_clusters
 from percolab.figures.kinds.curves import plot_spanning
 from percolab.figures.kinds.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
-from percolab.figures.style import COLOURS, DASHES, look_of, new_figure, size_look
+from percolab.figures.style import COLOURS, DASHES, choose_look, new_figure, size_look
 from percolab.figures.timing import Timing, plot_timing
 
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -241,4 +241,4 @@ def test_panels_above_an_empty_place_have_an_axis_of_their_own():
 
 
 def test_looks_are_colours_that_the_colour_blind_can_tell_apart():
-    assert [look_of(number, 0)["color"] for number in range(8)] == list(COLOURS)
+    assert [choose_look(number, 0)["color"] for number in range(8)] == list(COLOURS)

@@ -12,11 +12,11 @@ import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
 from percolab.analysis import format_with_error
-from percolab.analysis.stored_fits import estimates_of, fit_results
+from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.api import sweep
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.page import formula, mathematics
-from percolab.figures.report import answer_of
+from percolab.figures.report import summarize_result
 from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
@@ -129,10 +129,10 @@ def test_a_graph_has_a_headline():
     Path("ring.edges").write_text("\n".join(f"{n} {(n + 1) % 8}" for n in range(8)) + "\n0 4\n")
     ring = load_graph("ring.edges", source="0", target="4")
     results = sweep(graph=ring, p=[0.3, 0.4, 0.5, 0.6, 0.7], samples=200, device="cpu")
-    (found,) = estimates_of(results, bootstrap=0)
+    (found,) = read_estimates(results, bootstrap=0)
     (median,) = [item for item in found.estimates if item.name == "median"]
     figures = StudyFigures(results, lambda: None, None, 0)
-    answers = [block for block in answer_of(figures, 0) if block.kind == "answer"]
+    answers = [block for block in summarize_result(figures, 0) if block.kind == "answer"]
     value = format_with_error(median.p, median.error)
     assert [block.text for block in answers] == [f"p = {value}, {median.meaning}"]
 
@@ -140,7 +140,7 @@ def test_a_graph_has_a_headline():
 def test_a_report_says_first_why_there_is_no_threshold():
     results = sweep("square", L=[8, 16, 32], p=[0.4, 0.42, 0.44, 0.46], samples=1000, device="cpu")
     fit = fit_results(results)
-    blocks = answer_of(StudyFigures(results, lambda: fit, None, 0), 0)
+    blocks = summarize_result(StudyFigures(results, lambda: fit, None, 0), 0)
     assert blocks[0].kind == "answer"
     assert blocks[0].text == fit.problem
     assert "nan" not in str([block.text for block in blocks])

@@ -6,7 +6,7 @@ from show_support import FLAT, colour_of_labels, drawn, hexes, whole_cells
 
 from percolab.configurations import random_configuration, site_configuration
 from percolab.figures import save_figure
-from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, colours_of
+from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, choose_colours
 from percolab.lattices.lattice import load_lattice
 
 #: In which no two bonds cross, so that few colours suffice.
@@ -21,7 +21,7 @@ def test_clusters_that_touch_have_different_colours(name):
     size = whole_cells(lattice, 20)
     configuration = random_configuration(lattice, size, 0.8 * lattice.threshold().value, seed=2)
     clusters = configuration.label()
-    colours = colours_of(clusters)
+    colours = choose_colours(clusters)
     _, owner, other = configuration.topology.bonds().T
     differ = clusters.labels[owner] != clusters.labels[other]
     large = clusters.sizes[clusters.numbers] > 1
@@ -38,7 +38,7 @@ def test_spanning_clusters_and_the_largest_stand_out():
     np.save("image.npy", image)
     clusters = site_configuration("image.npy").label()
     assert [name for name, found in clusters.spanning.items() if found.size] == ["x"]
-    colours = colours_of(clusters)
+    colours = choose_colours(clusters)
     found = colour_of_labels(range(63), hexes(colours.rgb() / 255), clusters.labels)
     top, line, block, single, pair = (0, 18, 40, 36, 54)
     assert found[-1] == NO_SITE

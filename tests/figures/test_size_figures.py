@@ -12,10 +12,10 @@ from counted_sizes import counted, sorted_tasks
 from helpers import assert_z
 
 from percolab.analysis import format_with_error
-from percolab.analysis.stored_data import size_counts_of
+from percolab.analysis.stored_data import read_size_counts
 from percolab.api import fit, sweep
 from percolab.figures.kinds import StudyFigures, study_figure
-from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, observables_of
+from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, list_observables
 from percolab.tables.sizes import SIZE_HEADER
 
 
@@ -66,7 +66,7 @@ def test_the_figure_tells_the_stored_n_s():
         "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
         "local_slopes", "notes",
     }  # fmt: skip
-    for curve, counts in zip(told["curves"], size_counts_of(counted()), strict=True):
+    for curve, counts in zip(told["curves"], read_size_counts(counted()), strict=True):
         coarse = counts.coarse()
         assert curve["L"] == counts.L
         assert curve["s_low"] == coarse.edges[:-1].tolist()
@@ -133,7 +133,7 @@ def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
 def test_a_figure_has_the_symbols_of_the_registry():
     results = counted()
     figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results))
-    symbols = {item.name: item.symbol for item in observables_of(results.study.boundary)}
+    symbols = {item.name: item.symbol for item in list_observables(results.study.boundary)}
     *drawn, compared = figure.axes
     assert "theory" in compared.get_ylabel()
     for axes, panel in zip(drawn, told["panels"], strict=True):
@@ -206,8 +206,8 @@ def test_exported_sizes_are_the_stored_counts():
     path = stored(Path("sizes.h5"), counted())
     rows = list(csv.DictReader(io.StringIO(answer("export", path, "--sizes"))))
     assert tuple(rows[0]) == SIZE_HEADER
-    assert len(rows) == sum(item.counts[0].size for item in size_counts_of(counted()))
-    for item in size_counts_of(counted()):
+    assert len(rows) == sum(item.counts[0].size for item in read_size_counts(counted()))
+    for item in read_size_counts(counted()):
         own = [row for row in rows if int(row["L"]) == item.L]
         total = item.counts.sum(axis=0)
         assert [int(row["count"]) for row in own] == total.ravel().tolist()
@@ -243,7 +243,7 @@ def test_frames_carry_cluster_numbers():
     assert tuple(frame.columns) == SIZE_HEADER
     data = percolab.to_xarray(counted())
     assert data.n_s.dims == ("task", "point", "bin")
-    for n, item in enumerate(size_counts_of(counted())):
+    for n, item in enumerate(read_size_counts(counted())):
         own = data.n_s.values[n, :, : item.edges.size - 1]
         np.testing.assert_array_equal(own, item.numbers())
         assert np.isnan(data.n_s.values[n, :, item.edges.size - 1 :]).all()

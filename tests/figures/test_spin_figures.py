@@ -9,9 +9,9 @@ import pytest
 from cli_support import answer, stored
 
 from percolab.analysis.stored_spins import (
-    correlation_lengths_of,
-    spin_tasks_of,
-    thermodynamics_of,
+    compute_correlation_lengths,
+    compute_thermodynamics,
+    list_spin_tasks,
 )
 from percolab.analysis.theory.ising import ising_torus
 from percolab.api import fit, plot, sweep
@@ -84,7 +84,7 @@ def test_curves_are_the_thermal_means_against_temperature(kind):
     if kind == "binder":
         assert [panel["quantity"] for panel in drawn] == ["binder", "improved_binder"]
     for panel in drawn:
-        for curve, known in zip(panel["curves"], thermodynamics_of(ising()), strict=True):
+        for curve, known in zip(panel["curves"], compute_thermodynamics(ising()), strict=True):
             assert curve["L"] == known.L
             np.testing.assert_allclose(curve["temperature"], 1 / known.coupling)
             np.testing.assert_array_equal(curve["values"], known.values[panel["quantity"]])
@@ -94,11 +94,11 @@ def test_curves_are_the_thermal_means_against_temperature(kind):
 def test_correlation_lengths_are_drawn_over_l_along_every_periodic_axis():
     drawn = numbers_of(correlated(), "correlation_length")
     json.dumps(drawn, allow_nan=False)
-    items = spin_tasks_of(correlated())
+    items = list_spin_tasks(correlated())
     assert [panel["quantity"][-1] for panel in drawn["panels"]] == ["x", "y"]
     for axis, panel in enumerate(drawn["panels"]):
         for curve, item in zip(panel["curves"], items, strict=True):
-            values, errors = (found[axis] for found in correlation_lengths_of(item))
+            values, errors = (found[axis] for found in compute_correlation_lengths(item))
             # Without the infinite temperature of p = 0, and where a length is no number.
             kept = np.isfinite(values) & (np.array(item.task.p) > 0)
             assert kept.sum() >= 2
@@ -226,7 +226,7 @@ def test_lower_bounds_of_times_make_no_z():
 
 def test_histograms_integrate_to_one_and_have_the_mean_energy():
     numbers = numbers_of(ising(), "histogram")
-    for curve, known in zip(numbers["curves"], thermodynamics_of(ising()), strict=True):
+    for curve, known in zip(numbers["curves"], compute_thermodynamics(ising()), strict=True):
         energy, density = np.array(curve["energy"]), np.array(curve["density"])
         width = abs(energy[1] - energy[0])
         assert density.sum() * width == pytest.approx(1)

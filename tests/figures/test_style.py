@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from percolab.configurations import random_configuration
 from percolab.figures.axes import keep_to_probabilities, letter_panels, set_title
 from percolab.figures.bethe import open_inwards
-from percolab.figures.colours import LARGEST, MUTED, SPANNING, colours_of
+from percolab.figures.colours import LARGEST, MUTED, SPANNING, choose_colours
 from percolab.figures.style import COLOURS, new_figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 
@@ -71,7 +71,7 @@ def test_colours_of_curves_differ_in_grey():
 def test_clusters_of_a_bethe_lattice_that_touch_have_different_colours(numbering, p):
     lattice, shells = BetheLattice(3, numbering), 7
     clusters = random_configuration(lattice, shells, p).label()
-    colours = colours_of(clusters, grey_singles=False)
+    colours = choose_colours(clusters, grey_singles=False)
     sites = site_numbers(len(clusters.labels), numbering)
     inner = sites[parents(len(sites), 3)]
     closed = ~open_inwards(clusters, sites, parents(len(sites), 3))

@@ -5,13 +5,13 @@ import pytest
 from helpers import cpu_labeler, cuda_coupling, items_of, lattice
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 
 pytestmark = pytest.mark.gpu
 
 SAMPLES = np.arange(5, dtype=np.uint64)
 GRIDS = [
-    np.array([threshold_of(p) for p in grid], np.uint64)
+    np.array([p_to_threshold(p) for p in grid], np.uint64)
     for grid in ((0.49, 0.495, 0.5), (0.5, 0.505, 0.51), (0.51, 0.511, 0.512))
 ]
 
@@ -30,7 +30,7 @@ def test_a_replayed_call_takes_its_samples_seed_and_p_from_memory(labeler, model
     for seed in (1, 2, 2**62):
         for shift, p in enumerate((0.45, 0.5, 0.6, 0.7)):
             samples = SAMPLES + np.uint64(7 * shift + seed)
-            limits = np.full(samples.size, threshold_of(p), np.uint64)
+            limits = np.full(samples.size, p_to_threshold(p), np.uint64)
             key = generator, seed, samples, limits
             np.testing.assert_array_equal(device.rows(*key), host.rows(*key))
     assert device.labeler.batch.launches.num_recorded == 1
@@ -44,7 +44,7 @@ def test_a_replayed_grid_takes_its_p_from_memory_and_makes_room_when_it_must():
         np.testing.assert_array_equal(device.grid_rows(*key), host.grid_rows(*key))
     assert launches.num_recorded == 1
     # A wider grid needs more room: what was recorded works on memory that is gone.
-    wide = np.array([threshold_of(p) for p in (0.4, 0.42, 0.44, 0.46, 0.5)], np.uint64)
+    wide = np.array([p_to_threshold(p) for p in (0.4, 0.42, 0.44, 0.46, 0.5)], np.uint64)
     for grid in (wide, GRIDS[0], GRIDS[1], GRIDS[0], wide):
         key = XORWOW, 9, SAMPLES, grid
         np.testing.assert_array_equal(device.grid_rows(*key), host.grid_rows(*key))
@@ -64,7 +64,7 @@ def test_batches_of_many_sizes_are_recorded_up_to_a_number():
 
 def test_labels_thresholds_and_rows_may_come_in_turn():
     device, host = pair(boundary=("open", "open"))
-    limits = np.full(5, threshold_of(0.5), np.uint64)
+    limits = np.full(5, p_to_threshold(0.5), np.uint64)
     low, high = limits - np.uint64(2**55), limits + np.uint64(2**55)
     for seed in range(4):
         key = XORWOW, seed, SAMPLES

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
+from percolab.kernels.runs import bits_at, fill_segments, low_bits, mark_segment_starts
 
 RNG = np.random.default_rng(1)
 CASES = [
@@ -26,12 +26,12 @@ def test_first_of_segments(word, starts):
     for segment in segments(starts):
         ones = [bit for bit in segment if word >> bit & 1]
         expected |= 1 << ones[0] if ones else 0
-    assert first_of_segments(np.uint32(word), np.uint32(starts)) == expected
+    assert mark_segment_starts(np.uint32(word), np.uint32(starts)) == expected
 
 
 @pytest.mark.parametrize(("word", "starts"), CASES)
 def test_fill_segments(word, starts):
-    first = first_of_segments(np.uint32(word), np.uint32(starts))
+    first = mark_segment_starts(np.uint32(word), np.uint32(starts))
     expected = sum(
         1 << bit
         for segment in segments(starts)

@@ -23,7 +23,7 @@ from helpers import (
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.kernels.device import Device
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
@@ -167,7 +167,7 @@ def test_tiles_of_any_edge_equal_the_cpu(labeler, edge):
     )
     given = []
     for sample, p in enumerate((0.35, 0.6)):
-        host.open_bonds(XORWOW, 1, sample, threshold_of(p))
+        host.open_bonds(XORWOW, 1, sample, p_to_threshold(p))
         given.append((host.opened, host.label()))
     count = device.batch.load(np.array([opened for opened, _ in given]))
     found = device.join(count, Reading.LABELS).labels()
@@ -309,7 +309,7 @@ def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
         cuda_coupling("tiled", topology, capacity=4),
         cpu_labeler("raster", topology),
     )
-    assert device.rows_of_openings(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
+    assert device.rows_from_openings(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
     np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
 
 
@@ -363,7 +363,7 @@ def test_given_open_bonds_are_labeled_as_they_are(labeler):
     device = cuda_coupling(labeler, topology, capacity=3)
     given = []
     for sample in range(3):
-        host.open_bonds(XORWOW, 1, sample, threshold_of(0.5))
+        host.open_bonds(XORWOW, 1, sample, p_to_threshold(0.5))
         given.append(host.opened)
     count = device.labeler.batch.load(np.array(given))
     found = device.labeler.join(count, Reading.LABELS).labels()
@@ -377,7 +377,7 @@ def test_given_open_bonds_are_labeled_as_they_are(labeler):
 def test_same_sample_is_labeled_the_same_every_time(generator, labeler):
     topology = lattice("honeycomb").topology((512, 512))
     device = cuda_coupling(labeler, topology, capacity=16)
-    items = np.zeros(16, np.uint64), np.full(16, threshold_of(0.6527), np.uint64)
+    items = np.zeros(16, np.uint64), np.full(16, p_to_threshold(0.6527), np.uint64)
     rows = [device.rows(generator, 9, *items) for _ in range(10)]
     assert (np.array(rows) == rows[0][0]).all()
 

@@ -20,7 +20,7 @@ from helpers import (
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
 from percolab.lattices.graph import graph_topology
@@ -63,7 +63,7 @@ def test_labels_and_rows_equal_scipy(lattice_name, name):
     for number, (case, topology) in enumerate(parity_topologies(lattice_name)):
         labeler = cpu_labeler(name, topology)
         for p in probabilities(lattice_name):
-            labeler.open_bonds(XORWOW, 5, number, threshold_of(p))
+            labeler.open_bonds(XORWOW, 5, number, p_to_threshold(p))
             assert_equals_scipy(labeler, (case, p))
 
 
@@ -95,7 +95,7 @@ def test_clusters_of_many_words_equal_scipy(lattice_name, name):
         topology = lattice(lattice_name).topology((130, 94), (boundary,) * 2)
         labeler = cpu_labeler(name, topology)
         for p in probabilities(lattice_name)[1:4]:
-            labeler.open_bonds(XORWOW, 1, 2, threshold_of(p))
+            labeler.open_bonds(XORWOW, 1, 2, p_to_threshold(p))
             assert_equals_scipy(labeler, (boundary, p))
 
 
@@ -136,7 +136,7 @@ def test_graphs_equal_scipy(graph, name):
     topology = graph_topology(sites, bonds, **terminals)
     labeler = cpu_labeler(name, topology)
     for sample, p in enumerate((0.0, 0.2, 0.5, 0.9, 1.0)):
-        labeler.open_bonds(XORWOW, 3, sample, threshold_of(p))
+        labeler.open_bonds(XORWOW, 3, sample, p_to_threshold(p))
         assert_equals_scipy(labeler, p)
 
 

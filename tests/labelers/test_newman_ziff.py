@@ -15,14 +15,14 @@ from helpers import (
     without_wrapping,
 )
 
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 
 newman_ziff = record_program("newman-ziff/newman_ziff.py")
 
 
 @pytest.mark.parametrize("name", LATTICES)
 def test_its_rows_are_percolabs_at_every_p(name):
-    thresholds = np.array([threshold_of(p) for p in probabilities(name)], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in probabilities(name)], np.uint64)
     for _, topology in parity_topologies(name):
         labeler = cpu_labeler("reference", topology)
         sample = 3

@@ -10,7 +10,7 @@ from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import refusal
 from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
-from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
+from percolab.labelers.tiled.tiling import make_tiling, tiling_bounds, why_not_tiled
 from percolab.lattices import grid
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
@@ -42,7 +42,7 @@ def cases(name):
         for boundary in product(("open", "periodic"), repeat=item.dimension):
             topology = item.topology(shape, boundary)
             for words, strip in SIZES:
-                yield topology, tiling_of(topology, words, strip), words, strip
+                yield topology, make_tiling(topology, words, strip), words, strip
 
 
 def inner_of(tiling, k):
@@ -193,5 +193,5 @@ def test_a_size_that_fills_no_tile_is_not_cut_into_flat_ones(shape):
     """Fewest tiles alone are flat here, with a bond a site between them; 0.2 is what cubes have."""
     topology = lattice("cubic").topology(shape, ("open",) * 3)
     assert refusal(topology) == ""
-    tiling = tiling_of(topology, TILE_WORDS, LANES)
+    tiling = make_tiling(topology, TILE_WORDS, LANES)
     assert tiling.crossing.num_bonds < 0.3 * topology.num_points

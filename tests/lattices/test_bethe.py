@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import assert_z, cpu_labeler, exact, items_of, labels_and_row
 
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.lattices.bethe import (
     NUMBERINGS,
@@ -160,7 +160,7 @@ def test_every_open_bond_of_a_tree_takes_one_cluster_away(numbering, labeler):
     topology = bethe_topology(6, numbering=numbering, seed=1)
     item = cpu_labeler(labeler, topology)
     for sample in range(20):
-        item.open_bonds(XORWOW, 4, sample, threshold_of(0.5))
+        item.open_bonds(XORWOW, 4, sample, p_to_threshold(0.5))
         opened = int(np.bitwise_count(item.opened).sum())
         assert 0 < opened < topology.num_bonds
         assert labels_and_row(item)[1][CLUSTERS] == topology.num_sites - opened

@@ -22,7 +22,7 @@ from helpers import (
     parity_topologies,
 )
 
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.topology import Topology, unpack_bits
@@ -90,10 +90,10 @@ def test_labelers_agree_with_the_judge(name):
         judge = cpu_labeler("reference", topology)
         labelers = [cpu_labeler(each, topology) for each in JUDGED_LABELERS]
         for sample in range(3):
-            judge.open_bonds(XORWOW, 5, sample, threshold_of(published.value))
+            judge.open_bonds(XORWOW, 5, sample, p_to_threshold(published.value))
             judged = labels_and_row(judge)
             for labeler in labelers:
-                labeler.open_bonds(XORWOW, 5, sample, threshold_of(published.value))
+                labeler.open_bonds(XORWOW, 5, sample, p_to_threshold(published.value))
                 for found, expected in zip(labels_and_row(labeler), judged):
                     np.testing.assert_array_equal(found, expected, err_msg=f"{mixed} {sample}")
 

@@ -12,7 +12,7 @@ from cli_support import answer, refusal, run
 
 import percolab
 from percolab.errors import InputError
-from percolab.lattices.graph import Graph, graph_of, load_graph
+from percolab.lattices.graph import Graph, load_graph, make_graph
 from percolab.lattices.graph_files import read_graph
 
 pytestmark = pytest.mark.usefixtures("own_directory")
@@ -160,17 +160,17 @@ def test_columns_belong_to_tables_of_edges():
     assert "only a graph" in refusal("invade", "--lattice", "square", "-L", 4, *wanted)
     for graph in ([(0, 1)], networkx.path_graph(2), Graph.of_bonds(2, [(0, 1)])):
         with pytest.raises(InputError, match="columns"):
-            graph_of(graph, columns="a,b")
+            make_graph(graph, columns="a,b")
 
 
 def test_a_data_frame_is_a_graph():
     pandas = pytest.importorskip("pandas")
     named = pandas.DataFrame({"km": [3, 4], "target": ["y", "z"], "Source": ["x", "y"]})
-    graph = graph_of(named)
+    graph = make_graph(named)
     assert (graph.names, graph.num_bonds) == (("x", "y", "z"), 2)
-    assert graph_of(named, columns=["km", "target"]).names == ("3", "y", "4", "z")
+    assert make_graph(named, columns=["km", "target"]).names == ("3", "y", "4", "z")
     numbers = pandas.DataFrame({"a": [0, 1], "b": [1.0, 2.0], "weight": [0.5, 2.0]})
-    assert graph_of(numbers).digest == Graph.of_bonds(3, [(0, 1), (1, 2)]).digest
+    assert make_graph(numbers).digest == Graph.of_bonds(3, [(0, 1), (1, 2)]).digest
     assert percolab.tree(numbers).weight == 2.5
     assert percolab.tree(named, columns=("Source", "target", "km")).weight == 7
     assert percolab.label(graph=numbers).tolist() == [0, 0, 0]
@@ -182,7 +182,7 @@ def test_a_data_frame_is_a_graph():
         (numbers.replace(2.0, 2.5), "site 2.5, but sites are integers"),
     ):
         with pytest.raises(InputError, match=told):
-            graph_of(frame)
+            make_graph(frame)
     with pytest.raises(InputError, match="a data frame has a column 'weight'"):
         percolab.tree(named)
 
@@ -310,15 +310,15 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
     ]  # fmt: skip
     expected = percolab.label(graph=edges, p=0.5, seed=7).tolist()
     for form in forms:
-        assert sorted(np.sort(graph_of(form).content.pairs, axis=1).tolist()) == sorted(
+        assert sorted(np.sort(make_graph(form).content.pairs, axis=1).tolist()) == sorted(
             edges.tolist()
         )
         assert percolab.label(graph=form).tolist() == [0, 0, 0, 0]
     for form in forms[:3]:
-        assert graph_of(form).digest == graph_of(edges).digest
+        assert make_graph(form).digest == make_graph(edges).digest
         assert percolab.label(graph=form, p=0.5, seed=7).tolist() == expected
     assert percolab.label(matrix).tolist() == [0, 0, 0, 0]
-    assert graph_of(networkx.relabel_nodes(forms[3], {3: "d"})).names == ("0", "1", "2", "d")
+    assert make_graph(networkx.relabel_nodes(forms[3], {3: "d"})).names == ("0", "1", "2", "d")
     assert percolab.tree([("a", "b", 2.0), ("b", "c", 1.0)]).names == ("a", "b", "c")
     assert percolab.invade(edges, source=0, target=3).num_invaded == 4
     names = [("a", "b"), ("b", "c")]
@@ -362,8 +362,8 @@ def test_what_is_no_graph_is_refused_in_one_line(graph, options, told):
     ],
 )
 def test_square_arrays_that_are_no_matrix_are_edges(edges, same):
-    assert graph_of(np.array(edges)).digest == graph_of(edges).digest == graph_of(same).digest
+    assert make_graph(np.array(edges)).digest == make_graph(edges).digest == make_graph(same).digest
 
 
 def test_tuples_are_edges_whatever_their_numbers():
-    assert graph_of([(0, 1), (1, 0)]).digest == graph_of([(0, 1)]).digest
+    assert make_graph([(0, 1), (1, 0)]).digest == make_graph([(0, 1)]).digest

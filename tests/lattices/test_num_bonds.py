@@ -3,7 +3,7 @@
 import pytest
 
 from percolab.lattices.bethe import BetheLattice
-from percolab.lattices.extent import num_bonds_of
+from percolab.lattices.extent import count_bonds
 from percolab.lattices.lattice import lattice_names, load_lattice
 
 
@@ -20,11 +20,11 @@ def test_bonds_are_counted_without_a_topology(name):
             if any(k == "periodic" and size % c for k, c in zip(boundary, cells)):
                 continue
             shape = lattice.shape(size)
-            counted = num_bonds_of(lattice, shape, boundary)
+            counted = count_bonds(lattice, shape, boundary)
             assert counted == lattice.topology(shape, boundary).num_bonds, (boundary, size)
 
 
 def test_a_tree_has_one_bond_less_than_sites():
     tree = BetheLattice(3)
     (sites,) = tree.shape(5)
-    assert num_bonds_of(tree, (sites,), tree.boundaries) == sites - 1
+    assert count_bonds(tree, (sites,), tree.boundaries) == sites - 1

@@ -13,7 +13,7 @@ from percolab.bonds.model import BOND
 from percolab.errors import InputError
 from percolab.kernels.memory import Needs
 from percolab.kinds.memory import estimate_memory
-from percolab.labelers.tiled.tiling import tiling_of
+from percolab.labelers.tiled.tiling import make_tiling
 from percolab.lattices import grid, packed_rows
 from percolab.lattices import topology as topology_room
 from percolab.lattices.extent import Extent
@@ -139,7 +139,7 @@ def test_seam_lists_are_equal_in_pieces_of_any_size(name, monkeypatch):
                 listed = np.column_stack([np.concatenate(each) for each in zip(*pieces)] or NONE)
                 expected = seams[seams[:, 0] // stride == k] - (k * stride, 0, 0)
                 np.testing.assert_array_equal(listed, expected)
-                whole = topology.seam_list_of(k)
+                whole = topology.list_seam_bonds(k)
                 assert [each.dtype for each in whole] == [np.int32, np.int32, np.int64]
                 np.testing.assert_array_equal(np.column_stack(whole), expected)
         monkeypatch.undo()
@@ -175,7 +175,7 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
         looked_at.clear()
         assert topology.exists.any()
         assert (topology.seam is None) == (kind == "open")
-        assert tiling_of(topology, 1, 1).num_crossing > 0
+        assert make_tiling(topology, 1, 1).num_crossing > 0
         work.append(sum(looked_at))
     assert len(topology.parts) >= 32
     assert work[1] <= work[0]
@@ -260,12 +260,12 @@ def set_up(name, shape, kind, monkeypatch):
     monkeypatch.setattr(cuda, "to_device", lambda host: OnDevice(host.shape, host.dtype))
 
     def loaded():
-        tiling_of.cache_clear()
+        make_tiling.cache_clear()
         topology = load_lattice(name).topology(shape, (kind,) * len(shape))
         return Tiled(CudaBatch(topology, BOND, 1))
 
     _, _, peak = traced(loaded)
-    tiling_of.cache_clear()
+    make_tiling.cache_clear()
     return peak
 
 

@@ -8,10 +8,10 @@ from percolab.measure.columns import (
     MEASURES,
     RADII,
     TALLY,
-    columns_of,
-    datasets_of,
     is_gathered_from,
-    observables_of,
+    list_columns,
+    list_datasets,
+    list_observables,
     spanning_names,
     wrapping_names,
 )
@@ -20,7 +20,7 @@ from percolab.measure.sums import FIELDS
 from percolab.measure.tallies import num_bins
 
 #: What every lattice has, whatever its boundary.
-SIZES = [item.name for item in observables_of(())]
+SIZES = [item.name for item in list_observables(())]
 
 
 def spanning_of(bits, boundary):
@@ -29,7 +29,7 @@ def spanning_of(bits, boundary):
     row[SPANNING] = bits
     return {
         item.name: int(item.of_rows(row))
-        for item in observables_of(boundary)
+        for item in list_observables(boundary)
         if item.name.startswith("spanning")
     }
 
@@ -51,7 +51,7 @@ def spanning_of(bits, boundary):
 )
 def test_spanning_is_measured_along_open_axes_alone(boundary, spanning):
     measured = SIZES + spanning + wrapping_names(boundary)
-    assert [item.name for item in observables_of(boundary)] == measured
+    assert [item.name for item in list_observables(boundary)] == measured
     assert len(wrapping_names(boundary)) == {0: 0, 1: 1, 2: 6}[boundary.count("periodic")]
     assert spanning_names(boundary) == spanning
 
@@ -72,7 +72,7 @@ def test_any_is_at_least_one_axis_and_all_is_every_axis(bits, x, y, any_axis, al
 @pytest.mark.parametrize("boundary", [("open", "open"), ("periodic", "periodic")], ids=str)
 def test_symbols_of_probabilities_are_short_for_their_names(boundary):
     letters = {"spanning": "R", "wrapping": "W"}
-    for item in observables_of(boundary):
+    for item in list_observables(boundary):
         if item.is_probability:
             word, _, way = item.name.partition("_")
             assert item.symbol == f"{letters[word]}_{way}"
@@ -87,12 +87,12 @@ def test_any_and_all_ask_open_axes_alone():
 def test_sizes_are_the_numbers_of_the_row():
     assert SIZES[:4] == ["clusters", "largest", "second_largest", "sum_squares"]
     rows = np.arange(3 * ROW_WIDTH).reshape(3, ROW_WIDTH)
-    for index, item in enumerate(observables_of(("open",))[:4]):
+    for index, item in enumerate(list_observables(("open",))[:4]):
         np.testing.assert_array_equal(item.of_rows(rows), rows[:, index])
 
 
 def test_every_column_says_what_it_is_under_a_name_of_its_own():
-    columns = columns_of(("open",) * 8, MEASURES)
+    columns = list_columns(("open",) * 8, MEASURES)
     assert columns[-len(EXTRA_COLUMNS) :] == EXTRA_COLUMNS
     for item in columns:
         assert all([item.name, item.symbol, item.meaning, item.unit, item.source]), item
@@ -110,8 +110,8 @@ def test_a_word_of_measure_adds_its_datasets():
         ("sizes", "gyration"): {"size_counts": bins, "powers": 4, "gyration": 2 * bins},
     }
     for measure, expected in widths.items():
-        columns = columns_of(("open", "open"), measure)
-        found = datasets_of(columns, 100)
+        columns = list_columns(("open", "open"), measure)
+        found = list_datasets(columns, 100)
         assert {name: stored.width for name, stored in found.items()} == expected
         assert list(found) == list(expected), "in the order in which they are stored"
         assert is_gathered_from(TALLY, columns) == ("sizes" in measure)
@@ -130,4 +130,4 @@ def test_what_is_no_observable_is_not_read_off_a_row():
 
 
 def test_every_number_of_a_row_is_a_column():
-    assert set(FIELDS) <= {column.name for column in columns_of(("open", "open"))}
+    assert set(FIELDS) <= {column.name for column in list_columns(("open", "open"))}

@@ -31,7 +31,7 @@ class OpenBonds:
         found = np.empty((len(samples), len(thresholds), self.classes), np.int64)
         for n, k in np.ndindex(found.shape[:2]):
             batch.fill(generator, seed, samples[n : n + 1], thresholds[k : k + 1])
-            words = batch.opened_of(1)[0].reshape(self.classes, -1)
+            words = batch.copy_open_words(1)[0].reshape(self.classes, -1)
             found[n, k] = np.bitwise_count(words).sum(axis=1)
         return found
 

@@ -7,16 +7,16 @@ import pytest
 from helpers import cpu_labeler
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.labelers.forest import Reading
-from percolab.lattices.geometry import geometry_of
+from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.radii import PER_BIN, spread_of
+from percolab.measure.radii import PER_BIN, read_spread
 from percolab.measure.rows import BINS
-from percolab.measure.tallies import bin_of, num_bins
+from percolab.measure.tallies import num_bins, size_bin
 
 CASES = {
     "square": [((7, 5), ("periodic", "periodic")), ((12, 9), ("open", "open"))],
@@ -82,11 +82,11 @@ def walk(labeler, geometry):
 def test_gyration_equals_its_definition(name, model):
     for shape, boundary in CASES[name]:
         lattice = load_lattice(name)
-        topology, geometry = lattice.topology(shape, boundary), geometry_of(lattice, shape)
+        topology, geometry = lattice.topology(shape, boundary), make_geometry(lattice, shape)
         labeler = cpu_labeler("raster", topology, model)
         slower = cpu_labeler("four_step", topology, model)
         centre = {"cubic": 0.25, "triangular": 0.35}.get(name, 0.55)
-        grid = np.array([threshold_of(centre + d) for d in (-0.15, 0.0, 0.2)], np.uint64)
+        grid = np.array([p_to_threshold(centre + d) for d in (-0.15, 0.0, 0.2)], np.uint64)
         rows = labeler.radii_rows(XORWOW, 4, SAMPLES, grid, geometry)
         same = slower.radii_rows(XORWOW, 4, SAMPLES, grid, geometry)
         np.testing.assert_array_equal(rows, same)
@@ -95,7 +95,7 @@ def test_gyration_equals_its_definition(name, model):
             labeler.open_bonds(XORWOW, 4, SAMPLES[sample], grid[threshold])
             expected = np.zeros((num_bins(topology.num_points), 2), object)
             for size, spread in walk(labeler, geometry):
-                expected[bin_of(size)] += (size**2, spread)
+                expected[size_bin(size)] += (size**2, spread)
                 ended += 1
             found = rows[sample, threshold].reshape(-1, PER_BIN)
             assert found[:, 0].tolist() == expected[:, 0].tolist()
@@ -113,7 +113,7 @@ def test_sums_of_large_clusters_do_not_overflow():
         most = int(np.sqrt(float(size * (low + (high << 32)) // 3)) * 0.999)
         place = [int(rng.integers(-min(most, 2**62), min(most, 2**62))) for _ in range(3)]
         sums = np.array([size, low, high, *(x % 2**64 for x in place)], np.uint64)
-        found = spread_of(sums, np.uint64(0), 3)
+        found = read_spread(sums, np.uint64(0), 3)
         exact = size * (low + (high << 32)) - sum(x * x for x in place)
         assert int(found[1]) + (int(found[2]) << 64) == exact
 
@@ -122,7 +122,7 @@ def test_places_are_those_of_the_drawn_lattice():
     for name in ("honeycomb", "kagome", "cubic", "three-twelve"):
         lattice = load_lattice(name)
         shape = lattice.shape(6)
-        geometry = geometry_of(lattice, shape)
+        geometry = make_geometry(lattice, shape)
         exact = lattice.positions(shape)
         np.testing.assert_allclose(
             geometry.places.T * 2.0**-geometry.digits, exact, atol=2e-4, rtol=0
@@ -131,7 +131,7 @@ def test_places_are_those_of_the_drawn_lattice():
 
 def test_a_lattice_without_coordinates_is_refused():
     with pytest.raises(InputError, match="has no coordinates"):
-        geometry_of(load_structure("bethe:3"), (10,))
+        make_geometry(load_structure("bethe:3"), (10,))
 
 
 def configuration(topology, number):
@@ -146,13 +146,13 @@ def configuration(topology, number):
 def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(first):
     lattice, shape = load_lattice("square"), (3, 2)
     labeler = cpu_labeler("raster", lattice.topology(shape, (first, "periodic")), tally=True)
-    geometry = geometry_of(lattice, shape)
+    geometry = make_geometry(lattice, shape)
     for number in range(2**labeler.topology.num_bonds):
         labeler.load(configuration(labeler.topology, number))
         found = labeler.labeler.join(1, Reading.RADII).radii(geometry).reshape(-1, PER_BIN)
         expected = np.zeros((num_bins(6), PER_BIN), int)
         for size, spread in walk(labeler, geometry):
-            expected[bin_of(size)] += (size**2, spread, 0)
+            expected[size_bin(size)] += (size**2, spread, 0)
         assert found.tolist() == expected.tolist(), number
         row = labeler.row()
         sizes = [int(size) for size in np.bincount(labeler.label()) if size]

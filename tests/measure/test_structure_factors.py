@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from percolab import sweep
-from percolab.analysis.stored_spins import correlation_lengths_of
+from percolab.analysis.stored_spins import compute_correlation_lengths
 from percolab.errors import InputError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.spins import MOST_AXES, structure_factors
@@ -32,7 +32,7 @@ def test_the_correlation_length_of_a_critical_torus_is_salas_and_sokals():
         sweeps=200, samples=12_800, measure="correlation", device="cpu",
     )  # fmt: skip
     (item,) = results.tasks.values()
-    values, errors = correlation_lengths_of(item)
+    values, errors = compute_correlation_lengths(item)
     assert values.shape == errors.shape == (2, 1)
     # xi / L of the infinite torus, J. Salas and A. D. Sokal, J. Stat. Phys. 98, 551 (2000).  Both
     # axes are of the same chains, so that each is judged alone.

@@ -6,7 +6,7 @@ from helpers import cpu_labeler
 
 from percolab.api import open_results, sweep
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
@@ -14,10 +14,10 @@ from percolab.measure.rows import BINS, CLUSTERS, CUBES, FOURTHS
 from percolab.measure.tallies import (
     EXACT,
     bin_edges,
-    bin_of,
     num_bins,
     product,
-    sums_of_tallies,
+    size_bin,
+    sum_tallies,
     tally_cluster,
 )
 
@@ -48,7 +48,7 @@ def test_tallies_of_grids_follow_from_labels(name, model):
     shape, boundary, centre = CASES[name]
     topology = load_lattice(name).topology(shape, (boundary,) * len(shape))
     centre += 0.06 if model.draws_sites else 0.0
-    grid = np.array([threshold_of(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
+    grid = np.array([p_to_threshold(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
     judge = cpu_labeler("reference", topology, model)
     expected_sizes = [[sizes_of(judge, sample, limit) for limit in grid] for sample in SAMPLES]
     for labeler in ("raster", "four_step"):
@@ -62,7 +62,7 @@ def test_tallies_of_grids_follow_from_labels(name, model):
             large = [size for size in sizes if size >= EXACT]
             assert wide(row, CUBES) == sum(size**3 for size in large)
             assert wide(row, FOURTHS) == sum(size**4 for size in large)
-        sums = sums_of_tallies(rows[None])["powers"][0]
+        sums = sum_tallies(rows[None])["powers"][0]
         sizes = list(zip(*expected_sizes, strict=True))
         expected = [
             [
@@ -80,8 +80,8 @@ def test_bins_hold_what_their_edges_say():
     edges = bin_edges(2**31)
     assert edges.size == num_bins(2**31) + 1
     for size in (*range(1, 200), *(2**n + d for n in range(8, 31) for d in (-1, 0, 1)), 2**31):
-        assert edges[bin_of(size)] <= size < edges[bin_of(size) + 1]
-        assert num_bins(size) == bin_of(size) + 1
+        assert edges[size_bin(size)] <= size < edges[size_bin(size) + 1]
+        assert num_bins(size) == size_bin(size) + 1
 
 
 def test_fourth_powers_of_the_largest_cluster_do_not_overflow():
@@ -120,7 +120,7 @@ def test_the_tally_of_huge_clusters_carries_and_forgets_them_again():
         tally_cluster(row, np.int64(size), np.int64(1))
     assert wide(row, CUBES) == sum(size**3 for size in sizes)
     assert wide(row, FOURTHS) == sum(size**4 for size in sizes)
-    powers = sums_of_tallies(row[None, None, None])["powers"][0, 0]
+    powers = sum_tallies(row[None, None, None])["powers"][0, 0]
     assert powers[1] == pytest.approx(float(sum(size**4 for size in sizes)), rel=1e-15)
     for size in sizes[:-1]:
         tally_cluster(row, np.int64(size), np.int64(-1))

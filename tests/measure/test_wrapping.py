@@ -8,14 +8,14 @@ from helpers import JUDGED_LABELERS, cpu_labeler, lattice, parity_topologies
 
 import percolab
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import XORWOW, threshold_of
-from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
+from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.lattices.topology import PERIOD_BITS, decode_periods, pack_bits, period_codes
 from percolab.measure.columns import wrapping_names
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
 
 PLANAR = ("square", "honeycomb", "triangular", "kagome")
-GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
+GRID = np.array([p_to_threshold(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
 
 
 def flags_of(name, topology, samples=8, model=BOND):
@@ -104,7 +104,7 @@ def test_codes_of_periods_add_like_vectors():
     vectors = np.array([[3, -2, 1], [-3, 2, -1], [0, -1, 5], [2047, -2047, 0]])
     codes = period_codes(vectors)
     found = [[periods_along(code, axis, PERIOD_BITS) for axis in range(3)] for code in codes]
-    assert found == vectors.tolist() == periods_of(codes, 3).tolist()
+    assert found == vectors.tolist() == decode_periods(codes, 3).tolist()
     assert codes[0] + codes[1] == 0
     assert are_parallel(codes[0], codes[1], 3, PERIOD_BITS)
     assert not are_parallel(codes[0], codes[2], 3, PERIOD_BITS)

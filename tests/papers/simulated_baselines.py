@@ -21,7 +21,7 @@ from helpers import (
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.topology import pack_bits, unpack_bits
@@ -45,7 +45,7 @@ def samples_of(topology, ps):
     """Return the open bonds and the labels of a sample at every p, one a line."""
     host, opened, labels = cpu_labeler("reference", topology), [], []
     for number, p in enumerate(ps):
-        host.open_bonds(XORWOW, 3, number, threshold_of(p))
+        host.open_bonds(XORWOW, 3, number, p_to_threshold(p))
         opened.append(host.opened)
         labels.append(host.label())
     return np.array(opened), np.array(labels)

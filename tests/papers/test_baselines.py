@@ -13,7 +13,7 @@ from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.papers.weigel2011.tiles import tiles_of
-from percolab.validation.parity import labelers_of
+from percolab.validation.parity import list_labelers
 
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
@@ -86,8 +86,8 @@ def test_tiles_serve_every_lattice_of_two_dimensions_and_no_other(name):
     )
     long = lattice_from_text(LONG, where="long")
     assert_served_by(name, long, long.topology((50, 50)), "four_step")
-    assert name in labelers_of("cuda", lattice("square"))
-    assert name not in labelers_of("cuda", cubic)
+    assert name in list_labelers("cuda", lattice("square"))
+    assert name not in list_labelers("cuda", cubic)
 
 
 @needs_cuda

@@ -6,7 +6,7 @@ from front_support import assert_same_front, fake_front, joined_on_gpu, random_s
 from helpers import lattice, probabilities
 
 from percolab.api import sweep
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
 from percolab.parts.front import join
@@ -36,10 +36,10 @@ def test_joined_fronts_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
         whole = Whole(lattice(name), shape, boundary[: len(shape)])
         layers, tally = thicknesses(whole, 5), number % 2 == 0
         labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
-        draw = SampleKey(number % 2, 5, number, threshold_of(p))
+        draw = SampleKey(number % 2, 5, number, p_to_threshold(p))
         starts = np.cumsum([0, *layers[:-1]])
         fronts = [
-            labeler.front_of(parts.part(int(start), thick), draw)
+            labeler.make_front(parts.part(int(start), thick), draw)
             for start, thick in zip(starts, layers)
         ]
         chain = number % 3 == 0

@@ -13,10 +13,10 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
     Leader,
     RankJob,
+    choose_rank_layers,
     follow,
-    front_of_head,
-    head_of,
-    layers_of_ranks,
+    front_from_head,
+    front_head_arrays,
     offered_bytes,
 )
 from percolab.parts.raster import SampleKey
@@ -42,7 +42,7 @@ def offer_fronts(pipe, device):
         outbox = Outbox()
         for draw in DRAWS:
             _, front = front_of(draw, "cuda")
-            pipe.send(head_of(front) + outbox.offer(front))
+            pipe.send(front_head_arrays(front) + outbox.offer(front))
             pipe.recv()
 
 
@@ -65,7 +65,7 @@ def test_a_front_of_another_process_is_copied_here(device):
             *head, where, name = mine.recv()
             slabs, expected = front_of(draw, "cuda")
             expected = slabs.copied(expected)
-            found = slabs.copied(inbox.take([where, name], front_of_head(head)))
+            found = slabs.copied(inbox.take([where, name], front_from_head(head)))
             assert expected.num_bytes == offered_bytes([where, name]) > 0
             # A loop may be found either way around.
             assert replace(found.sums, loop=0) == replace(expected.sums, loop=0)
@@ -80,7 +80,7 @@ def test_a_front_of_another_process_is_copied_here(device):
             mine.send("copied")
         # What does not exist any more cannot be mapped.
         process.join(60)
-        assert inbox.take([where, name], front_of_head(head)) is None
+        assert inbox.take([where, name], front_from_head(head)) is None
 
 
 def follow_with_socket(folder, size):
@@ -96,7 +96,7 @@ def test_ranks_of_two_processes_hand_on_fronts_without_the_host(tmp_path_factory
     )
     process.start()
     devices = ("cuda:0", "cuda:1" if gpu_count("cuda") > 1 else "cuda:0")
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 2, thick=16), devices=devices, p=0.3)
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 2, thick=16), devices=devices, p=0.3)
     with closing(Sockets(0, 2, folder)) as transport:
         leader = Leader(transport)
         for draw in DRAWS:

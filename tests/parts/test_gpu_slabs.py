@@ -7,7 +7,7 @@ import pytest
 from helpers import cpu_labeler, probabilities
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.front import close, row_of
@@ -31,7 +31,7 @@ def draws_of(name, model, number):
     """Return draws of samples below the threshold, at it and above it, and at p = 1."""
     middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
     ps = (0.6 * middle, middle, 0.97 * middle + 0.03, 1.0)
-    return [SampleKey(number % 2, 5, 10 * number + k, threshold_of(p)) for k, p in enumerate(ps)]
+    return [SampleKey(number % 2, 5, 10 * number + k, p_to_threshold(p)) for k, p in enumerate(ps)]
 
 
 @pytest.mark.parametrize("name", ["square", "triangular", "kagome", "cubic", "bcc"])
@@ -64,7 +64,7 @@ def test_fronts_far_inside_are_those_of_the_cpu(bits, width):
 
     shape, boundary = (width, 2**55 // width), ("periodic", "open")
     whole = Whole(load_lattice("square"), shape, boundary, MODELS[bits % 4])
-    draws = [SampleKey(generator, 5, 1, threshold_of(0.7)) for generator in (0, 1)]
+    draws = [SampleKey(generator, 5, 1, p_to_threshold(0.7)) for generator in (0, 1)]
     compare_fronts(whole, draws, (100, 50, 100), 2**bits // width - 120, tally=True)
 
 
@@ -83,7 +83,7 @@ def test_rows_of_slabs_with_wide_faces_are_those_of_whole_lattices(name, width, 
     slabs = Slabs(Whole(item, shape, kinds), (32,) * 6 + (18,), kind="cuda")
     judge = new_coupling(None, "cuda", item.topology(shape, kinds))
     for generator in (0, 1):
-        draw = SampleKey(generator, 7, 3, threshold_of(p))
+        draw = SampleKey(generator, 7, 3, p_to_threshold(p))
         one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
         expected = judge.rows(generator, draw.seed, *one)[0]
         np.testing.assert_array_equal(slabs.row(draw).numbers, expected)

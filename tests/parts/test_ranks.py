@@ -19,17 +19,17 @@ from parts_support import (
 )
 
 from percolab.bonds.model import BOND
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
     Leader,
     RankJob,
-    arrays_of,
+    choose_rank_layers,
     follow,
-    front_of_arrays,
-    layers_of_ranks,
+    front_from_arrays,
+    front_to_arrays,
     most_message,
 )
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -58,12 +58,12 @@ def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=
     while True:
         slabs = int(rng.integers(1, whole.num_layers + 1))
         try:
-            layers = layers_of_ranks(whole, ranks, slabs)
+            layers = choose_rank_layers(whole, ranks, slabs)
             break
         except InputError:
             ranks = max(ranks - 1, 1)
     tally = bool(rng.integers(2))
-    draws = [SampleKey(generator, 5, int(rng.integers(1000)), threshold_of(p)) for _ in range(2)]
+    draws = [SampleKey(generator, 5, int(rng.integers(1000)), p_to_threshold(p)) for _ in range(2)]
     for draw, (row, _) in zip(draws, by_ranks(RankJob(whole, layers, tally), draws)):
         expected = row_of_the_whole(whole, draw, tally=tally)
         case = f"{name} {whole.shape} {boundary} {model} {draw} p = {p}, layers {layers}"
@@ -103,11 +103,11 @@ def test_wrapping_rows_about_the_threshold(name, ranks):
 
 
 WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
-DRAW = SampleKey(0, 1, 2, threshold_of(0.5))
+DRAW = SampleKey(0, 1, 2, p_to_threshold(0.5))
 
 
 def test_steps_tell_what_every_rank_did():
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 6, 12))
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 6, 12))
     ((_, steps),) = by_ranks(job, [DRAW])
     # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
     joined = [(step.stage, step.rank) for step in steps if 0 <= step.stage < 3]
@@ -124,12 +124,12 @@ def test_a_message_is_the_front():
     clusters = front.sums.clusters._replace(sum_squares=2**64 + 5)
     wide = replace(front.sums, clusters=clusters, cubes=2**190 + 1, loop=-7)
     front = replace(front, sums=wide)
-    found = front_of_arrays(arrays_of(front))
+    found = front_from_arrays(front_to_arrays(front))
     assert found.sums == wide
     assert [type(getattr(found.sums, item.name)) for item in fields(wide)] == [
         type(getattr(wide, item.name)) for item in fields(wide)
     ]
-    for one, other in zip(arrays_of(found), arrays_of(front), strict=True):
+    for one, other in zip(front_to_arrays(found), front_to_arrays(front), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -143,7 +143,7 @@ class Memory64:
         self.is_refused, self.fronts, self.taken, self.asked = is_refused, {}, 0, 0
 
     def peers_of(self, transport, _device):
-        """Stand for :func:`percolab.parts.ranks.peers_of`."""
+        """Stand for :func:`percolab.parts.ranks.find_peers`."""
         return Outbox64(self, transport.rank), Inbox64(self)
 
 
@@ -152,7 +152,7 @@ class Outbox64:
         self.memory, self.name = memory, np.full(64, rank, np.uint8)
 
     def offer(self, front):
-        arrays = [array.copy() for array in arrays_of(front)[-6:]]
+        arrays = [array.copy() for array in front_to_arrays(front)[-6:]]
         self.memory.fronts[self.name.tobytes()] = arrays
         return [np.array([0, *(array.size for array in arrays)]), self.name]
 
@@ -168,16 +168,19 @@ class Inbox64:
         self.memory.taken += 1
         arrays = self.memory.fronts[offer[1].tobytes()]
         assert offer[0].tolist()[1:] == [array.size for array in arrays]
-        return front_of_arrays([*arrays_of(front)[:-6], *arrays])
+        return front_from_arrays([*front_to_arrays(front)[:-6], *arrays])
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
     memory = Memory64(is_refused=is_refused)
-    job, draws = RankJob(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
+    job, draws = (
+        RankJob(WHOLE, choose_rank_layers(WHOLE, ranks, 15)),
+        [DRAW, replace(DRAW, sample=3)],
+    )
     through_host = by_ranks(job, draws)
-    monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
+    monkeypatch.setattr("percolab.parts.ranks.find_peers", memory.peers_of)
     found = by_ranks(job, draws)
     for (row, steps), (expected, others) in zip(found, through_host, strict=True):
         np.testing.assert_array_equal(row.numbers, expected.numbers)
@@ -194,8 +197,8 @@ def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, mon
 def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
     if memory is not None:
-        monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
+        monkeypatch.setattr("percolab.parts.ranks.find_peers", memory.peers_of)
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, ranks, 3 * ranks))
     expected = row_by_slabs(WHOLE, DRAW).numbers
 
     def work(transport):
@@ -224,10 +227,10 @@ class Slow(SlabRaster):
 
     made = 0
 
-    def front_of(self, part, draw, following=None):
+    def make_front(self, part, draw, following=None):
         Slow.made += 1
         time.sleep(0.01)
-        return super().front_of(part, draw, following)
+        return super().make_front(part, draw, following)
 
 
 @pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
@@ -251,15 +254,15 @@ def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
 class Broken(SlabRaster):
     """Cannot find the front of the last layers."""
 
-    def front_of(self, part, draw, following=None):
+    def make_front(self, part, draw, following=None):
         if part.first_layer >= 24:
             raise ZeroDivisionError("of a rank")
-        return super().front_of(part, draw, following)
+        return super().make_front(part, draw, following)
 
 
 def test_a_rank_that_fails_fails_the_others(monkeypatch):
     monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 5, 10))
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 5, 10))
 
     def work(transport):
         return follow(transport) if transport.rank else Leader(transport).row(job, DRAW)
@@ -269,7 +272,7 @@ def test_a_rank_that_fails_fails_the_others(monkeypatch):
 
 
 def test_nothing_is_measured_after_rank_0_has_failed():
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 2, 2))
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 2, 2))
 
     def fail():
         raise ZeroDivisionError
@@ -291,13 +294,13 @@ def test_nothing_is_measured_after_rank_0_has_failed():
 
 
 def test_ranks_that_are_not_those_of_the_job_are_refused():
-    job = RankJob(WHOLE, layers_of_ranks(WHOLE, 3, 3))
+    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 3, 3))
     (alone,) = Local.ranks(1)
     with pytest.raises(InputError, match="3 ranks are wanted, and 1 there"):
         Leader(alone).row(job, DRAW)
     many = replace(job, devices=("cuda:0", "cuda:1"))
     with pytest.raises(InputError, match="3 ranks on one host, which has cuda:0, cuda:1; every"):
-        many.device_of(Local.ranks(3)[2])
+        many.choose_device(Local.ranks(3)[2])
 
 
 def test_a_rank_without_memory_says_so(monkeypatch):
@@ -310,19 +313,19 @@ def test_a_rank_without_memory_says_so(monkeypatch):
 def test_layers_are_even():
     kagome = Whole(structure("kagome"), (8, 23), ("open", "open"))
     # Whole cells of two layers, as long as there are as many as ranks.
-    assert layers_of_ranks(kagome, 3, 1) == ((8,), (8,), (7,))
-    assert layers_of_ranks(kagome, 3, 7) == ((4, 2, 2), (4, 2, 2), (2, 2, 3))
-    assert [sum(own) for own in layers_of_ranks(kagome, 15, 15)] == [2] * 8 + [1] * 7
-    assert layers_of_ranks(kagome, 5, 23)[-1] == (1,) * 5
+    assert choose_rank_layers(kagome, 3, 1) == ((8,), (8,), (7,))
+    assert choose_rank_layers(kagome, 3, 7) == ((4, 2, 2), (4, 2, 2), (2, 2, 3))
+    assert [sum(own) for own in choose_rank_layers(kagome, 15, 15)] == [2] * 8 + [1] * 7
+    assert choose_rank_layers(kagome, 5, 23)[-1] == (1,) * 5
     far = Whole(structure("far_reaching"), (6, 9), ("open", "open"))
     for given, message in (
         ((24, 24), "24 ranks, but there are 23 layers"),
         ((4, 40), "40 slabs, but there are 23 layers"),
     ):
         with pytest.raises(InputError, match=message):
-            layers_of_ranks(kagome, *given)
+            choose_rank_layers(kagome, *given)
     with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
-        layers_of_ranks(far, 5, 5)
+        choose_rank_layers(far, 5, 5)
 
 
 @pytest.mark.slow

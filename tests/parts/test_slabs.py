@@ -22,7 +22,7 @@ from parts_support import (
 )
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import GENERATORS, open_word, threshold_of
+from percolab.bonds.words import GENERATORS, open_word, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
@@ -64,7 +64,7 @@ def assert_rows_equal(name, boundary, model, generator, p, slabs, *, rng, tally,
     whole = Whole(structure(name), shape, boundary, model)
     layers = random_layers(whole, slabs, rng)
     order = random_order(len(layers), rng)
-    draw = SampleKey(generator, 5, int(rng.integers(1000)), threshold_of(p))
+    draw = SampleKey(generator, 5, int(rng.integers(1000)), p_to_threshold(p))
     expected = row_of_the_whole(whole, draw, tally=tally)
     found = row_by_slabs(whole, draw, slabs=layers, order=order, tally=tally)
     case = f"{name} {shape} {boundary} {model} {draw} p = {p}, layers {layers} joined by {order}"
@@ -148,7 +148,7 @@ def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
     shape = (*SIZES[item.dimension][:-1], 10**6)
     whole = Whole(item, shape, ("open",) * item.dimension, model)
     for p in ps_of(name):
-        draw = SampleKey(0, 5, 1, threshold_of(p))
+        draw = SampleKey(0, 5, 1, p_to_threshold(p))
         (expected,) = fronts_of(whole, draw, [17], 1001, tally=True)
         pieces = fronts_of(whole, draw, [3, 2, 7, 5], 1001, tally=True)
         for order in (CHAIN, TREE, [2, 1, 0], [1, 1, 0], random_order(4, rng)):
@@ -157,7 +157,7 @@ def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
 
 def test_a_front_has_only_clusters_that_touch_a_face():
     whole = Whole(lattice("square"), (40, 40), ("periodic",) * 2)
-    fronts = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(0.4)), [10, 10, 10, 10])
+    fronts = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(0.4)), [10, 10, 10, 10])
     for front in (*fronts, join(*fronts[:2]), join_in_order(fronts, TREE)):
         named = np.concatenate([front.low.clusters, front.high.clusters])
         assert np.unique(named).tolist() == list(range(front.num_clusters))
@@ -175,7 +175,7 @@ FAR_WORDS = (2**26, 2**27, 2**31, 2**32, 2**36, 2**54)
 def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
     exists, opened = np.full(5, 0xFFFFFFFF, np.uint32), np.zeros(5, np.uint32)
     key = np.uint64(5), np.uint64(1)
-    limit = np.uint64(threshold_of(0.3))
+    limit = np.uint64(p_to_threshold(0.3))
     fill_open_bonds(generator, *key, limit, np.uint64(first), exists, opened)
     words = [open_word(generator, *key, np.uint64(first + n), limit, exists[n]) for n in range(5)]
     assert opened.tolist() == words
@@ -191,8 +191,8 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     first = 32 * word // width - 2
     labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
     assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
-    threshold = threshold_of(0.8)
-    front = labeler.front_of(part, SampleKey(generator, 5, 1, threshold))
+    threshold = p_to_threshold(0.8)
+    front = labeler.make_front(part, SampleKey(generator, 5, 1, threshold))
     sites = part.first_site + np.arange(-width, (layers + 1) * width, dtype=object)
 
     def drawn(klass):
@@ -365,7 +365,7 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
     layers = thicknesses(whole, 6)
     Slabs(whole, layers).row(DRAW)
     tracemalloc.start()
-    Slabs(whole, layers).row(SampleKey(0, 5, 1, threshold_of(0.6)))
+    Slabs(whole, layers).row(SampleKey(0, 5, 1, p_to_threshold(0.6)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
@@ -376,7 +376,7 @@ def test_memory_of_a_front_is_stated(name):
     boundary = boundaries_of(name)[-1]
     whole = Whole(structure(name), shape_of(name, boundary), boundary)
     layers = thicknesses(whole, 3)
-    one, two, _ = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(1.0)), layers)
+    one, two, _ = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), layers)
     for front in (one, two, join(one, two)):
         bonds = front.low.num_bonds + front.high.num_bonds
         assert front.num_bytes == front_bytes(bonds, front.num_clusters, has_periods=True)
@@ -405,7 +405,7 @@ def test_slabs_of_one_thickness_and_the_rest():
 
 
 WHOLE = Whole(lattice("square"), (4, 6), ("open", "open"))
-DRAW = SampleKey(0, 5, 1, threshold_of(0.5))
+DRAW = SampleKey(0, 5, 1, p_to_threshold(0.5))
 OPEN = "open", "open"
 
 
@@ -438,15 +438,15 @@ def test_what_is_no_slab_or_no_row_is_refused(call, words):
 
 
 def test_faces_of_different_samples_do_not_match():
-    low, _ = fronts_of(WHOLE, SampleKey(0, 5, 1, threshold_of(0.0)), [3, 3])
-    _, high = fronts_of(WHOLE, SampleKey(0, 5, 1, threshold_of(1.0)), [3, 3])
+    low, _ = fronts_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(0.0)), [3, 3])
+    _, high = fronts_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(1.0)), [3, 3])
     with pytest.raises(ValueError, match="0 open bonds below a face, 4 above"):
         join(low, high)
 
 
 def test_a_torus_that_is_not_closed_has_no_row():
     whole = Whole(lattice("square"), (4, 6), ("open", "periodic"))
-    (front,) = fronts_of(whole, SampleKey(0, 5, 1, threshold_of(1.0)), [6])
+    (front,) = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), [6])
     with pytest.raises(InputError, match="no open face"):
         row_of(front)
     assert row_of(close(front)).numbers[1] == prod(whole.shape)

@@ -7,7 +7,7 @@ import pytest
 from cli_support import answer
 from synthetic_support import synthetic_study
 
-from percolab.analysis import fit_threshold, information_of
+from percolab.analysis import compute_information, fit_threshold
 from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
@@ -105,7 +105,7 @@ def curves():
 
 
 def test_information_gives_the_error_of_the_best_fit(curves):
-    information = information_of(curves)
+    information = compute_information(curves)
     samples = {curve.label: curve.total_samples for curve in curves}
     best = fit_threshold(curves).members[0]
     assert information.error(samples) == pytest.approx(best.threshold_error, rel=1e-6)
@@ -113,7 +113,7 @@ def test_information_gives_the_error_of_the_best_fit(curves):
 
 
 def test_priors_matter_less_the_more_samples_there_are(curves):
-    information = information_of(curves)
+    information = compute_information(curves)
     parts = np.array([information.parts(dict.fromkeys(LABELS, n)) for n in (10**2, 10**4, 10**6)])
     assert (np.diff(parts, axis=0) < 0).all()
     share = parts[:, 1] / np.hypot(*parts.T)
@@ -123,7 +123,7 @@ def test_priors_matter_less_the_more_samples_there_are(curves):
 
 
 def test_one_size_alone_tells_nothing_of_p_c(curves):
-    information = information_of(curves)
+    information = compute_information(curves)
     alone = {curves[0].label: 1000}
     assert information.error(alone) > 10 * information.error(dict.fromkeys(LABELS, 1000))
     assert isinstance(information, Information)
@@ -131,7 +131,7 @@ def test_one_size_alone_tells_nothing_of_p_c(curves):
 
 
 def test_the_information_of_a_scaling_fit_beats_equal_samples_and_equal_cost(curves):
-    information = information_of(curves)
+    information = compute_information(curves)
     sizes = np.array([curve.L for curve in curves], float)
     cost = 1000 * (sizes**2).sum()
     choices = [Choice(information.of(curve.label), curve.L**2, 1, 100) for curve in curves]

@@ -34,7 +34,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run import calls
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine
-from percolab.run.executors import workers_of
+from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
 from percolab.run.processes import Processes, tell
 from percolab.run.request import Watcher
@@ -448,8 +448,8 @@ def test_one_study_that_is_stopped_here_stops_no_other():
 
 def test_executors_tell_how_much_they_do_at_once():
     with ThreadPoolExecutor(3) as executor:
-        assert workers_of(executor) == 3
-    assert workers_of(object()) == os.cpu_count()
+        assert count_workers(executor) == 3
+    assert count_workers(object()) == os.cpu_count()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from graph_file_support import random_graph, write_edges
 from helpers import assert_z, cpu_labeler
 
 import percolab
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
@@ -55,7 +55,7 @@ def study_of(graph, **options):
 def open_pairs(topology, seed, sample, p):
     """Return the bonds of a sample that are open, as pairs of sites."""
     labeler = cpu_labeler("raster", topology)
-    labeler.open_bonds(XORWOW, seed, sample, threshold_of(p))
+    labeler.open_bonds(XORWOW, seed, sample, p_to_threshold(p))
     is_open = unpack_bits(labeler.opened.reshape(topology.exists.shape), topology.num_points)
     klass, owner, other = topology.bonds().T
     return np.column_stack([owner, other])[is_open[klass, owner]].tolist()
@@ -91,7 +91,7 @@ def test_networkx_scipy_and_percolab_agree_on_200_random_graphs():
         graph = Graph.of_bonds(num_sites, edges, source=source, target=target)
         task = study_of(graph, p=(0.3, 0.7, 1.0)).task(num_sites)
         sampler = make_sampler(task, device=CPU)
-        thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
+        thresholds = np.array([p_to_threshold(p) for p in task.p], np.uint64)
         rows = sampler.rows(np.full(3, seed, np.uint64), thresholds).tolist()
         topology = sampler.topology
         ends = topology.end_layers[0]
@@ -111,7 +111,7 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
         boundary = ("open", *[kind] * (lattice.dimension - 1))
         study = Study(structure=lattice, sizes=(6,), boundary=boundary, p=(p,))
         sampler = make_sampler(study.task(6), device=CPU)
-        row = sampler.rows(np.array([0], np.uint64), np.array([threshold_of(p)], np.uint64))[0]
+        row = sampler.rows(np.array([0], np.uint64), np.array([p_to_threshold(p)], np.uint64))[0]
         topology = sampler.topology
         pairs = open_pairs(topology, sampler.task.stream_seed, 0, p)
         assert 0 < len(pairs) < topology.num_bonds

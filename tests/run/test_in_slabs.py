@@ -14,7 +14,7 @@ from cli_support import answer, assert_equal_datasets, refusal, run, start, stor
 from helpers import lattice
 from process_support import impatient_worker, worker_processes
 
-from percolab.analysis.stored_data import cluster_curves_of
+from percolab.analysis.stored_data import read_cluster_curves
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -22,13 +22,19 @@ from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
-from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
+from percolab.measure.tallies import compute_row_width, num_bins, wide_bin_of
 from percolab.parts.front import Row
 from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
-from percolab.run.parts_sampler import PartsSampler, alone, block_of, choose_slabs, whole_of
+from percolab.run.parts_sampler import (
+    PartsSampler,
+    alone,
+    choose_slabs,
+    make_block,
+    make_split_lattice,
+)
 from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
@@ -94,7 +100,7 @@ def _memory(size):
 
 def slab_memory(task, layers):
     """Return the bytes that a sample in slabs takes."""
-    return RankJob(whole_of(task), (layers,), p=0.5).most_memory.host
+    return RankJob(make_split_lattice(task), (layers,), p=0.5).most_memory.host
 
 
 def _task(size, **kinds):
@@ -261,7 +267,7 @@ def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
     for name in ("powers", "size_counts"):
         assert np.array_equal(one.extra(name), other.extra(name))
     monkeypatch.setattr("percolab.store.task_result.LOW_BITS", 5)
-    (curve,) = cluster_curves_of(wide)
+    (curve,) = read_cluster_curves(wide)
     assert np.array_equal(curve.sum_squares, one.column("sum_squares"))
     assert np.array_equal(other.column("largest"), one.column("largest"))
 
@@ -269,14 +275,14 @@ def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
 def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():
     task = _task(2**23, measure=("sizes",), block_size=1)
     sizes = [2**45 + 12345, 2**44 - 7, 100, 3, 3, 1]
-    numbers = np.zeros(row_width_of(task.num_points), np.int64)
+    numbers = np.zeros(compute_row_width(task.num_points), np.int64)
     numbers[[0, 1, 2]] = len(sizes), *sizes[:2]
     for size in (*sizes, *(2**n + d for n in range(30, 63) for d in (-1, 0, 1))):
         assert num_bins(size) == int(wide_bin_of(np.uint64(size))) + 1
     np.add.at(numbers, [BINS + int(wide_bin_of(np.uint64(size))) for size in sizes], 1)
     squares, cubes, fourths = (sum(s**n for s in sizes if s >= 64 or n == 2) for n in (2, 3, 4))
     assert fourths > cubes > 2**128
-    powers = block_of(task, 0, [Row(numbers, squares, cubes, fourths)]).extras["powers"]
+    powers = make_block(task, 0, [Row(numbers, squares, cubes, fourths)]).extras["powers"]
     exact = [sum(size**n for size in sizes) for n in (3, 4)]
     assert powers[0, :2].tolist() == pytest.approx(exact, rel=1e-15)
     assert powers[0, 2:].tolist() == pytest.approx([sizes[0] ** 3, sizes[0] ** 4], rel=1e-15)
@@ -329,7 +335,9 @@ def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
 )
 def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thick):
     dimension = lattice(name).dimension
-    whole = whole_of(Task(lattice(name), size, ("open",) * dimension, p=(0.3,), block_size=1))
+    whole = make_split_lattice(
+        Task(lattice(name), size, ("open",) * dimension, p=(0.3,), block_size=1)
+    )
     assert usual_layers(whole, "cuda") == thick
     layers = equal_slabs(whole, thick)
     assert set(layers[:-1]) == {thick}
@@ -337,7 +345,7 @@ def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thick):
 
 
 def test_slabs_get_thinner_until_they_fit():
-    whole = whole_of(Task(lattice("cubic"), 300, ("open",) * 3, p=(0.3,), block_size=1))
+    whole = make_split_lattice(Task(lattice("cubic"), 300, ("open",) * 3, p=(0.3,), block_size=1))
 
     def needed(layers):
         return Memory(max(layers[0]))

@@ -138,7 +138,7 @@ def test_the_file_keeps_the_spins_and_sweeps_after_the_last_block(tmp_path):
         for n, p in enumerate(task.p):
             chains.begin(GENERATORS[task.rng], [task.chain(0, p)], [False])
             chains.advance(item.end.sweeps)
-            np.testing.assert_array_equal(item.end.planes[n], chains.planes_of()[0])
+            np.testing.assert_array_equal(item.end.planes[n], chains.copy_planes()[0])
 
 
 @pytest.mark.parametrize("update", ["sw", "wolff"])

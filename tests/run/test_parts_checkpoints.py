@@ -24,7 +24,7 @@ from helpers import lattice
 from process_support import Killed, Killer, impatient_rank
 
 from percolab.api import sweep
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
@@ -78,12 +78,12 @@ class Counted(SlabRaster):
 
     made, lock = Counter(), threading.Lock()
 
-    def front_of(self, part, draw, following=None):
+    def make_front(self, part, draw, following=None):
         # Not those of a small lattice, which are measured first so that all is compiled.
         if part.whole.num_layers == 12:
             with self.lock:
                 self.made[draw, part.first_layer] += 1
-        return super().front_of(part, draw, following)
+        return super().make_front(part, draw, following)
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
     recorder = Recorder()
     monkeypatch.setattr(RankJob, "keeper", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
-    job, draw = RankJob(split_whole(task()), ((4, 5, 3),)), SampleKey(0, 1, 7, threshold_of(0.5))
+    job, draw = RankJob(split_whole(task()), ((4, 5, 3),)), SampleKey(0, 1, 7, p_to_threshold(0.5))
     assert leader.row(job, draw) is not None
     assert leader.row(job, draw, lambda: len(recorder.told) == 7) is None
     assert recorder.told == ["begin", 4, 9, 12, "end", "begin", 4, 9, "end"]
@@ -303,7 +303,7 @@ def test_where_a_block_continues_is_noted(killed, way):
     layers = [item.front.layers for item in of_third_row().values()]
     # Nothing is noted of what is saved of rows that are done.
     old = next(iter(of_third_row().values()))
-    row = RankRow(RANKS["ranks"], 0, threshold_of(0.5))
+    row = RankRow(RANKS["ranks"], 0, p_to_threshold(0.5))
     Checkpoints(PATH).save(replace(old, rank_row=row))
     (first, second) = run_killed(way=way).lines
     assert re.fullmatch(
@@ -401,10 +401,10 @@ def test_what_has_the_name_of_another_rank_is_left_alone(killed):
 
 def test_a_rank_uses_what_is_its_own_alone():
     whole, layers = split_whole(task()), (3, 3)
-    draw, checkpoints = SampleKey(0, 1, 7, threshold_of(0.5)), Checkpoints(PATH)
+    draw, checkpoints = SampleKey(0, 1, 7, p_to_threshold(0.5)), Checkpoints(PATH)
     front = next(Slabs(whole, layers, first_layer=6).fronts(draw))
     own = Checkpoint("0" * 16, 3, (), front, RankRow(2, 7, draw.threshold))
-    path = checkpoints.path_of("0" * 16, 3, 2)
+    path = checkpoints.find_checkpoint("0" * 16, 3, 2)
 
     def begun(layers=layers, first=6, draw=draw, block_size=2, task_id="0" * 16):
         keeper = RankKeeper(checkpoints, task_id, block_size, 2, layers, first)
@@ -412,7 +412,7 @@ def test_a_rank_uses_what_is_its_own_alone():
 
     def written(**changed):
         checkpoints.save(replace(own, **changed))
-        return checkpoints.path_of(*replace(own, **changed).key)
+        return checkpoints.find_checkpoint(*replace(own, **changed).key)
 
     assert begun() is None
     assert written() == path
@@ -438,7 +438,7 @@ def test_a_rank_uses_what_is_its_own_alone():
 
 
 def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
-    draw, front = SampleKey(0, 1, 7, threshold_of(0.5)), None
+    draw, front = SampleKey(0, 1, 7, p_to_threshold(0.5)), None
     whole = split_whole(task())
     front = next(Slabs(whole, (3, 3), first_layer=6).fronts(draw))
     keeper = RankKeeper(Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6)

@@ -17,7 +17,7 @@ from percolab.kinds.pilots.percolation import (
     place_probabilities,
 )
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 
@@ -38,7 +38,7 @@ def study_of(lattice, *sizes, boundary=("open", "open"), **options):
 def spanning_probability(study, size, p, name, samples=400):
     """Return R_L at every p from samples that the pilot has not seen."""
     task = replace(study.task(size, p), block_size=samples)
-    names = [item.name for item in observables_of(task.boundary)]
+    names = [item.name for item in list_observables(task.boundary)]
     return make_sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
 
 

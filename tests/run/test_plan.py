@@ -17,7 +17,7 @@ from percolab.kinds.memory import estimate_memory
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
-from percolab.run.request import Watcher, options_of
+from percolab.run.request import Watcher, make_options
 from percolab.run.wanted import expected_curve
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.study import Task
@@ -47,7 +47,7 @@ def planned(path, **settings):
     request = make_request(out=path, device="cpu", **{"workers": 1} | settings)
     if settings.get("blocks"):
         request = replace(request, workers=None)
-    options = options_of(request, watcher=Watcher()) | {"writer": ResultsWriter(path)}
+    options = make_options(request, watcher=Watcher()) | {"writer": ResultsWriter(path)}
     return plan_study(request.study, request.rule, **options)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run
 
-from percolab.analysis.quantities import quantities_of
+from percolab.analysis.quantities import list_quantities
 from percolab.analysis.statistics import MIN_BLOCKS
 from percolab.analysis.stored_data import curves_of, moments_of
 from percolab.api import fit, sweep
@@ -136,7 +136,9 @@ def test_a_file_with_more_p_can_be_merged_and_the_moments_are_joined():
     sweep("square", **SQUARE | {"p": [0.45, 0.55]}, out="r.h5")
     merged = merge([("r.h5", read_results("r.h5"))])
     assert len(merged.tasks) == 4
-    quantity = next(item for item in quantities_of(("open", "open")) if item.name == "spanning_any")
+    quantity = next(
+        item for item in list_quantities(("open", "open")) if item.name == "spanning_any"
+    )
     found = moments_of(merged, [quantity])
     assert [(item.L, item.p.tolist()) for item in found] == [
         (size, [0.4, 0.45, 0.5, 0.55, 0.6]) for size in (4, 6)

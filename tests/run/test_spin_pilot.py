@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cli_support import answer, refusal
 
-from percolab.analysis.spin_fit import autocorrelations_of, fit_spins
+from percolab.analysis.spin_fit import compute_autocorrelations, fit_spins
 from percolab.analysis.theory.ising import ising_torus
 from percolab.api import sweep
 from percolab.kernels.device import Device
@@ -99,7 +99,7 @@ def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
         burn_in=200, sweeps=2200, samples=20 * 2000,
     )  # fmt: skip
     (item,) = results.tasks.values()
-    tau = max(found[0].tau for found in autocorrelations_of(item).values())
+    tau = max(found[0].tau for found in compute_autocorrelations(item).values())
     assert burn_in % 10 == 0
     assert 10 * tau < burn_in < (60 if update == "sw" else 240) * tau
 

@@ -20,7 +20,7 @@ from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_
 from helpers import lattice
 
 from percolab.api import sweep
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -177,10 +177,10 @@ def test_a_stop_is_between_two_slabs():
 class Broken(SlabRaster):
     """Fails at the last layers."""
 
-    def front_of(self, part, draw, following=None):
+    def make_front(self, part, draw, following=None):
         if part.first_layer > 5:
             raise ZeroDivisionError("of a rank")
-        return super().front_of(part, draw, following)
+        return super().make_front(part, draw, following)
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
@@ -318,7 +318,7 @@ def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     whole = Whole(lattice("square"), (24, 30), ("open", "periodic"))
-    rows = [row_by_slabs(whole, SampleKey(0, 1, 2, threshold_of(p))).numbers for p in (0.4, 0.5)]
+    rows = [row_by_slabs(whole, SampleKey(0, 1, 2, p_to_threshold(p))).numbers for p in (0.4, 0.5)]
     assert found.stdout.splitlines() == [str(row.tolist()) for row in rows]
 
 

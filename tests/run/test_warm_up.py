@@ -8,7 +8,7 @@ from percolab.cli.progress import ProgressWatcher
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.threshold import ThresholdSampler
-from percolab.run.engine import told_of_compiling
+from percolab.run.engine import report_compiling
 from percolab.run.request import Watcher
 
 CPU = Device("cpu")
@@ -22,11 +22,11 @@ def new_function():
 def test_compiling_is_told_once_and_calling_is_not():
     told = []
     first, second = new_function(), new_function()
-    with told_of_compiling(lambda: told.append(1), CPU):
+    with report_compiling(lambda: told.append(1), CPU):
         first(1)
         second(1)
     assert told == [1]
-    with told_of_compiling(lambda: told.append(2), CPU):
+    with report_compiling(lambda: told.append(2), CPU):
         first(1)
     second(1.5)
     assert told == [1]
@@ -36,7 +36,7 @@ def test_compiling_for_a_gpu_is_told_too():
     """Numba's CUDA target has events of its own, of another name."""
     events = pytest.importorskip("numba.cuda.core.event")
     told = []
-    listening = told_of_compiling(lambda: told.append(1), Device("cuda", 0))
+    listening = report_compiling(lambda: told.append(1), Device("cuda", 0))
     with listening, events.trigger_event("numba-cuda:compile", data={}):
         pass
     assert told == [1]

@@ -5,7 +5,7 @@ import pytest
 from helpers import CPU_LABELERS, without_wrapping
 from spin_support import PARITY, graph_of, key_of, parity_case
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.labelers import serving_labeler
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
@@ -36,7 +36,7 @@ def test_all_labelers_give_the_same_chain(case):
         own = {"random": number % 3 > 0, "tally": number % 4 == 1}
         judge = chain("raster", topology, *given, **own)
         rows, numbers = judge.advance(SWEEPS)
-        planes = judge.planes_of()
+        planes = judge.copy_planes()
         assert len(np.unique(numbers[0, :, STATE_SQUARES])) > 1, "sweeps change something"
         for name in names:
             if serving_labeler(name, "cpu", topology) != name:
@@ -48,7 +48,7 @@ def test_all_labelers_give_the_same_chain(case):
             where = f"{name} on {case}, {update}, q = {q}"
             np.testing.assert_array_equal(found[0], rows, err_msg=where)
             np.testing.assert_array_equal(found[1], numbers, err_msg=where)
-            np.testing.assert_array_equal(other.planes_of(), planes, err_msg=where)
+            np.testing.assert_array_equal(other.copy_planes(), planes, err_msg=where)
 
 
 @pytest.mark.parametrize("case", PARITY)
@@ -65,7 +65,7 @@ def test_neighbour_lists_give_the_same_chain(case):
         # A list does not know over how many periods a bond leads.
         assert without_wrapping(rows) == without_wrapping(wanted)
         np.testing.assert_array_equal(numbers, counted)
-        np.testing.assert_array_equal(one.planes_of(), other.planes_of())
+        np.testing.assert_array_equal(one.copy_planes(), other.copy_planes())
 
 
 @pytest.mark.parametrize("case", PARITY)
@@ -78,7 +78,7 @@ def test_numbers_of_spins_are_those_of_counting(case):
     for number, (update, q) in enumerate(RULES):
         one = chain(("raster", "four_step")[number % 2], topology, update, q, 0, random=True)
         for _ in range(4):
-            planes = [unpack_bits(words, topology.num_points) for words in one.planes_of()[0]]
+            planes = [unpack_bits(words, topology.num_points) for words in one.copy_planes()[0]]
             spins = sum(plane.astype(np.int64) << n for n, plane in enumerate(planes))
             assert not spins[~occupied].any()
             spins = spins[occupied]
@@ -96,10 +96,10 @@ def test_rows_that_come_next_change_no_spin(labeler):
     topology = parity_case("kagome")
     one = chain(labeler, topology, "sw", 3, 0, random=True)
     one.advance(3)
-    before = one.planes_of()
+    before = one.copy_planes()
     grid = [0.2, P[3], 0.9]
-    found = [one.rows_at(np.array([threshold_of(p)], np.uint64))[0] for p in grid]
-    np.testing.assert_array_equal(one.planes_of(), before)
+    found = [one.rows_at(np.array([p_to_threshold(p)], np.uint64))[0] for p in grid]
+    np.testing.assert_array_equal(one.copy_planes(), before)
     rows, _ = one.advance(1)
     np.testing.assert_array_equal(rows[0, 0], found[1])
     clusters = [row[0] for row in found]
@@ -110,14 +110,14 @@ def test_rows_that_come_next_change_no_spin(labeler):
 def test_a_sweep_at_another_p_is_that_of_a_chain_there(labeler):
     topology = parity_case("square")
     one = chain(labeler, topology, "sw", 2, 1, random=False)
-    one.advance_at(np.array([threshold_of(0.9)], np.uint64))
+    one.advance_at(np.array([p_to_threshold(0.9)], np.uint64))
     other = new_chains(labeler, "cpu", topology, Update().rule(2))
     key = key_of(9, 17, P[2])
-    other.begin(1, [key._replace(threshold=np.uint64(threshold_of(0.9)))], [False])
+    other.begin(1, [key._replace(threshold=np.uint64(p_to_threshold(0.9)))], [False])
     other.advance(1)
-    np.testing.assert_array_equal(one.planes_of(), other.planes_of())
+    np.testing.assert_array_equal(one.copy_planes(), other.copy_planes())
     # And the next is at its own p again.
     third = new_chains(labeler, "cpu", topology, Update().rule(2))
     third.begin(1, [key], [False])
-    third.advance_at(np.array([threshold_of(0.9)], np.uint64))
+    third.advance_at(np.array([p_to_threshold(0.9)], np.uint64))
     np.testing.assert_array_equal(one.advance(2)[0], third.advance(2)[0])

@@ -7,7 +7,7 @@ import pytest
 from helpers import BASELINES, CUDA_LABELERS, lattice
 from spin_support import key_of
 
-from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler, serving_labeler
 from percolab.lattices.bethe import bethe_topology
@@ -101,13 +101,13 @@ def assert_equal_chains(
         labeler, topology, rule, count=count, tally=tally, in_one_block=in_one_block
     )
     chains.begin(generator, keys, random)
-    middle = np.array([threshold_of(0.5)] * count, np.uint64)
+    middle = np.array([p_to_threshold(0.5)] * count, np.uint64)
     # In pieces, with a look ahead in between.
     parts = [chains.advance(7)]
     looked = chains.rows_at(middle)
     parts.append(chains.advance(sweeps - 7))
     rows, numbers = (np.concatenate(part, axis=1) for part in zip(*parts))
-    planes = chains.planes_of()
+    planes = chains.copy_planes()
     for n in range(count):
         one = new_chains(None, "cpu", topology, rule, tally=tally)
         one.begin(generator, [keys[n]], [random[n]])
@@ -118,7 +118,7 @@ def assert_equal_chains(
         for found, wanted in zip((rows, numbers), zip(first, rest)):
             wanted = np.concatenate(wanted, axis=1)[0]
             np.testing.assert_array_equal(found[n], wanted, err_msg=where)
-        np.testing.assert_array_equal(planes[n], one.planes_of()[0], err_msg=where)
+        np.testing.assert_array_equal(planes[n], one.copy_planes()[0], err_msg=where)
 
 
 @pytest.mark.parametrize("rng", GENERATORS)
@@ -169,7 +169,7 @@ def test_lists_are_long_enough_at_every_p(labeler, p):
         wanted = one.advance(12)
         np.testing.assert_array_equal(rows[n], wanted[0][0])
         np.testing.assert_array_equal(numbers[n], wanted[1][0])
-        np.testing.assert_array_equal(chains.planes_of()[n], one.planes_of()[0])
+        np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -207,7 +207,7 @@ def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
             wanted = one.advance(12)
             np.testing.assert_array_equal(rows[n], wanted[0][0])
             np.testing.assert_array_equal(numbers[n], wanted[1][0])
-            np.testing.assert_array_equal(chains.planes_of()[n], one.planes_of()[0])
+            np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
 
 
 def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
@@ -220,14 +220,14 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
     assert chains.capacity == count
     chains.begin(0, keys, random)
     rows, numbers = chains.advance(sweeps)
-    planes = chains.planes_of()
+    planes = chains.copy_planes()
     one = new_chains(None, "cpu", topology, rule)
     for n in range(0, count, 199):
         one.begin(0, [keys[n]], [random[n]])
         wanted = one.advance(sweeps)
         np.testing.assert_array_equal(rows[n], wanted[0][0])
         np.testing.assert_array_equal(numbers[n], wanted[1][0])
-        np.testing.assert_array_equal(planes[n], one.planes_of()[0])
+        np.testing.assert_array_equal(planes[n], one.copy_planes()[0])
 
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
@@ -239,7 +239,7 @@ def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labe
     chains = new_chains(labeler, "cuda", topology, rule, capacity=3)
     chains.begin(0, keys, starts)
     chains.skip(100)
-    state = chains.planes_of()
+    state = chains.copy_planes()
     rows, numbers = chains.advance(50)
     chains.begin(0, keys, [True] * 3)
     chains.resume(state, 100)
@@ -249,7 +249,7 @@ def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labe
         one = new_chains(None, "cpu", topology, rule)
         one.begin(0, [key], [starts[n]])
         one.skip(100)
-        np.testing.assert_array_equal(one.planes_of()[0], state[n])
+        np.testing.assert_array_equal(one.copy_planes()[0], state[n])
         found = one.advance(50)
         np.testing.assert_array_equal(found[0][0], rows[n])
         np.testing.assert_array_equal(found[1][0], numbers[n])

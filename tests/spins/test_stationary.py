@@ -89,9 +89,9 @@ def test_as_many_spins_change_as_the_update_says(q, update, labeler):
         chains.advance(40)
         moved, wanted = [], []
         for _ in range(6):
-            before = chains.planes_of()
+            before = chains.copy_planes()
             rows, _ = chains.advance(1)
-            different = np.bitwise_or.reduce(before ^ chains.planes_of(), axis=1)
+            different = np.bitwise_or.reduce(before ^ chains.copy_planes(), axis=1)
             moved.append(int(np.bitwise_count(different).sum()))
             if rule.seeds == 1:
                 wanted.append(rows[0, 0, SUM_SQUARES] / sites)
@@ -148,5 +148,5 @@ def test_a_random_start_has_all_spins_and_neighbours_that_do_not_know_each_other
 
 def spins_of(chains, topology):
     """Return the spin of every site, int64 (num_points,)."""
-    planes = [unpack_bits(words, topology.num_points) for words in chains.planes_of()[0]]
+    planes = [unpack_bits(words, topology.num_points) for words in chains.copy_planes()[0]]
     return sum(plane.astype(np.int64) << n for n, plane in enumerate(planes))

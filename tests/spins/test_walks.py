@@ -37,7 +37,7 @@ def test_walks_give_the_spins_of_labeling_all_clusters(case, monkeypatch):
             one.advance(sweeps)
             other.skip(sweeps)
             where = f"{case}, {update}, q = {q}"
-            np.testing.assert_array_equal(one.planes_of(), other.planes_of(), err_msg=where)
+            np.testing.assert_array_equal(one.copy_planes(), other.copy_planes(), err_msg=where)
             # Measured sweeps go on from what walks have left, the counts of states among it.
             for wanted, found in zip(one.advance(2), other.advance(2)):
                 np.testing.assert_array_equal(wanted, found, err_msg=where)
@@ -48,9 +48,9 @@ def test_a_walk_draws_the_bonds_of_its_cluster_alone():
     one = chain(topology, "wolff", 2, 0.3, random=True)
     drawn = []
     for _ in range(20):
-        before = one.planes_of()
+        before = one.copy_planes()
         one.skip(1)
-        sites = int(np.bitwise_count(before ^ one.planes_of()).sum())
+        sites = int(np.bitwise_count(before ^ one.copy_planes()).sum())
         words = int((one._walk.drawn == one._walk.stamp[0]).sum())
         drawn.append(words)
         # Of each site the words of its own two bonds, and of those two that end at it.
@@ -66,4 +66,4 @@ def test_stamps_that_come_again_are_not_taken_for_those_of_old_sweeps():
     other._walk.stamp[0] = 2**32 - 3
     other._walk.drawn[:] = 1
     other.skip(4)
-    np.testing.assert_array_equal(one.planes_of(), other.planes_of())
+    np.testing.assert_array_equal(one.copy_planes(), other.copy_planes())

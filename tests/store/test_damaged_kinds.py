@@ -15,7 +15,7 @@ from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
-from percolab.store.reading import format_of
+from percolab.store.reading import read_format
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -140,7 +140,7 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, to
     with pytest.raises(Stopped):
         sampler.sample([4], calls.__next__)
     rank = None if damage is cut_rows else 0
-    path = sampler.checkpoints.path_of(task.id, 4, rank)
+    path = sampler.checkpoints.find_checkpoint(task.id, 4, rank)
     with h5py.File(path, "r+") as file:
         damage(file)
     sealed_again(path)
@@ -164,4 +164,4 @@ def test_an_error_in_a_text_of_several_lines_is_one_line():
 def test_a_format_that_is_no_text_is_none(told):
     with h5py.File("a.h5", "w") as file:
         file.attrs["format"] = told
-    assert format_of(Path("a.h5")) is None
+    assert read_format(Path("a.h5")) is None

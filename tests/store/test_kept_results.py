@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from percolab.analysis.stored_fits import exponents_of, fit_results
+from percolab.analysis.stored_fits import compute_exponents, fit_results
 from percolab.analysis.theory.critical import critical_probability, torus_modulus
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE
 from percolab.analysis.theory.torus import excess_clusters
@@ -55,7 +55,7 @@ def test_exponents_of_the_square_torus_are_nienhuis(name):
     results = open_results(RESULTS / "torus" / f"{name}.h5")
     fit = fit_results(results)
     assert abs(fit.threshold - 0.5) <= 4 * fit.threshold_error
-    exponents = exponents_of(results, fit).exponents
+    exponents = compute_exponents(results, fit).exponents
     assert {"1/nu", "beta/nu", "gamma/nu", "d_f", "tau"} <= {item.name for item in exponents}
     for item in exponents:
         assert abs(item.value - item.known.value) <= 4 * item.error, (item.name, item.source)

@@ -66,7 +66,7 @@ def made_invasion(path):
 def made_checkpoint(path):
     beside = Checkpoints(Path("a.h5"))
     beside.save(Checkpoint("0" * 16, 3, (), None))
-    shutil.move(beside.path_of("0" * 16, 3), path)
+    shutil.move(beside.find_checkpoint("0" * 16, 3), path)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from cli_support import datasets, small_results, stored, texts_of, without_block
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 from percolab.store.results import ResultsWriter, encode, read_results
 from percolab.store.tree import Data, Node, write_tree
 
@@ -101,7 +101,7 @@ def test_everything_in_a_file_is_documented(kind, file, tmp_path):
 def test_every_dataset_and_observable_says_its_meaning_and_unit(file):
     with h5py.File(file, "r") as opened:
         for group in opened["tasks"].values():
-            observables = observables_of(tuple(texts_of(group, "boundary")))
+            observables = list_observables(tuple(texts_of(group, "boundary")))
             assert texts_of(group, "observable_names") == [item.name for item in observables]
             for kind in ("meaning", "unit", "symbol"):
                 stated = texts_of(group, f"observable_{kind}s")
@@ -112,7 +112,7 @@ def test_every_dataset_and_observable_says_its_meaning_and_unit(file):
 
 
 def test_datasets_have_the_documented_types_and_shapes(file):
-    blocks, points, width = 6, 5, len(observables_of(("open", "open")))
+    blocks, points, width = 6, 5, len(list_observables(("open", "open")))
     for name, data in datasets(file).items():
         expected = {
             "p": (np.float64, (points,)),

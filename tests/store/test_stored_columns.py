@@ -465,7 +465,7 @@ def test_tables_of_thresholds_do_not_change_with_a_new_column(tmp_path, monkeypa
 def test_sums_of_tallies_are_stored_by_their_declaration_and_arithmetic(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = everything().rename("before.h5")
-    sums = tallies.sums_of_tallies
+    sums = tallies.sum_tallies
 
     def with_doubled(rows):
         found = sums(rows)

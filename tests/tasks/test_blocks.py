@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from percolab.measure.columns import Column, RowInteger, observables_of
+from percolab.measure.columns import Column, RowInteger, list_observables
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.tasks.blocks import blocks_of
 
@@ -58,7 +58,7 @@ def test_blocks_add(cut):
 def test_blocks_hold_what_every_observable_makes_of_the_rows():
     rows = RNG.integers(0, 1000, (2, 7, 3, ROW_WIDTH))
     rows[..., SPANNING] = RNG.integers(0, 8, rows.shape[:-1])
-    observables = observables_of(("open", "periodic", "open"))
+    observables = list_observables(("open", "periodic", "open"))
     for block, own in zip(blocks_of([0, 1], rows, observables), rows):
         values = np.stack([item.of_rows(own) for item in observables], axis=-1)
         np.testing.assert_array_equal(block.sums, values.sum(axis=0))

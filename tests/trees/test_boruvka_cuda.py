@@ -13,7 +13,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
-from percolab.trees.weights import keys_of_values
+from percolab.trees.weights import values_to_keys
 
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
@@ -94,8 +94,8 @@ def given_keys(size, rng):
     few = rng.integers(0, 3, size).astype(np.uint64)
     yield few
     yield few << np.uint64(50) | rng.integers(0, 3, size).astype(np.uint64)
-    yield keys_of_values(rng.integers(1, 1001, size))
-    yield keys_of_values(rng.standard_normal(size))
+    yield values_to_keys(rng.integers(1, 1001, size))
+    yield values_to_keys(rng.standard_normal(size))
     yield np.zeros(size, np.uint64)
     yield np.arange(size, dtype=np.uint64)[::-1].copy()
 

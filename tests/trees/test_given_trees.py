@@ -18,8 +18,8 @@ from percolab.lattices.graph_files import read_graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.trees import TREE_METHODS
-from percolab.trees.given import values_of_keys
-from percolab.trees.weights import keys_of_values
+from percolab.trees.given import keys_to_values
+from percolab.trees.weights import values_to_keys
 
 BEYOND = 2**53
 
@@ -225,7 +225,7 @@ def test_a_zero_is_a_weight_in_and_out():
 )
 def test_values_follow_from_their_keys(values):
     values = np.asarray(values)
-    again = values_of_keys(keys_of_values(values), values.dtype.kind)
+    again = keys_to_values(values_to_keys(values), values.dtype.kind)
     np.testing.assert_array_equal(again, values)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from percolab.api import sweep
-from percolab.bonds.words import GENERATORS, uniform_of
+from percolab.bonds.words import GENERATORS, uniform_number
 from percolab.configurations.invade import Invader, field_of
 from percolab.configurations.invade import invade as invade_named
 from percolab.errors import InputError
@@ -20,11 +20,11 @@ from percolab.trees.invasion import (
     InvasionWeights,
     Target,
     burst_sizes,
-    ground_of_lattice,
-    ground_of_topology,
     invade,
+    lattice_ground,
+    topology_ground,
 )
-from percolab.trees.weights import keys_of_values
+from percolab.trees.weights import values_to_keys
 
 NO_SITES = np.empty(0, np.int64)
 
@@ -52,7 +52,7 @@ class Judge:
                 return int(given[number])
             word = np.uint32(first + number // 32)
             key = np.uint64(seed), np.uint64(sample)
-            return int(uniform_of(generator, *key, word, np.uint32(number % 32)))
+            return int(uniform_number(generator, *key, word, np.uint32(number % 32)))
 
         self.key = cache(key)
 
@@ -164,7 +164,7 @@ def test_lattice_is_invaded_as_the_judge_does(name, shape, boundary, model):
         judge = Judge(topology, model, generator, 5, sample)
         weights = InvasionWeights(model, generator, 5, sample, len(lattice.bonds))
         kind = {"stop": stop, "trapping": trapping}
-        grounds = ground_of_lattice(lattice, shape, boundary), ground_of_topology(topology)
+        grounds = lattice_ground(lattice, shape, boundary), topology_ground(topology)
         of_side = low, sides, high
         of_site = sites[len(sites) // 2 : len(sites) // 2 + 1], none, [sites[0], sites[-1]]
         for ground in grounds:
@@ -188,7 +188,7 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
         classes, stride = topology.num_classes, 32 * topology.num_words
         size = stride if model == "site" else classes * stride
         values = random.integers(0, 4, size).astype(np.float64)
-        weights = InvasionWeights(model, 0, 1, 0, classes, values, keys_of_values(values))
+        weights = InvasionWeights(model, 0, 1, 0, classes, values, values_to_keys(values))
         if random.integers(2):
             weights = InvasionWeights(model, int(random.integers(2)), 3, 7, classes)
         given = None if weights.keys is None else weights.keys
@@ -198,7 +198,7 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
         target = sites[len(sources) :][: 1 + random.integers(3)]
         stop = ("spanning", "all", int(random.integers(len(sources), len(sites) + 2)))
         assert_judged(
-            ground_of_topology(topology),
+            topology_ground(topology),
             judge,
             weights,
             sources,

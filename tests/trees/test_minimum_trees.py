@@ -22,18 +22,18 @@ from tree_support import (
     tree_of_keys,
 )
 
-from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import CLUSTERS
 from percolab.trees import new_trees
 from percolab.trees.boruvka import Boruvka
-from percolab.trees.heap import Heap, keys_of_bonds
+from percolab.trees.heap import Heap, make_bond_keys
 from percolab.trees.kruskal import Kruskal
 from percolab.trees.kruskal_tiles import most_crossing, new_tiles
 from percolab.trees.ordered_joins import order_by_all_digits
 from percolab.trees.readings import read_tree
-from percolab.trees.weights import given_weights, weights_of_sample
+from percolab.trees.weights import given_weights, make_sample_weights
 
 SEED = 11
 
@@ -114,7 +114,7 @@ def test_bonds_that_agree_in_their_first_digits_are_told_apart_by_all(digits):
     mask = np.uint32((2**32 - 1) ^ (2 ** (32 - digits) - 1))
     topology = lattice("triangular").topology((12, 10), ("periodic", "open"))
     for generator in GENERATORS.values():
-        weights = weights_of_sample(generator, SEED, 4)
+        weights = make_sample_weights(generator, SEED, 4)
         expected = built(Heap(topology), generator, 4)
         for each in (Kruskal(topology, tile_bits=5), Kruskal(topology.explicit())):
             built(each, generator, 4)
@@ -134,13 +134,13 @@ def test_equal_keys_are_ordered_by_the_numbers_of_the_bonds():
 @pytest.mark.parametrize("name", ["square", "cubic", "kagome"])
 def test_bonds_of_the_tree_open_at_p_are_the_sites_without_the_clusters(name):
     grid = np.linspace(0, 1, 23)
-    thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
     for case, topology in small_lattices(name):
         numbers = np.full(grid.size, 6, np.uint64)
         rows = cpu_labeler("raster", topology).rows(XORWOW, SEED, numbers, thresholds)
         words = built(Kruskal(topology, tile_bits=6), XORWOW, 6)
-        weights = weights_of_sample(XORWOW, SEED, 6)
-        keys = keys_of_bonds(weights, np.array(bonds_in(words), np.uint32))
+        weights = make_sample_weights(XORWOW, SEED, 6)
+        keys = make_bond_keys(weights, np.array(bonds_in(words), np.uint32))
         opened = (keys[:, None] < thresholds).sum(axis=0)
         assert opened.tolist() == (topology.num_sites - rows[:, CLUSTERS]).tolist(), case
 
@@ -191,7 +191,7 @@ def test_mean_weight_on_complete_graphs_tends_to_zeta_of_three():
     kruskal, found = Kruskal(topology), []
     for number in range(samples):
         words = built(kruskal, XORWOW, number)
-        found.append(read_tree(topology, weights_of_sample(XORWOW, SEED, number), words).weight)
+        found.append(read_tree(topology, make_sample_weights(XORWOW, SEED, number), words).weight)
     expected = 1.2020569 + 0.0384956 / sites
     assert_z(np.mean(found) / 2**32, expected, np.sqrt(1.6857 / sites / samples))
 

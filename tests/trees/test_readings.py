@@ -12,8 +12,8 @@ from percolab.coupled.thresholds import find_thresholds
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.trees.kruskal import Kruskal
-from percolab.trees.readings import TreePath, read_tree, trunk_of
-from percolab.trees.weights import given_weights, key_of, weights_of_sample
+from percolab.trees.readings import TreePath, find_trunk, read_tree
+from percolab.trees.weights import compute_key, given_weights, make_sample_weights
 
 SEED = 11
 
@@ -21,7 +21,7 @@ SEED = 11
 def tree_of(topology, generator, number):
     kruskal = Kruskal(topology)
     kruskal.build(generator, SEED, np.array([number], np.uint64))
-    return weights_of_sample(generator, SEED, number), kruskal.words(1)[0]
+    return make_sample_weights(generator, SEED, number), kruskal.words(1)[0]
 
 
 def ends_of(topology):
@@ -30,7 +30,7 @@ def ends_of(topology):
 
 
 def key(weights, bond):
-    return int(key_of(weights, np.uint32(bond)))
+    return int(compute_key(weights, np.uint32(bond)))
 
 
 def plain_trunk(topology, weights, axis):
@@ -86,7 +86,7 @@ def test_the_trunk_is_the_path_of_the_tree_with_both_sides_contracted(name):
     for number in range(4):
         weights, words = tree_of(topology, XORWOW, number)
         expected = sorted(plain_trunk(topology, weights, 0))
-        trunk = trunk_of(topology, weights, words, 0)
+        trunk = find_trunk(topology, weights, words, 0)
         assert trunk.tolist() == expected
         assert set(expected) <= set(bonds_in(words))
         path = read_tree(topology, weights, words).paths[0]
@@ -111,7 +111,7 @@ def test_sides_that_are_not_connected_have_no_path_and_those_that_meet_an_empty_
     weights, words = tree_of(apart, PHILOX, 1)
     found = read_tree(apart, weights, words)
     assert (found.bonds, found.paths) == (4, {0: None})
-    assert trunk_of(apart, weights, words, 0).size == 0
+    assert find_trunk(apart, weights, words, 0).size == 0
     thresholds = find_thresholds(
         cpu_labeler("raster", apart), PHILOX, SEED, np.array([1], np.uint64), (0, TOP)
     )

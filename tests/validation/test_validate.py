@@ -13,14 +13,14 @@ import pytest
 from cli_support import answer, refusal, run
 
 from percolab.analysis.theory.torus import wrapping_probabilities
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.coupled.raster import RasterCoupling
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.columns import observables_of
+from percolab.measure.columns import list_observables
 from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.stored import Interrupted
 from percolab.spins.chain_cpu import CpuChain
@@ -29,12 +29,12 @@ from percolab.validation import (
     Check,
     Conditions,
     Outcome,
-    checks_of,
     generator,
     lane_counts,
     lanes,
-    outcomes_of,
+    list_checks,
     parity,
+    run_check,
     spins,
     sweeps,
     thresholds,
@@ -61,7 +61,7 @@ class Few(Conditions):
 
 
 SHORT = Short(Device("cpu"), seed=3)
-CHECKS = {f"{check.group}: {check.name}": check for check in checks_of(SHORT)}
+CHECKS = {f"{check.group}: {check.name}": check for check in list_checks(SHORT)}
 #: What is run here; ``percolab validate`` runs them all.
 SOME = [
     "generator: known outputs",
@@ -92,7 +92,7 @@ SOME = [
 
 
 def found(name, conditions=SHORT):
-    return list(outcomes_of(CHECKS[name], conditions))
+    return list(run_check(CHECKS[name], conditions))
 
 
 def failing(name):
@@ -112,7 +112,7 @@ def test_check_holds_on_a_sound_installation(name):
 
 
 def test_names_of_checks_and_outcomes_are_given_once():
-    assert len(CHECKS) == len(checks_of(SHORT))
+    assert len(CHECKS) == len(list_checks(SHORT))
     names = [outcome.name for name in SOME for outcome in sound(name)]
     assert len(set(names)) == len(names)
 
@@ -171,7 +171,7 @@ def test_a_wrong_output_fails(monkeypatch):
 
 
 def test_a_bond_that_is_open_too_often_fails(monkeypatch):
-    monkeypatch.setattr(generator, "threshold_of", lambda p: threshold_of(1.02 * p))
+    monkeypatch.setattr(generator, "p_to_threshold", lambda p: p_to_threshold(1.02 * p))
     names = failing("generator: uniformity")
     assert len(names) == 24, "every test of all six p and generators"
 
@@ -194,7 +194,7 @@ def test_samples_and_words_that_repeat_fail(monkeypatch):
 )
 def test_samples_at_another_p_fail(monkeypatch, name):
     monkeypatch.setattr(
-        "percolab.validation.sampling.threshold_of", lambda p: threshold_of(p + 0.05)
+        "percolab.validation.sampling.threshold_of", lambda p: p_to_threshold(p + 0.05)
     )
     assert failing(name)
 
@@ -212,7 +212,7 @@ def test_words_of_sample_version_1_are_refused():
     p = lanes.P[0]
 
     def fill(sample, words):
-        fill_of_version_1(7, sample, threshold_of(p), words)
+        fill_of_version_1(7, sample, p_to_threshold(p), words)
 
     pairs, largest, *_ = lanes.lane_outcomes(fill, 2**23, p, "version 1")
     assert not pairs.holds or not largest.holds
@@ -242,7 +242,7 @@ def test_generators_that_differ_fail(monkeypatch):
 
     monkeypatch.setattr(sweeps, "sampled_rows", biased)
     *each, joint = failing("sweeps: XORWOW and Philox")
-    assert len(each) == len(observables_of(("open", "open")))
+    assert len(each) == len(list_observables(("open", "open")))
     assert joint == "together: XORWOW and Philox"
 
 
@@ -263,7 +263,7 @@ def test_a_continued_run_that_differs_fails(monkeypatch):
 
 
 def test_spins_at_another_p_fail(monkeypatch):
-    monkeypatch.setattr("percolab.tasks.study.threshold_of", lambda p: threshold_of(p + 0.03))
+    monkeypatch.setattr("percolab.tasks.study.threshold_of", lambda p: p_to_threshold(p + 0.03))
     for name in ("Kaufman, sw", "Kaufman, wolff", "all states of square", "identities"):
         assert failing(f"spins: {name}"), name
 
@@ -314,7 +314,7 @@ def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):
             for name, p in chances.items()
         ]
 
-    monkeypatch.setattr(wrapping, "observables_of", drawn)
+    monkeypatch.setattr(wrapping, "list_observables", drawn)
     outcomes = found("wrapping: square")
     assert [outcome.holds for outcome in outcomes] == [True, False, False]
 
@@ -324,7 +324,7 @@ def test_a_check_that_breaks_down_is_a_row_that_fails():
         yield Outcome("one", 1, 1)
         raise RuntimeError("no such\nkernel")
 
-    one, broken = outcomes_of(Check("group", "two", breaks), SHORT)
+    one, broken = run_check(Check("group", "two", breaks), SHORT)
     assert one.holds
     assert (broken.name, broken.note) == ("two", "RuntimeError: no such kernel")
     assert not broken.holds
@@ -336,7 +336,7 @@ def test_ctrl_c_is_not_taken_for_a_failure():
         yield
 
     with pytest.raises(Interrupted):
-        list(outcomes_of(Check("group", "name", stopped), SHORT))
+        list(run_check(Check("group", "name", stopped), SHORT))
 
 
 @pytest.mark.parametrize(
@@ -370,14 +370,14 @@ def test_streams_hang_on_seed_and_name():
 def test_full_looks_at_all_lattices_with_more_samples():
     full = Conditions(Device("cpu"), full=True)
     assert full.count(quick=1, full=2) == 2
-    names = {check.name for check in checks_of(full)}
+    names = {check.name for check in list_checks(full)}
     assert {"small square-nnn", "large hypercubic-5d"} <= names
-    assert len(names) > len({check.name for check in checks_of(SHORT)})
+    assert len(names) > len({check.name for check in list_checks(SHORT)})
 
 
 def test_every_labeler_but_the_reference_is_compared():
     small = parity.checks(("square",))[0]
-    assert [outcome.name for outcome in outcomes_of(small, SHORT)] == [
+    assert [outcome.name for outcome in run_check(small, SHORT)] == [
         f"{name} on square: unlike reference"
         for name in ("raster", "four_step", "label_equivalence")
     ]
@@ -395,7 +395,7 @@ FAR = Outcome("far", 0.6, 0.5, 0.01, "a note")
 
 
 def test_command_trusts_an_installation_on_which_all_holds(monkeypatch):
-    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS))
+    monkeypatch.setattr("percolab.validation.list_checks", of(*HOLDS))
     result = run("validate", "--device", "cpu")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -435,7 +435,7 @@ def test_a_deviation_against_the_correlation_is_seen_in_all_values_together():
 
 def test_the_end_counts_what_is_independent(monkeypatch):
     rows = (*(Outcome(f"near {n}", 2.5, 0, 1.0, correlated=True) for n in range(9)), HOLDS[1])
-    monkeypatch.setattr("percolab.validation.checks_of", of(*rows))
+    monkeypatch.setattr("percolab.validation.list_checks", of(*rows))
     record = json.loads(run("validate", "--device", "cpu", "--json").stdout)
     assert (record["values_with_error"], record["independent_values"]) == (10, 1)
     assert record["beyond_2_sigma"] == 0
@@ -462,7 +462,7 @@ def test_chains_of_checks_have_forgotten_their_start(monkeypatch):
 
 @pytest.mark.parametrize(("outcome", "mendable"), [(FAR, True), (Outcome("unequal", 3, 0), False)])
 def test_command_fails_with_the_verdict_where_one_check_fails(monkeypatch, outcome, mendable):
-    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS, outcome))
+    monkeypatch.setattr("percolab.validation.list_checks", of(*HOLDS, outcome))
     result = run("validate", "--device", "cpu", "--seed", 7)
     assert result.exit_code == 1
     assert "FAILS" in next(line for line in result.stdout.splitlines() if outcome.name in line)
@@ -472,7 +472,7 @@ def test_command_fails_with_the_verdict_where_one_check_fails(monkeypatch, outco
 
 def test_command_writes_json(monkeypatch):
     broken = Outcome("broken", math.nan, 0.0, note="RuntimeError: x")
-    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS, broken))
+    monkeypatch.setattr("percolab.validation.list_checks", of(*HOLDS, broken))
     result = run("validate", "--device", "cpu", "--json")
     assert result.exit_code == 1
     record = json.loads(result.stdout)
@@ -481,14 +481,14 @@ def test_command_writes_json(monkeypatch):
     assert [row["holds"] for row in record["checks"]] == [True, True, False]
     assert record["checks"][1]["z"] == pytest.approx(1)
     assert record["checks"][2]["value"] is None
-    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS))
+    monkeypatch.setattr("percolab.validation.list_checks", of(*HOLDS))
     assert json.loads(answer("validate", "--device", "cpu", "--json"))["trusted"] is True
 
 
 def test_command_hands_settings_over(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "percolab.validation.checks_of", lambda conditions: seen.append(conditions) or ()
+        "percolab.validation.list_checks", lambda conditions: seen.append(conditions) or ()
     )
     answer("validate", "--device", "cpu", "--full", "--seed", 9)
     assert seen == [Conditions(Device("cpu"), seed=9, full=True)]
@@ -522,7 +522,7 @@ def names_of(*arguments):
     ],
 )
 def test_observables_are_those_of_the_registry(text, boundary):
-    registered = observables_of(boundary)
+    registered = list_observables(boundary)
     assert names_of("--boundary", text) == [item.name for item in registered]
     lines = answer("observables", "--boundary", text).partition("\n\n")[0].splitlines()
     for line, item in zip(lines[1:], registered, strict=True):
@@ -535,7 +535,7 @@ def test_observables_of_both_usual_boundaries_are_listed_by_default():
     names = names_of()
     assert len(set(names)) == len(names)
     for boundary in (("open", "open"), ("periodic", "periodic")):
-        assert {item.name for item in observables_of(boundary)} <= set(names)
+        assert {item.name for item in list_observables(boundary)} <= set(names)
 
 
 @pytest.mark.parametrize(

@@ -96,14 +96,14 @@ def correction_exponent(dimension: int, *, periodic: bool) -> Known:
     return Known(value, error, "torus" if periodic else "bulk", reference)
 
 
-def correction_of_sizes(dimension: int) -> Known:
+def find_size_correction(dimension: int) -> Known:
     """Return Omega of n_s = s^-tau (a + b s^-Omega), its error, and its source.
 
     Two dimensions: 72/91, A. Aharony and J. Asikainen, Fractals 11, 3 (2003); R. M. Ziff, Phys.
     Rev. E 83, 020107 (2011).  Three: C. D. Lorenz and R. M. Ziff, Phys. Rev. E 57, 230 (1998).
     Four and five: omega / d_f.  Elsewhere 1/2.
 
-    >>> correction_of_sizes(2).expression
+    >>> find_size_correction(2).expression
     '72/91'
     """
     if dimension == 2:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from percolab.bonds.models import parse_model
-from percolab.bonds.words import TOP, threshold_of
+from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
 
 
@@ -108,11 +108,11 @@ class Model:
         """What J / kT is called where there are spins."""
         raise self._no_spins()
 
-    def p_of_coupling(self, coupling: float) -> float:
+    def coupling_to_p(self, coupling: float) -> float:
         """Return p of J / kT."""
         raise self._no_spins()
 
-    def coupling_of_p(self, p: float) -> float:
+    def p_to_coupling(self, p: float) -> float:
         """Return J / kT; infinite at p = 1."""
         raise self._no_spins()
 
@@ -140,8 +140,8 @@ class Model:
         return Rule(
             np.uint32(self.site_varies),
             np.uint32(self.bond_varies),
-            np.uint64(TOP if self.site_p is None else threshold_of(self.site_p)),
-            np.uint64(TOP if self.bond_p is None else threshold_of(self.bond_p)),
+            np.uint64(TOP if self.site_p is None else p_to_threshold(self.site_p)),
+            np.uint64(TOP if self.bond_p is None else p_to_threshold(self.bond_p)),
         )
 
     def class_limits(self, names: Sequence[str]) -> Any:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from percolab.bonds.hooks import VARIES
 from percolab.bonds.models.base import Model
 from percolab.bonds.models.fixed import check_probability, read_number
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 
 _EXAMPLE = "classes of bonds are written as in bond:x=p,y=0.3"
@@ -109,7 +109,7 @@ class BondClasses(Model):
         """
         if not self.fixed.keys() <= set(names):
             raise ValueError(f"model {self}: the classes of bonds are {', '.join(names) or 'none'}")
-        limits = {name: threshold_of(value) for name, value in self.fixed.items()}
+        limits = {name: p_to_threshold(value) for name, value in self.fixed.items()}
         return np.array([limits.get(name, VARIES) for name in names], np.uint64)
 
     def __str__(self) -> str:

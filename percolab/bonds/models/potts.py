@@ -64,15 +64,15 @@ class Potts(Model):
         """What J / kT is called: "K" of the Ising model, "beta" of a Potts model."""
         return "beta"
 
-    def p_of_coupling(self, coupling: float) -> float:
+    def coupling_to_p(self, coupling: float) -> float:
         """Return p of J / kT.
 
-        >>> Model.parse("ising").p_of_coupling(0.25) == Potts(2).p_of_coupling(0.5)
+        >>> Model.parse("ising").coupling_to_p(0.25) == Potts(2).coupling_to_p(0.5)
         True
         """
         return -math.expm1(-self.exponent * coupling)
 
-    def coupling_of_p(self, p: float) -> float:
+    def p_to_coupling(self, p: float) -> float:
         """Return J / kT; infinite at p = 1."""
         return -math.log1p(-p) / self.exponent if p < 1 else math.inf
 

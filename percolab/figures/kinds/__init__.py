@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
-from percolab.figures.kinds.curves import spanning_figure_of
-from percolab.figures.kinds.maxima import maxima_figure_of
+from percolab.figures.kinds.curves import draw_spanning
+from percolab.figures.kinds.maxima import draw_maxima
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.store.results import StoredResults
@@ -87,7 +87,7 @@ def study_figure(
     if not figures.measured():
         raise AnalysisError("no samples yet")
     is_spanning = results.study.structure.is_scalable or not figures.measured("grid")
-    figure, numbers = (spanning_figure_of if is_spanning else maxima_figure_of)(figures)
+    figure, numbers = (draw_spanning if is_spanning else draw_maxima)(figures)
     return figure, numbers | {"notes": figures.notes}
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from percolab.analysis.autocorrelation import Autocorrelation
 from percolab.analysis.json_values import plain
-from percolab.analysis.spin_fit import autocorrelations_of
-from percolab.analysis.stored_spins import correlation_errors, spin_tasks_of, system_of
+from percolab.analysis.spin_fit import compute_autocorrelations
+from percolab.analysis.stored_spins import correlation_errors, describe_system, list_spin_tasks
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import few_ticks, legend_entries
@@ -25,8 +25,8 @@ _LOWEST = 1e-3
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw rho(t) of the largest size, at its p nearest to the transition, logarithmically."""
-    item = spin_tasks_of(figures.results)[-1]
-    p, found = np.array(item.task.p), autocorrelations_of(item)
+    item = list_spin_tasks(figures.results)[-1]
+    p, found = np.array(item.task.p), compute_autocorrelations(item)
     at, source = nearest_p(figures, p)
     curves = []
     with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
@@ -56,7 +56,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         axes.set_ylim(bottom=max(_LOWEST, min(0.5 * _smallest(axes), 0.08)), top=1.3)
         axes.set(xlabel=f"$t$ ({time_unit(figures.study)})", ylabel=r"autocorrelation $\rho(t)$")
         few_ticks(axes, number=5)
-        temperature = float(system_of(item).temperatures(p)[at])
+        temperature = float(describe_system(item).temperatures(p)[at])
         shown = f"{figures.head['title']}, $L = {item.task.size}$, $k_B T / J = {temperature:.6g}$"
         sheet.set_title(shown)
         sheet.add_legend(
@@ -97,9 +97,9 @@ def _tau_text(own: Autocorrelation) -> str:
 def _problem(figures: StudyView) -> str | None:
     problem = figures.no_spins()
     if problem is None:
-        item = spin_tasks_of(figures.results)[-1]
+        item = list_spin_tasks(figures.results)[-1]
         at, _ = nearest_p(figures, np.array(item.task.p))
-        if all(series[at] is None for series in autocorrelations_of(item).values()):
+        if all(series[at] is None for series in compute_autocorrelations(item).values()):
             return f"L = {item.task.size}: nothing varies within a chain, or it has a single sweep"
     return problem
 

@@ -1,6 +1,6 @@
 """The Binder ratio against temperature, whose curves for different sizes cross near T_c."""
 
-from percolab.analysis.stored_spins import spin_tasks_of
+from percolab.analysis.stored_spins import list_spin_tasks
 from percolab.analysis.theory.ising_curves import (
     BINDER_AT_CRITICALITY,
     BINDER_SOURCE,
@@ -13,7 +13,7 @@ from percolab.figures.thermal import (
     JACKKNIFE,
     draw_thermal,
     fitted_temperature,
-    panel_of,
+    make_panel,
     thermal_problem,
 )
 
@@ -21,9 +21,9 @@ _RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    panels = [panel_of(figures, "binder", _RATIO)]
-    if all(item.has("sum_fourths") for item in spin_tasks_of(figures.results)):
-        panels += [panel_of(figures, "improved_binder", f"{_RATIO}, by the clusters")]
+    panels = [make_panel(figures, "binder", _RATIO)]
+    if all(item.has("sum_fourths") for item in list_spin_tasks(figures.results)):
+        panels += [make_panel(figures, "improved_binder", f"{_RATIO}, by the clusters")]
     study, levels = figures.study, []
     if is_square_ising(study.structure, figures.model) and set(study.boundary) == {"periodic"}:
         label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"

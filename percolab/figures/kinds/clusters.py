@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import cluster_curves_of
+from percolab.analysis.stored_data import read_cluster_curves
 from percolab.figures.alt_text import Numbers, sizes_and_range
 from percolab.figures.axes import (
     Exact,
@@ -28,7 +28,7 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, looks_of
+from percolab.figures.style import PAGE_WIDTH, choose_looks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
@@ -97,7 +97,7 @@ def plot_clusters(
     with into.sheet(PAGE_WIDTH, 5.9) as sheet:
         panels: Any = sheet.subplots(2, 2, sharex=True)
         for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
-            for curve, look, new in looks_of(curves):
+            for curve, look, new in choose_looks(curves):
                 look |= {"label": size_label(curve.L, sites) if new else None}
                 _draw_mean(axes, curve, name, look, curve.p if at is None else [curve.L])
             axes.set_ylabel(label)
@@ -156,7 +156,7 @@ def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
 
 def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
-    (curve,) = cluster_curves_of(StoredResults(study, {item.task.id: item}))
+    (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
     means, errors = curve.means(), curve.errors()
     counts = item.column("clusters") / item.task.block_size / sites

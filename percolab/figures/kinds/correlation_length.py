@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from percolab.analysis.stored_spins import correlation_lengths_of, spin_tasks_of, system_of
+from percolab.analysis.stored_spins import (
+    compute_correlation_lengths,
+    describe_system,
+    list_spin_tasks,
+)
 from percolab.analysis.theory.ising_curves import is_square_ising
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.sheet import Target
@@ -55,12 +59,12 @@ def _curves(figures: StudyView, axis: int) -> list[ThermalCurve]:
     infinite temperature.
     """
     found = []
-    for item in spin_tasks_of(figures.results):
+    for item in list_spin_tasks(figures.results):
         task, p = item.task, np.array(item.task.p)
-        lengths = correlation_lengths_of(item)
+        lengths = compute_correlation_lengths(item)
         place = _periodic_axes(figures).index(axis)
         values, errors = (own[place] / task.shape[axis] for own in lengths)
-        temperature = system_of(item).temperatures(p)
+        temperature = describe_system(item).temperatures(p)
         kept = np.isfinite(values) & np.isfinite(temperature)
         found.append(
             ThermalCurve(
@@ -78,7 +82,7 @@ def _problem(figures: StudyView) -> str | None:
     problem = figures.no_spins()
     if problem is not None:
         return problem
-    if not all("structure_factor" in item.datasets() for item in spin_tasks_of(figures.results)):
+    if not all("structure_factor" in item.datasets() for item in list_spin_tasks(figures.results)):
         return f"no structure factors: {figures.how_to_measure('correlation')}"
     for axis in _periodic_axes(figures):
         for curve in _curves(figures, axis):

@@ -86,7 +86,7 @@ def plot_spanning(
         lines = _draw_curves(main, curves, fit, _named(num_sites, with_drift))
         main.set(xlabel=r"$p$", ylabel=axis_label)
         sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
-        main.set_ylim(*_range_of_probability(curves))
+        main.set_ylim(*_probability_range(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
         else:
@@ -197,7 +197,7 @@ def _symmetric_range(
     return centre - reach, centre + reach
 
 
-def _range_of_probability(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
+def _probability_range(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
     """Range of the vertical axis: from 0 to 1, or of the curves if they rise but little."""
     low = min(float(curve.interval()[0].min()) for curve in curves)
     high = max(float(curve.interval()[1].max()) for curve in curves)
@@ -244,7 +244,7 @@ def _hides_a_line(axes: Axes) -> bool:
     return any(path.intersects_bbox(box, filled=False) for path in lines)
 
 
-def spanning_figure_of(
+def draw_spanning(
     figures: StudyView,
     into: Target = NEW_FIGURE,
     *,
@@ -298,6 +298,6 @@ KIND = FigureKind(
         "line what theory says of the curves at p_c; of a graph where half of the samples span."
     ),
     problem=StudyView.no_independent_samples,
-    draw=lambda figures, into: spanning_figure_of(figures, into, with_drift=False),
+    draw=lambda figures, into: draw_spanning(figures, into, with_drift=False),
     alt=_describe,
 )

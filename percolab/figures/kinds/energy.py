@@ -2,7 +2,7 @@
 
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.study_view import FigureKind
-from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+from percolab.figures.thermal import JACKKNIFE, draw_thermal, make_panel, thermal_problem
 
 KIND = FigureKind(
     place=21,
@@ -14,7 +14,9 @@ KIND = FigureKind(
     errors=JACKKNIFE,
     problem=lambda figures: thermal_problem(figures, "energy"),
     draw=lambda figures, into: draw_thermal(
-        figures, into, [panel_of(figures, "energy", r"energy per site $\langle E \rangle / (J N)$")]
+        figures,
+        into,
+        [make_panel(figures, "energy", r"energy per site $\langle E \rangle / (J N)$")],
     ),
     alt=describe_panels,
 )

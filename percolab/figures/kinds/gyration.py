@@ -11,7 +11,7 @@ from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.radii import fit_radius
-from percolab.analysis.stored_data import gyration_sums_of
+from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
 from percolab.errors import InputError
 from percolab.figures.alt_text import Numbers
@@ -28,7 +28,7 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, looks_of
+from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, choose_looks
 from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def plot_gyration(
         left = sheet.figure.add_subplot(places[0, 0])
         beneath = sheet.figure.add_subplot(places[1, 0])
         right = sheet.figure.add_subplot(places[:, 1])
-        for item, look, new in looks_of(tasks):
+        for item, look, new in choose_looks(tasks):
             look |= {"label": size_label(item.L, sites) if new else None}
             numbers.append(_draw_task(left, right, item, threshold, look))
             numbers[-1]["local_slopes"] = _draw_slopes(beneath, item, threshold, look)
@@ -191,14 +191,14 @@ def _problem(figures: StudyView) -> str | None:
     if not any("gyration" in item.task.measure for item in figures.measured()):
         return f"radii of clusters were not measured: {figures.how_to_measure('gyration')}"
     # A cluster of two sites that neither wraps nor spans has a radius; single sites have none.
-    if not any(item.spreads.any() for item in gyration_sums_of(figures.results)):
+    if not any(item.spreads.any() for item in read_gyration_sums(figures.results)):
         return "no cluster of two sites or more ends inside the lattice, so there are no radii"
     return None
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
-    sums = gyration_sums_of(figures.results)
+    sums = read_gyration_sums(figures.results)
     try:
         threshold, source = figures.fit.threshold, "the fit of all sizes"
     except (AnalysisError, InputError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import FirstOrder, energy_histogram, find_first_order
-from percolab.analysis.stored_spins import series_of, spin_tasks_of, system_of
+from percolab.analysis.stored_spins import describe_system, list_spin_tasks, read_series
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures.alt_text import describe_curves
@@ -73,7 +73,7 @@ def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:
     """Return the distribution of the energy per site of one task, or None if it does not vary."""
     p = np.array(item.task.p)
     at, source = nearest_p(figures, p)
-    satisfied, system = series_of(item)["satisfied"][at], system_of(item)
+    satisfied, system = read_series(item)["satisfied"][at], describe_system(item)
     beta = system.bond_energy * float(system.couplings(p)[at])
     try:
         found = energy_histogram(satisfied)
@@ -113,7 +113,7 @@ def _said(curve: dict[str, Any]) -> str:
 
 
 def _with_series(figures: StudyView) -> list[TaskResult]:
-    return [item for item in spin_tasks_of(figures.results) if item.has("satisfied_series")]
+    return [item for item in list_spin_tasks(figures.results) if item.has("satisfied_series")]
 
 
 def _problem(figures: StudyView) -> str | None:

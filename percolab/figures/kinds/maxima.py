@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import cluster_curves_of, curves_of
-from percolab.analysis.stored_fits import estimates_of
+from percolab.analysis.stored_data import curves_of, read_cluster_curves
+from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, sizes_and_range
 from percolab.figures.axes import (
@@ -27,7 +27,7 @@ from percolab.figures.axes import (
 from percolab.figures.kinds.clusters import is_uneven
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLOURS, looks_of
+from percolab.figures.style import COLOURS, choose_looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +109,7 @@ def plot_maxima(
 
 def _draw_spanning(axes: Axes, curves: Sequence[SpanningCurve]) -> None:
     """Draw R with its intervals, of the same sizes as the means."""
-    for curve, look, _ in looks_of(curves):
+    for curve, look, _ in choose_looks(curves):
         low, high = curve.interval()
         bars = np.abs(np.stack([low, high]) - curve.probability)
         axes.errorbar(curve.p, curve.probability, bars, **look, **_BARS)
@@ -119,7 +119,7 @@ def _draw_spanning(axes: Axes, curves: Sequence[SpanningCurve]) -> None:
 def _draw_means(axes: Axes, curves: Sequence[ClusterCurve], name: str, *, labelled: bool) -> None:
     """Draw one mean with its standard errors; sites of clusters as parts of N."""
     sites = {curve.L: curve.num_sites for curve in curves}
-    for curve, look, new in looks_of(curves):
+    for curve, look, new in choose_looks(curves):
         unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
         values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
         label = size_label(curve.L, sites) if labelled and new else None
@@ -144,12 +144,12 @@ def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
     return numbers
 
 
-def maxima_figure_of(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
+def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     results = figures.results
     return plot_maxima(
-        cluster_curves_of(results),
+        read_cluster_curves(results),
         curves_of(results) if results.study.boundary else (),
-        estimates_of(results, bootstrap=figures.bootstrap),
+        read_estimates(results, bootstrap=figures.bootstrap),
         **figures.head,
         into=into,
     )
@@ -179,6 +179,6 @@ KIND = FigureKind(
         "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
     ),
     problem=_no_maxima,
-    draw=maxima_figure_of,
+    draw=draw_maxima,
     alt=_describe,
 )

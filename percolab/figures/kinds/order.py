@@ -2,7 +2,7 @@
 
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.study_view import FigureKind
-from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+from percolab.figures.thermal import JACKKNIFE, draw_thermal, make_panel, thermal_problem
 
 KIND = FigureKind(
     place=23,
@@ -15,7 +15,7 @@ KIND = FigureKind(
     errors=JACKKNIFE,
     problem=lambda figures: thermal_problem(figures, "order"),
     draw=lambda figures, into: draw_thermal(
-        figures, into, [panel_of(figures, "order", r"order parameter $\langle |m| \rangle$")]
+        figures, into, [make_panel(figures, "order", r"order parameter $\langle |m| \rangle$")]
     ),
     alt=describe_panels,
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
-from percolab.analysis.stored_data import has_sizes, size_counts_of
+from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
@@ -29,7 +29,7 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, looks_of
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, choose_looks
 from percolab.lattices.shown import counted
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _draw_numbers(
     """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
     axes.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$n_s$ (per site)")
     sites = {curve.L: curve.num_sites for curve in curves}
-    for curve, look, new in looks_of(curves):
+    for curve, look, new in choose_looks(curves):
         elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
         label = size_label(curve.L, sites) + elsewhere if new else None
         _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
@@ -221,7 +221,7 @@ def _draw_numbers(
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     """Draw s^tau n_s against s, close up where n_s is a power of s."""
-    for curve, look, _ in looks_of(curves):
+    for curve, look, _ in choose_looks(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
         _bars(axes, curve.s, *_flattened(curve, fisher), kept, look | {"linestyle": ":"})
@@ -248,7 +248,7 @@ def _draw_slopes(
 ) -> list[LocalSlopes]:
     """Draw -d ln n_s / d ln s, which is tau where n_s is a power of s; return the slopes."""
     found = []
-    for (curve, look, _), task in zip(looks_of(curves), tasks, strict=True):
+    for (curve, look, _), task in zip(choose_looks(curves), tasks, strict=True):
         task = task.coarse()
         blocks = task.samples.size
         without = np.empty((0, curve.s.size))
@@ -274,7 +274,7 @@ def _draw_slopes(
 def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     """Draw s^tau n_s against s / L^d_f: the cut-off of all sizes in one place."""
     d_f = fisher.fractal_dimension
-    for curve, look, _ in looks_of(curves):
+    for curve, look, _ in choose_looks(curves):
         x = curve.s / float(curve.L) ** d_f
         large = curve.drawn & (curve.s >= fisher.s_min)
         _bars(axes, x, *_flattened(curve, fisher), large, look)
@@ -289,7 +289,7 @@ def _draw_off(
     """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
-    for task, look, _ in looks_of([item.coarse() for item in tasks]):
+    for task, look, _ in choose_looks([item.coarse() for item in tasks]):
         numbers, errors, s = task.numbers(), task.errors(), task.sizes
         largest = task.largest.sum(axis=0) / task.samples.sum()
         # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.
@@ -345,7 +345,7 @@ def _problem(figures: StudyView) -> str | None:
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
-    counts = size_counts_of(figures.results)
+    counts = read_size_counts(figures.results)
     try:
         fit = figures.fit
     except (AnalysisError, InputError):

@@ -2,7 +2,7 @@
 
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.study_view import FigureKind
-from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+from percolab.figures.thermal import JACKKNIFE, draw_thermal, make_panel, thermal_problem
 
 KIND = FigureKind(
     place=22,
@@ -15,7 +15,9 @@ KIND = FigureKind(
     errors=JACKKNIFE,
     problem=lambda figures: thermal_problem(figures, "specific_heat"),
     draw=lambda figures, into: draw_thermal(
-        figures, into, [panel_of(figures, "specific_heat", r"specific heat per site $C / (k_B N)$")]
+        figures,
+        into,
+        [make_panel(figures, "specific_heat", r"specific heat per site $C / (k_B N)$")],
     ),
     alt=describe_panels,
 )

@@ -3,18 +3,18 @@
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+from percolab.figures.thermal import JACKKNIFE, draw_thermal, make_panel, thermal_problem
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    whole = panel_of(
+    whole = make_panel(
         figures,
         "improved_susceptibility",
         r"$\langle M^2 \rangle / N$ (sites); hollow: by the spins",
         hollow="susceptibility",
         logarithmic=True,
     )
-    connected = panel_of(
+    connected = make_panel(
         figures,
         "connected_susceptibility",
         r"$(\langle M^2 \rangle - \langle |M| \rangle^2) / N$ (sites)"

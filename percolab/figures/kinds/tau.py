@@ -8,8 +8,8 @@ import numpy as np
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
-from percolab.analysis.spin_fit import autocorrelations_of
-from percolab.analysis.stored_spins import spin_tasks_of, system_of
+from percolab.analysis.spin_fit import compute_autocorrelations
+from percolab.analysis.stored_spins import describe_system, list_spin_tasks
 from percolab.errors import AnalysisError
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
@@ -65,11 +65,11 @@ def _widen(axes: Any) -> None:
 def _rows(figures: StudyView) -> list[dict[str, Any]]:
     """Return tau of every series and task at its p nearest to the transition."""
     rows = []
-    for item in spin_tasks_of(figures.results):
+    for item in list_spin_tasks(figures.results):
         p = np.array(item.task.p)
         at, source = nearest_p(figures, p)
-        temperature = float(system_of(item).temperatures(p)[at])
-        for name, series in autocorrelations_of(item).items():
+        temperature = float(describe_system(item).temperatures(p)[at])
+        for name, series in compute_autocorrelations(item).items():
             own = series[at]
             if own is not None:
                 rows.append(
@@ -134,7 +134,7 @@ def _problem(figures: StudyView) -> str | None:
     problem = figures.no_spins()
     if problem is not None:
         return problem
-    if len({item.task.size for item in spin_tasks_of(figures.results)}) < 2:
+    if len({item.task.size for item in list_spin_tasks(figures.results)}) < 2:
         return "a single size does not tell how times grow with L: autocorrelation"
     return None if _rows(figures) else "nothing varies within a chain"
 

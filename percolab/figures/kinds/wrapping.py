@@ -31,7 +31,7 @@ from percolab.figures.axes import (
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, choose_looks
 from percolab.measure.columns import wrapping_names
 from percolab.store.task_result import TaskResult
 
@@ -175,7 +175,7 @@ def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict
     for panel in panels if exact is not None and len(panels) > 1 else ():
         if panel.known is None:
             continue
-        for curve, look, _ in looks_of(panel.curves):
+        for curve, look, _ in choose_looks(panel.curves):
             own = curve.at(exact[0])  # type: ignore[index]
             if own is not None and own[1] > 0:
                 found.append(
@@ -209,7 +209,7 @@ def _errors_title(curves: Sequence[WrappingCurve]) -> str | None:
 def _draw_panel(
     axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int], *, against_size: bool
 ) -> None:
-    for curve, look, new in looks_of(panel.curves):
+    for curve, look, new in choose_looks(panel.curves):
         low, high = curve.interval()
         bars = np.abs(np.stack([low, high]) - curve.probability)
         axes.errorbar(

@@ -36,7 +36,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.words import TOP, threshold_of
+from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
@@ -85,14 +85,14 @@ def place_probabilities(
     InputError if the lattice does not span even with all bonds open, or spans at every p.
     """
     grids: dict[int, tuple[float, ...]] = {}
-    for size, low, high in transitions_of(study, labeler=labeler, device=device):
+    for size, low, high in find_transitions(study, labeler=labeler, device=device):
         grids[size] = covering(low, high, POINTS)
         if report is not None:
             report(size, grids[size])
     return grids
 
 
-def transitions_of(
+def find_transitions(
     study: Study, *, labeler: str | None, device: Device
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield every size, small ones first, and the p between which it begins to span.
@@ -101,7 +101,7 @@ def transitions_of(
     """
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
-        thresholds = _sample_thresholds(pilot_of(study.task(size)), window, labeler, device)
+        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), window, labeler, device)
         # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
         if thresholds.max() < 2.0**-_MAX_STEPS:
             raise InputError(
@@ -120,8 +120,8 @@ def place_window(
 
     window: where they do at another size, or None.  InputError as :func:`place_probabilities`.
     """
-    thresholds = _sample_thresholds(pilot_of(task), window or (0.0, 1.0), labeler, device)
-    return reach_of(thresholds)
+    thresholds = _sample_thresholds(make_pilot_task(task), window or (0.0, 1.0), labeler, device)
+    return find_threshold_range(thresholds)
 
 
 def place_windows(
@@ -135,7 +135,7 @@ def place_windows(
     for size in sizes:
         found = _stored_thresholds(item for item in stored if item.task.size == size)
         if len(found) > 1:
-            windows[size] = reach_of(found)
+            windows[size] = find_threshold_range(found)
             continue
         before = windows[max(windows)] if windows else None
         windows[size] = place_window(study.task(size), before, pilot.labeler, pilot.device)
@@ -152,14 +152,14 @@ def _stored_thresholds(items: Iterable[TaskResult]) -> Floats:
     return spans
 
 
-def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
+def find_threshold_range(thresholds: np.ndarray) -> tuple[float, float]:
     """Return p below and above nearly all thresholds, given as floats (n, axes)."""
     centres, spreads = thresholds.mean(axis=0), thresholds.std(axis=0)
     low, high = centres - _WINDOW * spreads, centres + _WINDOW * spreads
     return max(float(low.min()), 0.0), min(float(high.max()), 1.0)
 
 
-def pilot_of(task: Task) -> Task:
+def make_pilot_task(task: Task) -> Task:
     """Return the task with samples of its own, and one p where it has none."""
     return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
 
@@ -186,7 +186,7 @@ def _sample_thresholds(
     bits = np.tile(flags, SAMPLES)
 
     def spans(p: np.ndarray) -> np.ndarray:
-        rows = sampler.rows(samples, np.array([threshold_of(x) for x in p], np.uint64))
+        rows = sampler.rows(samples, np.array([p_to_threshold(x) for x in p], np.uint64))
         return np.asarray(rows[:, SPANNING] & bits != 0)
 
     low, high = np.full(samples.size, window[0]), np.full(samples.size, window[1])
@@ -235,10 +235,10 @@ def place_over_maxima(
     grids: dict[int, tuple[float, ...]] = {}
     spanning: dict[int, list[tuple[float, float]]] = {}
     if study.boundary:
-        for size, begin, end in transitions_of(study, labeler=labeler, device=device):
+        for size, begin, end in find_transitions(study, labeler=labeler, device=device):
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
-        sampler = GridSampler(pilot_of(study.task(size)), labeler=labeler, device=device)
+        sampler = GridSampler(make_pilot_task(study.task(size)), labeler=labeler, device=device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
         windows = [_narrowed(sampler, first, which) for which in _PEAKED]
         low, high = np.array(windows + spanning.get(size, [])).T
@@ -291,7 +291,7 @@ def _means(sampler: GridSampler, p: Floats) -> tuple[Floats, ...]:
     """Return <s_1>, <s_2>, chi and the scatter of s_1 at every p, float64 (m,) each."""
     sites = sampler.task.num_points
     count = min(max(_SITES // sites, _LEAST_SAMPLES), _MOST_SAMPLES)
-    thresholds = np.array([threshold_of(float(value)) for value in p], np.uint64)
+    thresholds = np.array([p_to_threshold(float(value)) for value in p], np.uint64)
     rows = sampler.grid_rows(np.arange(count, dtype=np.uint64), thresholds)
     largest, second = rows[..., LARGEST].astype(float), rows[..., SECOND_LARGEST]
     chi = (rows[..., SUM_SQUARES] - largest**2) / sites

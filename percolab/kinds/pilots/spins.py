@@ -250,7 +250,7 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
         burn_in = max(round(needed), _BURN_IN, start)
         pilot = _pilot(task, p, burn_in, sweeps, ("series",), every)
         blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
-        series = _series_of(blocks, len(p))
+        series = _read_series(blocks, len(p))
         tau, is_complete = _longest(series)
         needed = _TIMES * tau * every
         if is_complete and sweeps >= _TIMES * tau:
@@ -285,7 +285,7 @@ def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
     return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
 
 
-def _series_of(blocks: Sequence[Block], points: int) -> Floats:
+def _read_series(blocks: Sequence[Block], points: int) -> Floats:
     """Return the series of chains, (chains, points, SERIES, sweeps)."""
     stored = np.array([block.extras["series"] for block in blocks], np.float64)
     return stored.reshape(len(blocks), points, len(SERIES), -1)

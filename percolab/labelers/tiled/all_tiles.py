@@ -41,7 +41,7 @@ _empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
 
 
 @cuda.jit(device=True)
-def place_of_word(tiles, across, number, word):
+def word_span(tiles, across, number, word):
     """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
 
     across, number: of the tile along axis 0, and along the others together.
@@ -225,9 +225,7 @@ def tile_kernel(
     queue = links[2 * len(tiles.classes) * TILE_WORDS :]
     room = nodes.room
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = place_of_word(
-        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
-    )
+    site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     border = _border_at(border_words, uint32(item * tiles.num_words), site, count)
     sites[word] = site
@@ -329,9 +327,7 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = place_of_word(
-        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
-    )
+    site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)

@@ -40,10 +40,10 @@ from percolab.labelers.tiled.borders import (
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Crossing, CrossingList, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
-from percolab.labelers.tiled.tiling import PARTS, tiling_bounds, tiling_of, why_not_tiled
+from percolab.labelers.tiled.tiling import PARTS, make_tiling, tiling_bounds, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
+from percolab.lattices.topology import MAX_POINTS, Topology, count_words
 from percolab.measure.radii_batch import RadiiBatch
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import FULL, PARTIALS
@@ -65,7 +65,7 @@ def refusal(topology: Topology) -> str:
     problem = why_not_tiled(topology)
     if problem:
         return problem
-    tiling = tiling_of(topology, TILE_WORDS, LANES)
+    tiling = make_tiling(topology, TILE_WORDS, LANES)
     if tiling.room > MAX_ROOM:
         return "nearly every site is at the border of a tile"
     if tiling.num_entries > MAX_ENTRIES:
@@ -83,7 +83,7 @@ class Tiled:
         """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""
         top, arrays = batch.topology, batch.arrays
         self.batch = batch
-        self.tiling = tiling = tiling_of(top, TILE_WORDS, LANES)
+        self.tiling = tiling = make_tiling(top, TILE_WORDS, LANES)
         #: Tiles of the whole batch.
         self.num_blocks = batch.capacity * tiling.num_tiles
         most = max(FULL // batch.capacity, PARTIALS)
@@ -106,7 +106,7 @@ class Tiled:
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int) -> Memory:
         """Return the memory of tiles, of nodes at their borders, and of lists."""
-        points, words = extent.num_points, num_words_of(extent.num_points)
+        points, words = extent.num_points, count_words(extent.num_points)
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         nodes = bounds.tiles * bounds.room
         forest = 8 if extent.seam_bonds else 0
@@ -234,7 +234,7 @@ class Tiled:
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
             tile_kernel,
-            self.grid_of(items),
+            self.tile_launch_grid(items),
             TILE_WORDS,
             self.tiles,
             self.batch.opened,
@@ -260,7 +260,7 @@ class Tiled:
         tiles, launch = self.tiles, self.batch.launches
         words = self.labels, tiles.points, self.batch.opened, tiles.words_per_item
         bonds = self.crossing, self.listed
-        grid = self.blocks_of_listed(items)
+        grid = self.listed_launch_grid(items)
         if over_periods and self.may_wrap:
             forest = *words, self.forest, *bonds, self.read.loops
             launch.blocks(merge_over_periods_kernel, grid, THREADS, *forest)
@@ -276,12 +276,12 @@ class Tiled:
         bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
         launch.one(list_crossing_kernel, entries, items, *bonds, listed)
 
-    def grid_of(self, items: int) -> tuple[int, int, int]:
+    def tile_launch_grid(self, items: int) -> tuple[int, int, int]:
         """Return the grid of blocks with one tile each."""
         tiles = self.tiling.tiles
         return tiles[0], tiles[1] * tiles[2], items
 
-    def blocks_of_listed(self, items: int) -> tuple[int, int]:
+    def listed_launch_grid(self, items: int) -> tuple[int, int]:
         """Return the grid of blocks for the listed bonds of each item, of which a part is open."""
         return -(-int(self.listed.room) // (2 * THREADS)), items
 
@@ -307,7 +307,7 @@ class Tiled:
         nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
         sums = self.read.partials, self.read.spanning
         self.batch.launches.blocks(
-            partial_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *sums
+            partial_nodes_kernel, *self._node_launch_grid(items), *nodes, *sums
         )
 
     def tally_nodes(self, items: int, tallies: Any, first: int = 0, step: int = 1) -> None:
@@ -316,10 +316,10 @@ class Tiled:
             nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
             places = self.read.tally_width, tallies, np.int64(first), np.int64(step)
             self.batch.launches.blocks(
-                tally_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *places
+                tally_nodes_kernel, *self._node_launch_grid(items), *nodes, *places
             )
 
-    def _blocks_of_nodes(self, items: int) -> tuple[tuple[int, int], int]:
+    def _node_launch_grid(self, items: int) -> tuple[tuple[int, int], int]:
         """Return the blocks and threads that go through the tiles of each item."""
         warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
         return (self.read.partials.shape[1], items), warps * LANES
@@ -347,7 +347,11 @@ class Tiled:
         self.gather_origins(items)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
         launch.blocks(
-            label_tile_kernel, self.grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
+            label_tile_kernel,
+            self.tile_launch_grid(items),
+            TILE_WORDS,
+            *words,
+            shared=4 * int(nodes.room),
         )
         tiles = self.tiles
         vacant = self.labels, tiles.points, tiles.occupied

@@ -23,7 +23,7 @@ from numba import config, int32, uint32
 
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
-from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
+from percolab.kernels.runs import bits_at, fill_segments, low_bits, mark_segment_starts
 
 cuda = load_cuda()
 
@@ -197,8 +197,8 @@ def split_bonds(starts, edges, joined, shifts, rows, word, links):
         found = links[place]
         if found != uint32(0):
             others = other_starts(starts, word, shifts[c], rows[c])
-            found = first_of_segments(found, uint32(edges | others))
-            firsts = first_of_segments(uint32(found & ~covered), edges)
+            found = mark_segment_starts(found, uint32(edges | others))
+            firsts = mark_segment_starts(uint32(found & ~covered), edges)
             if c + 1 < len(shifts):
                 covered = uint32(covered | fill_segments(firsts, edges))
             links[place] = firsts

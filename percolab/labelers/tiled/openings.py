@@ -39,7 +39,7 @@ def mark_openings(table, starts, first, tiles, opened, base, place, openings, co
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n, other = ends_of_bond(starts, first, tiles.shifts, tiles.rows, word, c, bit)
+                n, other = find_bond_runs(starts, first, tiles.shifts, tiles.rows, word, c, bit)
                 i, j = table_root(table, n), table_root(table, other)
                 if i != j:
                     list_root(table, i, counter, queue, room)
@@ -61,7 +61,7 @@ def write_openings(
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n, other = ends_of_bond(starts, first, tiles.shifts, tiles.rows, word, c, bit)
+                n, other = find_bond_runs(starts, first, tiles.shifts, tiles.rows, word, c, bit)
                 i, j = table_root(table, n), table_root(table, other)
                 if i != j:
                     slot = cuda.atomic.add(counter, 1, uint32(1))
@@ -79,7 +79,7 @@ def write_openings(
 
 
 @cuda.jit(device=True)
-def ends_of_bond(starts, first, shifts, rows, word, c, bit):
+def find_bond_runs(starts, first, shifts, rows, word, c, bit):
     """Return the runs at the two ends of the bond of a bit, of class c or of the chain, c = -1."""
     n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
     if c < 0:

@@ -163,11 +163,11 @@ def why_not_tiled(topology: Topology) -> str:
 
 
 @lru_cache(maxsize=2)
-def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
+def make_tiling(topology: Topology, words: int, strip: int) -> Tiling:
     """Cut a topology into tiles of up to ``words`` words, whose strips have ``strip`` words."""
     shape = _padded(topology.shape, 1)
     offsets = [_padded(offset, 0) for offset in topology.offsets]
-    tile = _tile_of(shape, offsets, words, strip)
+    tile = _choose_tile(shape, offsets, words, strip)
     others = [k for k in range(topology.num_classes) if k != topology.chain]
     tiling = Tiling(
         shape=shape,
@@ -203,10 +203,10 @@ class TilingBounds(NamedTuple):
 
 
 def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
-    """Return bounds on what :func:`tiling_of` will make of a topology of this extent."""
+    """Return bounds on what :func:`make_tiling` will make of a topology of this extent."""
     shape = _padded(extent.shape, 1)
     offsets = [_padded(offset, 0) for offset in extent.offsets]
-    tile = _tile_of(shape, offsets, words, strip)
+    tile = _choose_tile(shape, offsets, words, strip)
     extents = _extents(tile)
     inside = [min(n, edge) for n, edge in zip(shape, extents)]
     volume, tiles = prod(inside), prod(_tiles(shape, tile))
@@ -240,7 +240,7 @@ def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, int, int
     return x, y, z
 
 
-def _tile_of(
+def _choose_tile(
     shape: tuple[int, ...], offsets: list[tuple[int, int, int]], words: int, strip: int
 ) -> tuple[int, int, int]:
     """Return the tile with which tiles, and bonds between them, take least time.

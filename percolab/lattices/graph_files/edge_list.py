@@ -67,12 +67,12 @@ def read_edge_list(
         following = second.text if second is not None else None
         options: dict[str, Any] = {"top": top, "alone": num_sites is not None, "wanted": wanted}
         try:
-            layout = layout_of(first.text, following, **options)
+            layout = detect_layout(first.text, following, **options)
             bond = following if layout.is_header else first.text
             has_names = bond is not None and _has_names(bond, layout.columns)
             if has_names and not layout.columns.delimiter and b"\t" in first.text.strip():
                 # Names may have blanks in them, where tabs stand between the columns.
-                layout = layout_of(first.text, following, **options, delimiter="\t")
+                layout = detect_layout(first.text, following, **options, delimiter="\t")
         except InputError as error:
             raise InputError(f"{path}: line {first.line}: {error}") from error
         if layout.is_header and weights and layout.columns.weight < 0:
@@ -155,7 +155,7 @@ class Layout(NamedTuple):
         return not self.is_header and not any(map(_is_number, self.words))
 
 
-def layout_of(
+def detect_layout(
     line: bytes,
     following: bytes | None = None,
     *,
@@ -172,11 +172,11 @@ def layout_of(
     delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks.
     wanted: names of columns that a header must have.
 
-    >>> layout_of(b"weight;From;To", top=9).columns
+    >>> detect_layout(b"weight;From;To", top=9).columns
     Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=9)
-    >>> layout_of(b"Arya Jon 5", b"Jon Sansa 3", top=9).is_header
+    >>> detect_layout(b"Arya Jon 5", b"Jon Sansa 3", top=9).is_header
     False
-    >>> layout_of(b"one,other,flow", b"Jon,Sansa,3", top=9).is_header
+    >>> detect_layout(b"one,other,flow", b"Jon,Sansa,3", top=9).is_header
     True
     """
     found = _SEPARATOR.match(line)

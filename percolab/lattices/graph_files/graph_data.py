@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.repeats import FIRST, PARALLEL, mark_repeats
-from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_bonds
+from percolab.lattices.graph_files.weights import EdgeWeights, make_bond_weights
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 
@@ -125,7 +125,7 @@ def graph_data(
         notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites{least}",)
     found = None
     if weights is not None:
-        found = weights_of_bonds(
+        found = make_bond_weights(
             edges, sites, count, marks, weights, multi=multi, is_matrix=is_matrix
         )
         if found.dtype == np.float64:

@@ -21,8 +21,8 @@ from percolab.lattices.graph_files.graph_data import (
     graph_data,
     without_loops,
 )
-from percolab.lattices.graph_files.through_networkx import DIRECTED, edges_of, weights_of
-from percolab.lattices.graph_files.weights import EdgeWeights, plain_weights, weights_of_objects
+from percolab.lattices.graph_files.through_networkx import DIRECTED, networkx_weights, read_edges
+from percolab.lattices.graph_files.weights import EdgeWeights, plain_weights, weights_from_objects
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -40,7 +40,7 @@ def is_frame(graph: Any) -> bool:
     return all(hasattr(graph, name) for name in ("columns", "iloc", "to_numpy"))
 
 
-def graph_of_object(
+def graph_from_object(
     graph: Any,
     *,
     num_sites: int | None = None,
@@ -71,17 +71,17 @@ def graph_of_object(
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
     try:
         if is_frame(graph):
-            return _of_frame(graph, wanted, num_sites, multi, weights)
+            return _graph_from_frame(graph, wanted, num_sites, multi, weights)
         if _is_networkx(graph):
-            return _of_networkx(graph, num_sites, multi, weights)
+            return _graph_from_networkx(graph, num_sites, multi, weights)
         if scipy.sparse.issparse(graph):
-            return _of_sparse(graph, num_sites, multi, weights)
+            return _graph_from_sparse(graph, num_sites, multi, weights)
         if weights and isinstance(graph, tuple) and len(graph) == 2:
-            return _of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
+            return _graph_from_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
         if isinstance(graph, list):
             if not any(isinstance(row, tuple) for row in graph):
                 _refuse_matrix(graph)
-            return _of_rows(graph, num_sites, multi, weights)
+            return _graph_from_rows(graph, num_sites, multi, weights)
         if isinstance(graph, np.ndarray):
             _refuse_matrix(graph)
         if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] in (2, 3):
@@ -89,7 +89,7 @@ def graph_of_object(
                 raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
             pairs = _whole(graph[:, :2])
             values = plain_weights(graph[:, 2]) if weights else None
-            return _of_pairs(pairs, values, num_sites, multi)
+            return _graph_from_pairs(pairs, values, num_sites, multi)
     except InputError:
         raise
     except (ValueError, TypeError) as error:
@@ -137,7 +137,7 @@ def plain(weights: Any) -> np.ndarray:
     try:
         if isinstance(weights, np.ndarray):
             return plain_weights(weights)
-        return weights_of_objects(list(weights))
+        return weights_from_objects(list(weights))
     except (ValueError, TypeError) as error:
         raise InputError(" ".join(str(error).split())) from error
 
@@ -154,24 +154,26 @@ def numbered(sites: Iterable[Hashable]) -> dict[Hashable, int]:
     return numbers
 
 
-def _of_rows(given: Sequence[Any], num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+def _graph_from_rows(
+    given: Sequence[Any], num_sites: int | None, multi: bool, weights: bool
+) -> GraphData:
     """Return the graph of a list of edges."""
     # A text is no pair of its letters.
     is_listed = all(isinstance(row, Iterable) and not isinstance(row, str | bytes) for row in given)
     rows = [tuple(row) for row in given] if is_listed else [()]
     if any(len(row) != 3 for row in rows) and (weights or any(len(row) != 2 for row in rows)):
         raise InputError(f"a list has rows (site, site{', weight' if weights else ''})")
-    values = weights_of_objects([row[2] for row in rows]) if weights else None
+    values = weights_from_objects([row[2] for row in rows]) if weights else None
     if not any(isinstance(site, str) for row in rows for site in row[:2]):
         pairs = np.array([row[:2] for row in rows], object)
         pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
-        return _of_pairs(pairs, values, num_sites, multi)
+        return _graph_from_pairs(pairs, values, num_sites, multi)
     numbers = numbered(str(site) for row in rows for site in row[:2])
     pairs = np.array([[numbers[str(site)] for site in row[:2]] for row in rows])
-    return _of_pairs(pairs, values, num_sites, multi, tuple(map(str, numbers)))
+    return _graph_from_pairs(pairs, values, num_sites, multi, tuple(map(str, numbers)))
 
 
-def _of_frame(
+def _graph_from_frame(
     frame: Any, wanted: tuple[Any, ...], num_sites: int | None, multi: bool, weights: bool
 ) -> GraphData:
     """Return the graph of a data frame with a row an edge."""
@@ -194,9 +196,11 @@ def _of_frame(
         raise InputError(f"row {missing[0]} of the data frame lacks a site")
     arrays = [column.to_numpy() for column in used]
     if not all(column.dtype.kind in "iuf" for column in arrays):
-        return _of_rows(list(zip(*(column.tolist() for column in used))), num_sites, multi, weights)
+        return _graph_from_rows(
+            list(zip(*(column.tolist() for column in used))), num_sites, multi, weights
+        )
     pairs = np.stack([_whole(column) for column in arrays[:2]], axis=1)
-    return _of_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites, multi)
+    return _graph_from_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites, multi)
 
 
 def _whole(sites: np.ndarray) -> np.ndarray:
@@ -211,7 +215,7 @@ def _whole(sites: np.ndarray) -> np.ndarray:
     return found
 
 
-def _of_pairs(
+def _graph_from_pairs(
     pairs: np.ndarray,
     values: np.ndarray | None,
     num_sites: int | None,
@@ -239,7 +243,9 @@ def _of_pairs(
     return graph_data(count, edges, multi=multi, names=names, num_loops=num_loops, weights=weights)
 
 
-def _of_networkx(graph: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+def _graph_from_networkx(
+    graph: Any, num_sites: int | None, multi: bool, weights: bool
+) -> GraphData:
     nodes = list(graph.nodes)
     if num_sites not in (None, len(nodes)):
         raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
@@ -248,10 +254,10 @@ def _of_networkx(graph: Any, num_sites: int | None, multi: bool, weights: bool) 
     is_numbered = set(nodes) == set(range(len(nodes)))
     numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
     found = None
-    edges = edges_of(graph, numbers)
+    edges = read_edges(graph, numbers)
     if weights:
         try:
-            values = weights_of(graph)
+            values = networkx_weights(graph)
         except InputError as error:
             raise InputError(f"the graph: {error}") from error
         found = EdgeWeights(values[edges[:, 0] != edges[:, 1]], "the graph")
@@ -267,7 +273,7 @@ def _of_networkx(graph: Any, num_sites: int | None, multi: bool, weights: bool) 
     )
 
 
-def _of_sparse(matrix: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+def _graph_from_sparse(matrix: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
     if num_sites not in (None, matrix.shape[0]):

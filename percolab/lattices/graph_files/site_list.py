@@ -35,7 +35,7 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     """
     if isinstance(path_or_text, str) and not names_file(path_or_text):
         where = f"sites {shown(path_or_text.encode())}"
-        found = [_sites_of(path_or_text.encode(), num_sites, where)]
+        found = [_list_sites(path_or_text.encode(), num_sites, where)]
     else:
         path = Path(path_or_text)
         where, found = str(path), list(_sites_in(path, num_sites))
@@ -60,13 +60,13 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     # A study file's text that is no file was taken for a path all the same.
     name = given.name if isinstance(given, Path) and not given.is_file() else text
     if _named(name, numbers) or not Path(text).is_file():
-        return _of_names(name, numbers, "")
+        return _sites_from_names(name, numbers, "")
     path, sites = Path(text), [np.empty(0, np.int32)]
     for part in read_lines(path):
         for number, line in enumerate(part.text.split(b"\n"), part.line):
             if line.strip() and not line.lstrip().startswith((b"#", b"%")):
                 where = f"{path}: line {number}"
-                sites.append(_of_names(line.decode("utf-8", "replace"), numbers, where))
+                sites.append(_sites_from_names(line.decode("utf-8", "replace"), numbers, where))
     result = np.unique(np.concatenate(sites))
     if not result.size:
         raise InputError(f"{path}: names no sites")
@@ -82,7 +82,7 @@ def _named(text: str, numbers: dict[str, int]) -> list[str]:
     return parts if all(part in numbers for part in parts) else []
 
 
-def _of_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
+def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
     found = _named(text, numbers)
     if not found:
         parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
@@ -99,10 +99,10 @@ def _sites_in(path: Path, num_sites: int) -> Iterator[np.ndarray]:
     for part in read_lines(path):
         for number, line in enumerate(part.text.split(b"\n"), part.line):
             if line and not line.lstrip().startswith((b"#", b"%")):
-                yield _sites_of(line, num_sites, f"{path}: line {number}")
+                yield _list_sites(line, num_sites, f"{path}: line {number}")
 
 
-def _sites_of(text: bytes, num_sites: int, where: str) -> np.ndarray:
+def _list_sites(text: bytes, num_sites: int, where: str) -> np.ndarray:
     words = text.replace(b",", b" ").split()
     for word in words:
         if not word.isdigit() or len(word) > 18 or int(word) >= num_sites:

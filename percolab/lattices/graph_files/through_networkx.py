@@ -25,7 +25,7 @@ from percolab.lattices.graph_files.graph_data import (
     without_loops,
 )
 from percolab.lattices.graph_files.stream import read_bytes, refused
-from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_objects
+from percolab.lattices.graph_files.weights import EdgeWeights, weights_from_objects
 
 #: What is said of a graph whose edges have a direction.
 DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
@@ -70,7 +70,7 @@ def _read(
         graph = parse(networkx, data)
         numbers, names = _numbered(_names(graph))
         _check_weights(path, graph)
-        edges = edges_of(graph, dict(zip(graph.nodes, numbers)))
+        edges = read_edges(graph, dict(zip(graph.nodes, numbers)))
         found = _weights(path, graph) if weights else None
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
@@ -90,14 +90,14 @@ def _read(
     )
 
 
-def edges_of(graph: Any, numbers: dict[Any, int]) -> np.ndarray:
+def read_edges(graph: Any, numbers: dict[Any, int]) -> np.ndarray:
     """Return the edges of a networkx graph, int32 (num_edges, 2), by the numbers of its nodes."""
     ends = (numbers[site] for edge in graph.edges() for site in edge)
     return np.fromiter(ends, np.int32, 2 * graph.number_of_edges()).reshape(-1, 2)
 
 
-def weights_of(graph: Any) -> np.ndarray:
-    """Return the attributes "weight" of a networkx graph's edges, as in ``edges_of``.
+def networkx_weights(graph: Any) -> np.ndarray:
+    """Return the attributes "weight" of a networkx graph's edges, as in ``read_edges``.
 
     InputError: a directed graph, or an edge without a finite weight; the line names it.
     """
@@ -105,12 +105,12 @@ def weights_of(graph: Any) -> np.ndarray:
         raise InputError("is directed, but weights are wanted of bonds, which have no direction")
     found = list(graph.edges(data="weight"))
     try:
-        return weights_of_objects([weight for _, _, weight in found])
+        return weights_from_objects([weight for _, _, weight in found])
     except ValueError as error:
         # Which edge it is is looked for where something is wrong, not edge by edge.
         for one, other, weight in found:
             try:
-                weights_of_objects([weight])
+                weights_from_objects([weight])
             except ValueError as own:
                 raise InputError(f"edge {one} - {other}: {own}") from own
         raise InputError(str(error)) from error
@@ -118,7 +118,7 @@ def weights_of(graph: Any) -> np.ndarray:
 
 def _weights(path: Path, graph: Any) -> EdgeWeights:
     try:
-        return EdgeWeights(weights_of(graph), path)
+        return EdgeWeights(networkx_weights(graph), path)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

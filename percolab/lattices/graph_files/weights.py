@@ -64,7 +64,7 @@ def plain_weights(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def weights_of_objects(values: Sequence[Any]) -> np.ndarray:
+def weights_from_objects(values: Sequence[Any]) -> np.ndarray:
     """Return weights from Python or NumPy numbers: int64 if all are integers, else float64.
 
     A text is one if it is an integer, which is how GML has those of more than 32 bits.
@@ -72,7 +72,7 @@ def weights_of_objects(values: Sequence[Any]) -> np.ndarray:
     ValueError: None, another object, as :func:`plain_weights`, or an integer beyond 2^53 beside
     floats.  The error names the first that is wrong.
 
-    >>> weights_of_objects([3, "9007199254740993"]).tolist()
+    >>> weights_from_objects([3, "9007199254740993"]).tolist()
     [3, 9007199254740993]
     """
     numbers = [_number(value) for value in values]
@@ -134,7 +134,7 @@ def is_beyond_floats(integers: np.ndarray) -> np.ndarray:
     return found
 
 
-def weights_of_bonds(
+def make_bond_weights(
     edges: np.ndarray,
     sites: np.ndarray,
     num_sites: int,
@@ -165,7 +165,9 @@ def weights_of_bonds(
         starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
         values = values.copy()
         for own in np.split(members, starts[1:]):
-            values[own[marks[own] <= PARALLEL]] = _of_both_sides(edges[own], values[own], weights)
+            values[own[marks[own] <= PARALLEL]] = _merge_both_entries(
+                edges[own], values[own], weights
+            )
     if multi:
         return values[marks <= PARALLEL]
     least = values.copy()
@@ -175,7 +177,7 @@ def weights_of_bonds(
     return found
 
 
-def _of_both_sides(edges: np.ndarray, values: np.ndarray, weights: EdgeWeights) -> np.ndarray:
+def _merge_both_entries(edges: np.ndarray, values: np.ndarray, weights: EdgeWeights) -> np.ndarray:
     """Return the weights of the bonds between two sites, from their entries (i, j) and (j, i).
 
     They are those of the side with more entries; each of the other side must be one of them.

@@ -13,7 +13,7 @@ from percolab.bonds.sites import close_bonds, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.union_find import union_halving
-from percolab.labelers.raster_runs import run_of
+from percolab.labelers.raster_runs import find_run
 
 # Words of a row made at a time.
 _CHUNK = 256
@@ -120,7 +120,7 @@ def read_crossing(opened, rows, first, width, code, runs, periods, roots, codes)
             left = uint32(left & uint32(left - uint32(1)))
             row = number // width
             site = int64(first) + rows[row] + (number - row * width)
-            run = run_of(site, runs.starts, runs.first)
+            run = find_run(site, runs.starts, runs.first)
             roots[entry] = runs.parents[run]
             if codes.size:
                 codes[entry] = int64(code)

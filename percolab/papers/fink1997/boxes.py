@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
@@ -33,11 +33,11 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
-    num_words_of,
+    count_words,
     period_codes,
 )
 from percolab.measure import rows
-from percolab.measure.tallies import row_width_of
+from percolab.measure.tallies import compute_row_width
 from percolab.papers.fink1997.box_kernels import (
     compress_runs,
     fill_box,
@@ -48,7 +48,7 @@ from percolab.papers.fink1997.box_kernels import (
 from percolab.parts.front import Face, Front, FrontSums, Row, close, join, no_face, row_of
 from percolab.parts.kernels import measure_slab
 from percolab.parts.parts import Whole
-from percolab.parts.raster import SampleKey, sums_of
+from percolab.parts.raster import SampleKey, sums_from_row
 from percolab.parts.words import SlabKeys
 
 #: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
@@ -265,17 +265,17 @@ def _tables_of(blocks: Blocks, phase: Vector) -> BoxTables:
             high = tuple(min(n, (s + 1) * n - o) for n, o, s in sides)
             end = tuple(x + o - s * n for x, (n, o, s) in zip(low, sides))
             sizes = tuple(b - a for a, b in zip(low, high))
-            owners = _grid_of(lattice, sizes)
+            owners = _make_block_grid(lattice, sizes)
             at = _moved_points(bond.at, low, lattice.cell)
             exists = owners.mask(at, owners.every_layer())
             span = _span(blocks, sizes)
             pieces.append(Piece(k, step, direction, low, end, span, exists))
     sites = frozenset(product(*map(range, lattice.cell))) - lattice.vacant
-    tables = topology, adjacency_of(topology), tuple(pieces)
-    return BoxTables(*tables, _grid_of(lattice, box), sites)
+    tables = topology, make_adjacency(topology), tuple(pieces)
+    return BoxTables(*tables, _make_block_grid(lattice, box), sites)
 
 
-def _grid_of(lattice: Lattice, sizes: Vector) -> Grid:
+def _make_block_grid(lattice: Lattice, sizes: Vector) -> Grid:
     """Return a block of grid points."""
     return Grid(lattice.cell, sizes, ("open",) * len(sizes), depths=lattice.per_size)
 
@@ -503,7 +503,7 @@ def _cut(face: Face, borders: dict[Vector, Border]) -> dict[Vector, Border]:
     return found
 
 
-def row_of_whole(boundary: Boundary) -> Row:
+def row_from_boxes(boundary: Boundary) -> Row:
     """Return the row of a sample from the boundary of all boxes, closing what is periodic.
 
     InputError: boxes are missing.  ValueError: faces do not match.
@@ -530,9 +530,9 @@ class BoxRaster:
 
     def __init__(self, blocks: Blocks, *, tally: bool = False) -> None:
         self.blocks, whole = blocks, blocks.whole
-        self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
+        self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         points = prod(blocks.box)
-        words = num_words_of(points)
+        words = count_words(points)
         self._tables: dict[Vector, BoxTables] = {}
         self._ends: dict[tuple[Any, ...], tuple[NDArray[np.int32], NDArray[np.uint32]]] = {}
         self._span = _span(blocks, blocks.box)
@@ -553,7 +553,7 @@ class BoxRaster:
     def memory(blocks: Blocks) -> Memory:
         """Return the memory of its arrays and tables, and of one boundary as if all were open."""
         whole, box = blocks.whole, blocks.box
-        points, words = prod(box), num_words_of(prod(box))
+        points, words = prod(box), count_words(prod(box))
         kinds = zip(whole.boundary, blocks.counts)
         aside = any(kind == "periodic" and count == 1 for kind, count in kinds)
         own = 4 * words * (whole.lattice.num_classes + whole.model.draws_sites)
@@ -587,7 +587,7 @@ class BoxRaster:
         )
         return [
             (direction, [self._crossing(keys, *part) for part in parts])
-            for direction, parts in self._parts_of(box).items()
+            for direction, parts in self._find_crossings(box).items()
         ]
 
     def label(self, box: Vector, crossing: list[tuple[Vector, list[Any]]]) -> Boundary:
@@ -606,7 +606,7 @@ class BoxRaster:
         sizes, flags, spanning = measure_slab(
             count, every.clusters, none, self._end_flags(box), runs, row
         )
-        sums = sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
+        sums = sums_from_row(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         borders = {direction: Border(face) for (direction, _), face in zip(crossing, faces)}
         borders = _cut(every, borders)
         ones = (1,) * len(box)
@@ -622,7 +622,9 @@ class BoxRaster:
             self._tables[phase] = _tables_of(self.blocks, phase)
         return self._tables[phase]
 
-    def _parts_of(self, box: Vector) -> dict[Vector, list[tuple[Piece, Vector, Vector, bool]]]:
+    def _find_crossings(
+        self, box: Vector
+    ) -> dict[Vector, list[tuple[Piece, Vector, Vector, bool]]]:
         """Return by direction what crosses there: (piece, its owners' box, the other, own?)."""
         found: dict[Vector, list[tuple[Piece, Vector, Vector, bool]]] = {}
         for piece in self._tables_of(box).pieces:

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from percolab.figures import new_figure
-from percolab.figures.style import DASHES, EXACT_LINE, look_of
+from percolab.figures.style import DASHES, EXACT_LINE, choose_look
 from percolab.papers.fink1997.figures import OURS, PAPER, RECORD
 from percolab.papers.measured_record import draw_over
 
@@ -86,7 +86,7 @@ def shape_text(record: dict[str, Any]) -> str:
 def draw_line(axes: Any, points: dict[float, float], merge: str) -> None:
     """Draw one way of merging, which looks the same in all figures."""
     number = list(NAMES).index(merge)
-    look = look_of(number, number) | {"linestyle": DASHES[number % len(DASHES)]}
+    look = choose_look(number, number) | {"linestyle": DASHES[number % len(DASHES)]}
     axes.plot(list(points), list(points.values()), label=NAMES[merge], **look)
 
 

@@ -34,9 +34,9 @@ from typing import Any
 import click
 import numpy as np
 
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.lattices.lattice import load_lattice
-from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_of_whole
+from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_from_boxes
 from percolab.papers.fink1997.quad import Merge, Merged, simulate
 from percolab.papers.measured_record import Record, made_by
 from percolab.parts.parts import Whole
@@ -89,7 +89,7 @@ class Sample:
         shape = tuple(side * count for count in counts)
         whole = Whole(load_lattice(LATTICES[dimension]), shape, ("periodic",) * dimension)
         raster = BoxRaster(Blocks(whole, counts))
-        draw = SampleKey(XORWOW, SEED, 0, threshold_of(p))
+        draw = SampleKey(XORWOW, SEED, 0, p_to_threshold(p))
         self.boxes: list[Boundary] = []
         local = []
         with _uncollected():
@@ -130,7 +130,7 @@ class Sample:
         (last, *_) = done.boundaries
         assert last is not None
         start = time.thread_time()
-        row = row_of_whole(last).numbers.tolist()
+        row = row_from_boxes(last).numbers.tolist()
         closing = time.thread_time() - start
         self._row = self._row or row
         if row != self._row:

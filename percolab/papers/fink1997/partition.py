@@ -23,9 +23,9 @@ from percolab.papers.fink1997.boxes import (
     Boundary,
     Vector,
     blocks_from_text,
-    row_of_whole,
+    row_from_boxes,
 )
-from percolab.papers.fink1997.quad import BUBBLES, Boxes, Merge, stages_of
+from percolab.papers.fink1997.quad import BUBBLES, Boxes, Merge, list_stages
 from percolab.parts.front import Front, Row
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
@@ -34,8 +34,8 @@ from percolab.parts.ranks import (
     Member,
     RankStep,
     check_memory,
-    record_of_whole,
-    whole_of_record,
+    split_lattice_from_record,
+    split_lattice_to_record,
 )
 from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Transport
@@ -78,7 +78,7 @@ class BoxJob:
         """Return it as JSON has it, for the other ranks."""
         own = {"boxes": self.counts, "merge": str(self.merge), "ranks": self.ranks}
         own |= {"tally": self.tally, "partition": "boxes"}
-        return record_of_whole(self.whole) | own
+        return split_lattice_to_record(self.whole) | own
 
 
 class _BoxMember:
@@ -88,7 +88,7 @@ class _BoxMember:
 
     def __init__(self, transport: Transport, job: BoxJob) -> None:
         self.job: AnyJob = job
-        self.stages = len(stages_of(job.counts))
+        self.stages = len(list_stages(job.counts))
         self._transport = transport
         check_memory(job, transport, Device("cpu"))
         others = transport if transport.size > 1 else None
@@ -117,9 +117,9 @@ class _BoxMember:
             steps += [RankStep(*map(int, own[:3]), *own[3:]) for own in answer[0].tolist()]
         return found, steps
 
-    def row_of_all(self, found: Any) -> Row:
+    def make_row_of_parts(self, found: Any) -> Row:
         """Return the row of a sample from the boundary of all boxes."""
-        return row_of_whole(found)
+        return row_from_boxes(found)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class BoxDivision:
     @property
     def stages(self) -> int:
         """Stages of merging."""
-        return len(stages_of(self.counts))
+        return len(list_stages(self.counts))
 
     @property
     def extra_stages(self) -> dict[int, str]:
@@ -236,7 +236,9 @@ class BoxPartition:
     def job(self, record: dict[str, Any]) -> AnyJob:
         """Return the job of a record."""
         counts, merge = tuple(record["boxes"]), Merge.parse(record["merge"])
-        return BoxJob(whole_of_record(record), counts, merge, record["ranks"], record["tally"])
+        return BoxJob(
+            split_lattice_from_record(record), counts, merge, record["ranks"], record["tally"]
+        )
 
 
 BOXES = BoxPartition()

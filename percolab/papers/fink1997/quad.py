@@ -42,7 +42,7 @@ from percolab.papers.fink1997.boxes import (
     is_upward,
     join_boundaries,
     opposite,
-    row_of_whole,
+    row_from_boxes,
 )
 from percolab.parts.front import Face, Front, FrontSums, Row, join, no_face
 from percolab.parts.kernels import INSIDE, number_entries
@@ -108,10 +108,10 @@ class Merge:
                 )
 
 
-def stages_of(counts: Vector) -> list[tuple[int, int]]:
+def list_stages(counts: Vector) -> list[tuple[int, int]]:
     """Return the stages as (axis, boxes from a block to its partner along it), the axes in turn.
 
-    >>> stages_of((4, 2))
+    >>> list_stages((4, 2))
     [(0, 1), (1, 1), (0, 2)]
     """
     found, step = [], 1
@@ -203,7 +203,7 @@ def merging(box: Boundary, merge: Merge, join_two: Join = join_boundaries) -> Me
         own = yield from _without_bubbles(own)
     if merge.runs:
         own = own.compressed()
-    for number, (axis, step) in enumerate(stages_of(blocks.counts), 1):
+    for number, (axis, step) in enumerate(list_stages(blocks.counts), 1):
         stage, stride = f"stage {number}", step * _stride(blocks, axis)
         is_upper = bool(corner[axis] // step % 2)
         if merge.kind == "quad":
@@ -253,7 +253,7 @@ class _Marks:
     done: NDArray[np.bool_]
 
 
-def _marks_of(boundary: Boundary) -> _Marks:
+def _message_flags(boundary: Boundary) -> _Marks:
     seen = np.zeros(boundary.num_clusters, np.uint8)
     for border in boundary.faces.values():
         here = np.zeros(seen.size, np.uint8)
@@ -262,7 +262,7 @@ def _marks_of(boundary: Boundary) -> _Marks:
     return _Marks((seen == 1).view(np.uint8), np.zeros(seen.size, bool))
 
 
-def _offer_of(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Offer, Any]:
+def _make_offer(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Offer, Any]:
     """Return what is told in a direction, and the box's numbers of these clusters."""
     border = boundary.faces.get(direction)
     face = no_face() if border is None else border.face
@@ -280,7 +280,7 @@ def _offer_of(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Off
 
 def _without_bubbles(boundary: Boundary) -> Generator[Message, Any, Boundary]:
     """Drop the bubbles of a box, all its neighbours doing the same."""
-    marks, ended = _marks_of(boundary), []
+    marks, ended = _message_flags(boundary), []
     blocks, box = boundary.blocks, boundary.corner
     # Of all bonds that lead along an axis, ranks exchange those of every second box at a time.
     offsets = tuple(bond.offset for bond in blocks.whole.lattice.bonds)
@@ -290,7 +290,7 @@ def _without_bubbles(boundary: Boundary) -> Generator[Message, Any, Boundary]:
             lower = box if way == direction else partner
             if partner is None or lower is None or _color(blocks, lower, direction) != color:
                 continue
-            offer, chosen = _offer_of(boundary, way, marks)
+            offer, chosen = _make_offer(boundary, way, marks)
             rank, bonds = rank_of(blocks, partner), offer.face.num_bonds
             other = yield Message("bubbles", rank, offer, rank)
             own_ends, other_ends = (np.empty(n.size, np.uint8) for n in (chosen, other.may_end))
@@ -505,7 +505,7 @@ def length_of(content: Boundary | Offer, merge: Merge) -> int:
 
 def sent_bytes(content: Boundary | Offer, merge: Merge) -> int:
     """Return how long a message of a rank is, whose arrays are more than the paper's."""
-    return sum(array.nbytes for array in _arrays_of(content, merge))
+    return sum(array.nbytes for array in _message_arrays(content, merge))
 
 
 def simulate(
@@ -551,7 +551,7 @@ def merge_over(
             message = work.send(content)
         except StopIteration as end:
             found = end.value
-        arrays = [] if message is None else _arrays_of(message.content, merge)
+        arrays = [] if message is None else _message_arrays(message.content, merge)
         if step is not None:
             told.append(step._replace(work=time.perf_counter() - start))
         if message is None:
@@ -590,7 +590,7 @@ def stage_number(name: str) -> int:
     return BUBBLES if name == "bubbles" else -1
 
 
-def _arrays_of(content: Boundary | Offer | None, merge: Merge) -> Arrays:
+def _message_arrays(content: Boundary | Offer | None, merge: Merge) -> Arrays:
     """Return what a message has as arrays."""
     if content is None:
         return []
@@ -652,7 +652,7 @@ class Boxes:
             boxes, left = (1,) * len(blocks.counts), blocks.num_boxes
             # Twice, for the bubbles that are left out.
             merging += 2 * left * BOND_BYTES * blocks.most_crossing(boxes)
-            for axis, _ in stages_of(blocks.counts):
+            for axis, _ in list_stages(blocks.counts):
                 boxes = tuple(
                     min(n * (1 + (k == axis)), blocks.counts[k]) for k, n in enumerate(boxes)
                 )
@@ -663,7 +663,7 @@ class Boxes:
     def row(self, draw: SampleKey) -> Row | None:
         """Return the row of a sample; with ``tree`` and a transport None but on the first rank."""
         found = self.merged(draw)
-        return None if found is None else row_of_whole(found)
+        return None if found is None else row_from_boxes(found)
 
     def merged(
         self,

@@ -17,7 +17,7 @@ import click
 
 from percolab.figures import new_figure
 from percolab.figures.axes import plain_ticks
-from percolab.figures.style import DASHES, look_of
+from percolab.figures.style import DASHES, choose_look
 from percolab.papers.guo2011.figures import RECORD, SERIAL
 from percolab.papers.measured_record import draw_over
 
@@ -55,7 +55,7 @@ def draw(series: Times, ways: list[str], ylabel: str) -> Any:
         axes = figure.subplots()
         for name, own in series.items():
             number = ways.index(name)
-            look = look_of(number, number) | {"linestyle": DASHES[number % len(DASHES)]}
+            look = choose_look(number, number) | {"linestyle": DASHES[number % len(DASHES)]}
             label = name if name.startswith("CPU") else f"GPU, {name}"
             axes.plot(list(own), list(own.values()), label=label, **look)
         axes.set_xscale("log", base=2)

@@ -32,7 +32,7 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
 from percolab.papers.measured_record import Found, Record, by_commas, made_by
 from percolab.trees import new_trees
-from percolab.trees.weights import keys_of_values
+from percolab.trees.weights import values_to_keys
 
 #: The paper's graphs: bonds a site, and the largest weight.
 BONDS, MOST_WEIGHT = 10, 1000
@@ -66,7 +66,7 @@ def random_keys(topology: Topology, numbers: np.ndarray, seed: int) -> np.ndarra
     weights = np.random.default_rng([topology.num_points, seed]).integers(
         1, MOST_WEIGHT + 1, numbers.size
     )
-    keys[numbers] = keys_of_values(weights)
+    keys[numbers] = values_to_keys(weights)
     return keys
 
 

@@ -48,13 +48,13 @@ def precedes(key, tail, other_key, other_tail):
 
 
 @cuda.jit(device=True)
-def tail_of(number, index):
+def pack_tail(number, index):
     """Return number and index, 32 bits each, as one integer that is ordered as they are."""
     return uint64(uint64(uint64(number) << uint64(32)) | uint64(index))
 
 
 @cuda.jit(device=True)
-def least_of_warp(key, tail):
+def min_of_warp(key, tail):
     """Return the least element that threads of this warp have, to all of them."""
     step = 1
     while step < LANES:
@@ -67,7 +67,7 @@ def least_of_warp(key, tail):
 
 
 @cuda.jit(device=True)
-def least_of_parts(keys, tails, count):
+def min_of_parts(keys, tails, count):
     """Return the least of ``count`` elements in shared memory; every warp finds it for itself."""
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     n = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
@@ -75,25 +75,25 @@ def least_of_parts(keys, tails, count):
         if precedes(keys[n], tails[n], key, tail):
             key, tail = keys[n], tails[n]
         n = uint32(n + uint32(LANES))
-    return least_of_warp(key, tail)
+    return min_of_warp(key, tail)
 
 
 @cuda.jit(device=True)
-def least_of_block(key, tail):
+def min_of_block(key, tail):
     """Return the least element that threads of a block of THREADS have, to all of them."""
     keys = cuda.shared.array(_WARPS, uint64)
     tails = cuda.shared.array(_WARPS, uint64)
-    key, tail = least_of_warp(key, tail)
+    key, tail = min_of_warp(key, tail)
     thread = uint32(cuda.threadIdx.x)
     if uint32(thread & uint32(LANES - 1)) == uint32(0):
         keys[thread // uint32(LANES)] = key
         tails[thread // uint32(LANES)] = tail
     cuda.syncthreads()
-    return least_of_parts(keys, tails, uint32(_WARPS))
+    return min_of_parts(keys, tails, uint32(_WARPS))
 
 
 @cuda.jit(device=True)
-def least_of_range(keys, numbers, first, count):
+def min_of_range(keys, numbers, first, count):
     """Return the least of the elements from ``first`` to below ``count`` that this block looks at.
 
     Blocks of THREADS threads take turns; neighbouring threads look at neighbouring elements.
@@ -101,15 +101,15 @@ def least_of_range(keys, numbers, first, count):
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     n = uint32(uint32(first) + uint32(cuda.grid(1)))
     while n < uint32(count):
-        own, other = keys[n], tail_of(numbers[n], n)
+        own, other = keys[n], pack_tail(numbers[n], n)
         if precedes(own, other, key, tail):
             key, tail = own, other
         n = uint32(n + uint32(cuda.gridsize(1)))
-    return least_of_block(key, tail)
+    return min_of_block(key, tail)
 
 
 @cuda.jit(device=True)
-def least_of_blocks(keys, tails, blocks):
+def min_of_blocks(keys, tails, blocks):
     """Return the least of what the blocks of the first kernel left."""
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     n = uint32(cuda.threadIdx.x)
@@ -117,13 +117,13 @@ def least_of_blocks(keys, tails, blocks):
         if precedes(keys[n], tails[n], key, tail):
             key, tail = keys[n], tails[n]
         n = uint32(n + uint32(THREADS))
-    return least_of_block(key, tail)
+    return min_of_block(key, tail)
 
 
 @cuda.jit(cache=True)
 def first_min_kernel(keys, numbers, found_keys, found_tails):
     """Leave the least element of every block in the temporary arrays."""
-    key, tail = least_of_range(keys, numbers, uint32(0), uint32(keys.size))
+    key, tail = min_of_range(keys, numbers, uint32(0), uint32(keys.size))
     if cuda.threadIdx.x == 0:
         found_keys[cuda.blockIdx.x], found_tails[cuda.blockIdx.x] = key, tail
 
@@ -131,7 +131,7 @@ def first_min_kernel(keys, numbers, found_keys, found_tails):
 @cuda.jit(cache=True)
 def second_min_kernel(blocks, found_keys, found_tails):
     """Put the least of the temporary elements in place of the first; one block."""
-    key, tail = least_of_blocks(found_keys, found_tails, blocks)
+    key, tail = min_of_blocks(found_keys, found_tails, blocks)
     if cuda.threadIdx.x == 0:
         found_keys[0], found_tails[0] = key, tail
 

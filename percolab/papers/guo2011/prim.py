@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.trees.weights import BondWeights, given_weights, key_of, weights_of_sample
+from percolab.trees.weights import BondWeights, compute_key, given_weights, make_sample_weights
 
 #: Added to a site it stands for a bond in R1: no bond leads to the site.
 NO_BOND = 2**31
@@ -85,7 +85,7 @@ def adjacency_bytes(extent: Extent) -> Memory:
     return Memory(host=arrays + 120 * bonds, device=arrays)
 
 
-def words_of_ranks(
+def words_from_ranks(
     topology: Topology, graph: CompressedAdjacency, chosen: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """Return chosen bonds, uint32 (items, n) of ranks and starts of trees, as words of bonds."""
@@ -101,7 +101,7 @@ def words_of_ranks(
 def _fill_keys(weights, numbers, keys):
     """Write the keys of bonds by their numbers."""
     for rank in range(numbers.size):
-        keys[rank] = key_of(weights, numbers[rank])
+        keys[rank] = compute_key(weights, numbers[rank])
 
 
 @njit(nogil=True, cache=True)
@@ -159,7 +159,7 @@ class Prim:
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the tree of a sample, its number in an array of one."""
         (sample,) = samples
-        return self._build(weights_of_sample(generator, seed, int(sample)))
+        return self._build(make_sample_weights(generator, seed, int(sample)))
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,)."""
@@ -174,4 +174,4 @@ class Prim:
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the tree, uint32 (1, words of all classes)."""
-        return words_of_ranks(self.topology, self._graph, self._r1[None])
+        return words_from_ranks(self.topology, self._graph, self._r1[None])

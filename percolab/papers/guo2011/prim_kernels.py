@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 from numba import uint32, uint64
 
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.kernels.atomics import atomic_or
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.papers.guo2011.min_reduction import (
     NO_KEY,
     NO_TAIL,
-    least_of_blocks,
-    least_of_range,
+    min_of_blocks,
+    min_of_range,
+    pack_tail,
     precedes,
-    tail_of,
 )
 from percolab.papers.guo2011.prim import NO_BOND
 from percolab.papers.guo2011.warps import (
@@ -75,7 +75,7 @@ def weigh_kernel(generator, samples, numbers, ranks, weights):
     if half < ranks.size:
         number = numbers[ranks[half]]
         word, bit = uint32(number >> uint32(5)), uint32(number & uint32(31))
-        key = uniform_of(generator, samples[0], samples[uint32(item + uint32(1))], word, bit)
+        key = uniform_number(generator, samples[0], samples[uint32(item + uint32(1))], word, bit)
         weights[uint64(uint64(item) * uint64(ranks.size) + uint64(half))] = key
 
 
@@ -129,7 +129,7 @@ def _take(rounds, tail):
 @cuda.jit(cache=True)
 def least_kernel(rounds):
     """Find the least candidate of every block, the first kernel; if it is the only one, take it."""
-    key, tail = least_of_range(rounds.r3, rounds.r1, rounds.state[0], uint32(rounds.r1.size))
+    key, tail = min_of_range(rounds.r3, rounds.r1, rounds.state[0], uint32(rounds.r1.size))
     if cuda.threadIdx.x == 0:
         if cuda.gridDim.x == 1:
             _take(rounds, tail)
@@ -140,7 +140,7 @@ def least_kernel(rounds):
 @cuda.jit(cache=True)
 def take_least_kernel(blocks, rounds):
     """Find the least candidate of all blocks, the second kernel, and take it."""
-    _, tail = least_of_blocks(rounds.keys, rounds.tails, blocks)
+    _, tail = min_of_blocks(rounds.keys, rounds.tails, blocks)
     if cuda.threadIdx.x == 0:
         _take(rounds, tail)
 
@@ -157,7 +157,7 @@ def plain_least_kernel(rounds):
     thread = uint32(cuda.threadIdx.x)
     n = uint32(rounds.state[0] + thread)
     while n < rounds.r1.size:
-        own, other = rounds.r3[n], tail_of(rounds.r1[n], n)
+        own, other = rounds.r3[n], pack_tail(rounds.r1[n], n)
         if precedes(own, other, key, tail):
             key, tail = own, other
         n = uint32(n + uint32(THREADS))
@@ -211,13 +211,13 @@ def decrease_kernel(graph, weights, rounds):
 
 
 @cuda.jit(device=True)
-def _least_of_stretch(keys, bonds, first, stop, step):
+def _min_of_stretch(keys, bonds, first, stop, step):
     """Return the least of the candidates first, first + step, ... below ``stop``."""
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     site = uint32(first)
     while site < uint32(stop):
-        if precedes(keys[site], tail_of(bonds[site], site), key, tail):
-            key, tail = keys[site], tail_of(bonds[site], site)
+        if precedes(keys[site], pack_tail(bonds[site], site), key, tail):
+            key, tail = keys[site], pack_tail(bonds[site], site)
         site = uint32(site + uint32(step))
     return key, tail
 
@@ -229,14 +229,14 @@ def _site_of(tail):
 
 
 @cuda.jit(device=True)
-def _least_of_leads(keys, bonds, leads, first, stop):
+def _min_of_leads(keys, bonds, leads, first, stop):
     """Return the least of the leads first, first + WARP, ... below ``stop``."""
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     group = uint32(first)
     while group < uint32(stop):
         site = leads[group]
-        if precedes(keys[site], tail_of(bonds[site], site), key, tail):
-            key, tail = keys[site], tail_of(bonds[site], site)
+        if precedes(keys[site], pack_tail(bonds[site], site), key, tail):
+            key, tail = keys[site], pack_tail(bonds[site], site)
         group = uint32(group + uint32(WARP))
     return key, tail
 
@@ -254,7 +254,7 @@ def _relax(graph, weights, half, end, bond, key, keys, bonds):
     is_lower = known != uint32(_GONE) and precedes(key, bond, keys[site], known)
     if is_lower:
         keys[site], bonds[site] = key, bond
-    return is_lower, key, tail_of(bond, site)
+    return is_lower, key, pack_tail(bond, site)
 
 
 @cuda.jit(device=True)
@@ -289,7 +289,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
     while group < stop:
         low = uint32(group << levels[0])
         high = min(uint32(low + size), points)
-        key, tail = _least_of_stretch(keys, bonds, low, high, uint32(1))
+        key, tail = _min_of_stretch(keys, bonds, low, high, uint32(1))
         leads[group] = _site_of(tail)
         if precedes(key, tail, own_key, own_tail):
             own_key, own_tail = key, tail
@@ -314,14 +314,14 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
         in_step()
         low = uint32(group << levels[0])
         high = min(uint32(low + size), points)
-        key, tail = _least_of_stretch(keys, bonds, uint32(low + lane), high, uint32(WARP))
+        key, tail = _min_of_stretch(keys, bonds, uint32(low + lane), high, uint32(WARP))
         key, tail = least_of_lanes(key, tail)
         if lane == uint32(0):
             leads[group] = _site_of(tail)
         in_step()
         low = uint32(owner << levels[1])
         high = min(uint32(low + uint32(uint32(1) << levels[1])), groups)
-        key, tail = _least_of_leads(keys, bonds, leads, uint32(low + lane), high)
+        key, tail = _min_of_leads(keys, bonds, leads, uint32(low + lane), high)
         key, tail = least_of_lanes(key, tail)
         if lane == owner:
             own_key, own_tail = key, tail
@@ -334,7 +334,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
                 site = _site_of(tail)
                 lead = leads[uint32(site >> levels[0])]
                 is_lower = lead == site or precedes(
-                    key, tail, keys[lead], tail_of(bonds[lead], lead)
+                    key, tail, keys[lead], pack_tail(bonds[lead], lead)
                 )
             leading = lanes_where(is_lower)
             while leading != uint32(0):
@@ -345,7 +345,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
                 if uint32(site >> shift) == lane:
                     group = uint32(site >> levels[0])
                     lead = leads[group]
-                    if precedes(new_key, new_tail, keys[lead], tail_of(bonds[lead], lead)):
+                    if precedes(new_key, new_tail, keys[lead], pack_tail(bonds[lead], lead)):
                         leads[group] = site
                     if precedes(new_key, new_tail, own_key, own_tail):
                         own_key, own_tail = new_key, new_tail

@@ -9,7 +9,7 @@ from typing import Any
 from numba import int32, int64, uint32, uint64
 
 from percolab.kernels.device import load_cuda
-from percolab.papers.guo2011.min_reduction import SIMULATED, least_of_warp
+from percolab.papers.guo2011.min_reduction import SIMULATED, min_of_warp
 
 cuda = load_cuda()
 
@@ -79,4 +79,4 @@ else:
         """Return the first of some lanes."""
         return uint32(uint32(cuda.ffs(lanes)) - uint32(1))
 
-    least_of_lanes = least_of_warp
+    least_of_lanes = min_of_warp

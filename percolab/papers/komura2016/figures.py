@@ -28,7 +28,7 @@ from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures.bethe import plot_bethe
 from percolab.figures.kinds import StudyFigures
-from percolab.figures.kinds.curves import spanning_figure_of
+from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.timing import Timing, plot_timing
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
@@ -85,7 +85,7 @@ def spanning(number: str, device: Device, folder: Path) -> Found:
 def spanning_drawn(results: StoredResults, kind: str) -> tuple[Any, Any, Found]:
     """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
     fit = fit_results(results)
-    return fit, *spanning_figure_of(StudyFigures(results, lambda: fit), sizes=SIZES[kind])
+    return fit, *draw_spanning(StudyFigures(results, lambda: fit), sizes=SIZES[kind])
 
 
 def timing(device: Device, folder: Path) -> Found:

@@ -23,7 +23,7 @@ from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
 from percolab.labelers.four_step import bond_word
-from percolab.labelers.four_step_cuda import analysis_kernel, begin_of
+from percolab.labelers.four_step_cuda import analysis_kernel, item_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
 
 cuda = load_cuda()
@@ -68,7 +68,7 @@ def reduce_label(labels, start, opened, base, adjacency, strides, i):
 @cuda.jit(cache=True)
 def initial_label_kernel(labels, opened, adjacency, strides):
     """Step (i) for every site of every item."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -78,7 +78,7 @@ def initial_label_kernel(labels, opened, adjacency, strides):
 @cuda.jit(cache=True)
 def reduce_label_kernel(labels, opened, adjacency, strides):
     """Step (iii) for every site of every item."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:

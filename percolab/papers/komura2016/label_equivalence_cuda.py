@@ -10,7 +10,7 @@ from numba import uint32
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.labelers.four_step_cuda import analysis_kernel, begin_of
+from percolab.labelers.four_step_cuda import analysis_kernel, item_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
 from percolab.papers.komura2016.label_equivalence import scan, scan_seam
 
@@ -36,7 +36,7 @@ def scan_kernel(labels, opened, adjacency, last_change, iteration):
 
     All threads that write it write the same, so it needs no atomic, and no clearing in between.
     """
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points and scan(labels, start, opened, base, adjacency, i):
@@ -47,7 +47,7 @@ def scan_kernel(labels, opened, adjacency, last_change, iteration):
 def scan_seam_kernel(labels, opened, adjacency, last_change, iteration):
     """Scan the bonds across periodic seams of every item."""
     n = uint32(cuda.grid(1))
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
     if n < adjacency.seam_bonds.size and scan_seam(labels, start, opened, base, adjacency, n):
         last_change[0] = iteration
 

@@ -6,15 +6,15 @@ import numpy as np
 from numba import int32, njit, uint32
 
 from percolab.kernels.device import load_cuda
-from percolab.labelers.four_step_cuda import begin_of
+from percolab.labelers.four_step_cuda import item_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
-from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
+from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
 cuda = load_cuda()
 
 
 @njit
-def place_of(x, y, bounds):
+def pack_place(x, y, bounds):
     """Return a grid point as the queue holds it: y and x in its tile, 16 bits each."""
     row, column = uint32(int32(y - bounds[1])), uint32(int32(x - bounds[0]))
     return uint32(uint32(row << uint32(16)) | column)
@@ -31,7 +31,7 @@ def visit(labels, start, seed, queue, last, tiles, bounds, x, y):
     if j == seed or labels[uint32(start + j)] != j:
         return last
     labels[uint32(start + j)] = seed
-    queue[last] = place_of(x, y, bounds)
+    queue[last] = pack_place(x, y, bounds)
     return uint32(last + uint32(1))
 
 
@@ -42,7 +42,7 @@ def grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x,
     The queue has room for a tile's sites from ``queue[first]`` on.
     """
     seed, last = site_at(x, y, tiles), uint32(first + uint32(1))
-    queue[first] = place_of(x, y, bounds)
+    queue[first] = pack_place(x, y, bounds)
     while first != last:
         place = uint32(queue[first])
         first = uint32(first + uint32(1))
@@ -64,8 +64,8 @@ def grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x,
 @cuda.jit(cache=True)
 def bfs_kernel(labels, queue, opened, adjacency, tiles):
     """Label the clusters of every tile of every item: one block of one thread a tile."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
-    bounds = bounds_of(int32(cuda.blockIdx.x), tiles.edge, tiles)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     left, top, right, bottom = bounds
     # The sites of the tiles before it.
     before = uint32(uint32(top) * uint32(tiles.width) + uint32(left) * uint32(bottom - top))

@@ -19,7 +19,7 @@ import numpy as np
 
 from percolab.figures import new_figure
 from percolab.figures.axes import place_sizes, plain_ticks
-from percolab.figures.style import DASHES, look_of
+from percolab.figures.style import DASHES, choose_look
 from percolab.papers.measured_record import draw_over
 from percolab.papers.weigel2011.figures import LEAST_SEWN, RECORD, fits
 
@@ -58,7 +58,7 @@ def local_power(x: list[float], y: list[float]) -> float:
 
 def draw_line(axes: Any, x: Any, y: Any, number: int, label: str, **more: Any) -> None:
     """Draw one series with the look of its number."""
-    look = look_of(number, number) | {"linestyle": DASHES[number % len(DASHES)]} | more
+    look = choose_look(number, number) | {"linestyle": DASHES[number % len(DASHES)]} | more
     axes.plot(x, y, label=label, **look)
 
 
@@ -154,7 +154,9 @@ def figure_8(parts: Parts) -> tuple[Any, str]:
             if fit[edge]:
                 x = np.geomspace(LEAST_SEWN * edge, max(sizes), 60)
                 y = np.polyval(fit[edge][::-1], 1 / x)
-                axes.plot(x, np.where(y > 0, y, np.nan), lw=0.7, color=look_of(number, 0)["color"])
+                axes.plot(
+                    x, np.where(y > 0, y, np.nan), lw=0.7, color=choose_look(number, 0)["color"]
+                )
         finish(axes, sizes, "sewing (ns per site)")
     line = select(own, B=16)[-2:]
     before, last = (time_of(r, "consolidation") for r in line)
@@ -349,7 +351,7 @@ def figure_komura(parts: Parts) -> tuple[Any, str]:
                 line = {(r["lattice"], r["L"]): r for r in select(own, labeler=name)}
                 at = [n + 0.4 * number - 0.2 for n, place in enumerate(places) if place in line]
                 high = [1e3 * time_of(line[p], part) for p in places if p in line]
-                axes.bar(at, high, 0.36, color=look_of(number, 0)["color"], label=name)
+                axes.bar(at, high, 0.36, color=choose_look(number, 0)["color"], label=name)
             axes.set_xticks(range(len(places)), labels, fontsize=6, rotation=40, ha="right")
             axes.set_xlabel("lattice, $L$")
             axes.set_ylabel(f"{'update' if part == 'update' else 'labels alone'} (ps per site)")

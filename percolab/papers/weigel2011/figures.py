@@ -37,7 +37,7 @@ import numpy as np
 from percolab.analysis.theory.potts import critical_point
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
-from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.kernels.device import device_name, load_cuda, open_device
 from percolab.labelers import labeler_class, new_labeler, serving_labeler
 from percolab.labelers.forest import Reading
@@ -101,7 +101,7 @@ class Bench:
             "lattice": lattice, "L": size, "sites": self.topology.num_sites, "states": states,
             "beta": beta, "ratio": ratio,
         }  # fmt: skip
-        threshold = threshold_of(-math.expm1(-beta))
+        threshold = p_to_threshold(-math.expm1(-beta))
         self.chain = Chain(*(np.uint64(seed) for seed in (11, 12, 13, 0, threshold)))
         self.states, self.cuda = states, load_cuda()
         self.planes = self._equilibrated()
@@ -112,7 +112,7 @@ class Bench:
         labeler = Unmeasured(labeler) if name == "four_step" else labeler
         chains = self._begun(labeler, "sw", None)
         chains._sweep(BURN_IN)
-        return chains.planes_of().ravel()
+        return chains.copy_planes().ravel()
 
     def _begun(self, labeler: Any, update: str, planes: Any) -> Any:
         """Return a chain that goes on from given spins; None: that starts ordered."""

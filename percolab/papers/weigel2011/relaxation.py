@@ -42,14 +42,14 @@ class TileEdges(NamedTuple):
     first: object
 
 
-def border_of(topology, tiles):
+def make_border(topology, tiles):
     """Return the border between tiles, and all bonds across periodic seams, on the host."""
     width, edge = int(tiles.width), int(tiles.edge)
     x, y = (np.arange(points) % edge for points in topology.shape)
     stride = 32 * topology.num_words
     bonds, owners, others = [], [], []
     for k in range(topology.num_classes):
-        owner, end, _ = (part.astype(np.int64) for part in topology.seam_list_of(k))
+        owner, end, _ = (part.astype(np.int64) for part in topology.list_seam_bonds(k))
         bonds.append(k * stride + owner)
         owners.append(owner)
         others.append(end)
@@ -57,7 +57,9 @@ def border_of(topology, tiles):
         leaves_x = (x + right < 0) | (x + right >= edge)
         leaves_y = (y + down < 0) | (y + down >= edge)
         leaves = (leaves_x | leaves_y[:, np.newaxis]).ravel()
-        owner = np.flatnonzero(leaves & unpack_bits(topology.inside_of(k), topology.num_points))
+        owner = np.flatnonzero(
+            leaves & unpack_bits(topology.compute_inside(k), topology.num_points)
+        )
         bonds.append(k * stride + owner)
         owners.append(owner)
         others.append(owner + topology.deltas[k])
@@ -119,7 +121,7 @@ class Relaxation(TileStep):
 
     def __init__(self, batch, labels, tiles):
         super().__init__(batch, labels, tiles)
-        border = border_of(batch.topology, tiles)
+        border = make_border(batch.topology, tiles)
         self._entries = border.bonds.size
         self._border = TileEdges(*(cuda.to_device(part) for part in border))
         self._roots = cuda.device_array((batch.capacity, 2, max(self._entries, 1)), np.uint32)

@@ -13,8 +13,8 @@ from numba import int32, njit, types, uint32
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
-from percolab.labelers.four_step_cuda import begin_of
-from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
+from percolab.labelers.four_step_cuda import item_offsets
+from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
 cuda = load_cuda()
 
@@ -59,8 +59,8 @@ def self_labeling_kernel(labels, opened, adjacency, tiles):
     the last pass in which a label changed.
     """
     shared = cuda.shared.array(0, types.uint32)
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
-    bounds = bounds_of(int32(cuda.blockIdx.x), tiles.edge, tiles)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     edge = uint32(tiles.edge)
     sites, threads = uint32(edge * edge), uint32(cuda.blockDim.x)
     last_change = uint32(uint32(2) * sites)

@@ -14,9 +14,16 @@ from numba import int32, njit, uint32
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
-from percolab.labelers.four_step_cuda import begin_of
+from percolab.labelers.four_step_cuda import item_offsets
 from percolab.labelers.seams_cuda import seam_kernel
-from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, num_tiles, site_at
+from percolab.papers.weigel2011.tiles import (
+    TileStep,
+    is_in,
+    is_open,
+    num_tiles,
+    site_at,
+    tile_bounds,
+)
 
 cuda = load_cuda()
 
@@ -45,8 +52,8 @@ def sew(labels, start, opened, base, adjacency, tiles, k, owners, part):
 @cuda.jit(cache=True)
 def sewing_kernel(labels, opened, adjacency, tiles, half):
     """Join parts of edge ``half``, int32, 2 x 2 of them a block of two threads."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
-    whole = bounds_of(int32(cuda.blockIdx.x), int32(half + half), tiles)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    whole = tile_bounds(int32(cuda.blockIdx.x), int32(half + half), tiles)
     left, top, right, bottom = whole
     middle_x, middle_y = int32(left + half), int32(top + half)
     if cuda.threadIdx.x == 0:

@@ -85,7 +85,7 @@ class TileStep:
 
 
 @njit
-def bounds_of(number, edge, tiles):
+def tile_bounds(number, edge, tiles):
     """Return (left, top, right, bottom) of a tile of any edge, right and bottom exclusive."""
     across = int32(int32(tiles.width + edge - int32(1)) // edge)
     left, top = int32(int32(number % across) * edge), int32(int32(number // across) * edge)

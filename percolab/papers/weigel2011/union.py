@@ -7,9 +7,9 @@ from numba import int32, njit, uint32
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import find
-from percolab.labelers.four_step_cuda import begin_of
+from percolab.labelers.four_step_cuda import item_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
-from percolab.papers.weigel2011.tiles import TileStep, bounds_of, is_in, is_open, site_at
+from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
 cuda = load_cuda()
 
@@ -24,8 +24,8 @@ def insert(labels, start, i, j):
 @cuda.jit(cache=True)
 def union_kernel(labels, opened, adjacency, tiles):
     """Join the bonds inside every tile of every item: one block of one thread a tile."""
-    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
-    bounds = bounds_of(int32(cuda.blockIdx.x), tiles.edge, tiles)
+    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     left, top, right, bottom = bounds
     for y in range(top, bottom):
         for x in range(left, right):

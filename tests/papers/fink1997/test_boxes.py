@@ -10,7 +10,7 @@ from helpers import lattice
 from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.papers.fink1997 import quad
@@ -20,15 +20,15 @@ from percolab.papers.fink1997.boxes import (
     BoxRaster,
     blocks_from_text,
     join_boundaries,
-    row_of_whole,
+    row_from_boxes,
 )
 from percolab.papers.fink1997.quad import (
     Boxes,
     Merge,
+    list_stages,
     pack,
     row_by_boxes,
     simulate,
-    stages_of,
     unpack,
 )
 from percolab.parts.front import Face, FrontSums
@@ -76,7 +76,7 @@ def random_cut(name, model, rng, kinds):
 def assert_rows_equal(name, model, p, rng, merges, *, kinds=OPEN[:1] + TORUS[:1]):
     whole, counts = random_cut(name, model, rng, kinds)
     tally = bool(rng.integers(2))
-    draw = SampleKey(int(rng.integers(2)), 5, int(rng.integers(1000)), threshold_of(p))
+    draw = SampleKey(int(rng.integers(2)), 5, int(rng.integers(1000)), p_to_threshold(p))
     expected = row_of_the_whole(whole, draw, tally=tally)
     boxes = boxes_of(whole, counts, draw, tally=tally)
     for text in merges:
@@ -84,7 +84,7 @@ def assert_rows_equal(name, model, p, rng, merges, *, kinds=OPEN[:1] + TORUS[:1]
         if merge.kind == "quad" and any(n & (n - 1) for n in counts):
             merge = replace(merge, kind="tree")
         found = simulate(boxes, merge).boundaries
-        rows = [row_of_whole(boundary) for boundary in found if boundary is not None]
+        rows = [row_from_boxes(boundary) for boundary in found if boundary is not None]
         assert len(rows) == (len(boxes) if merge.kind == "quad" else 1)
         case = f"{name} {whole.shape} {counts} {whole.boundary} {model} {draw} p = {p} {merge}"
         for row in (rows[0], rows[-1]):
@@ -113,7 +113,7 @@ def test_wrapping_rows_of_boxes_about_the_threshold(name):
 def test_bonds_to_boxes_across_corners_in_both_ways():
     whole = Whole(lattice("square-nnn"), (6, 6), TORUS)
     for sample in range(20):
-        draw = SampleKey(0, 5, sample, threshold_of(0.2))
+        draw = SampleKey(0, 5, sample, p_to_threshold(0.2))
         expected = row_of_the_whole(whole, draw, tally=False)
         row = row_by_boxes(whole, draw, blocks=(3, 3))
         np.testing.assert_array_equal(row.numbers, expected)
@@ -132,7 +132,7 @@ def test_rows_of_boxes_with_all_boundaries_and_merges(name, model):
 def test_p_of_0_and_1_and_one_box_and_slabs(counts):
     for p, kind in ((0.0, "open"), (1.0, "periodic"), (0.5, "periodic")):
         whole = Whole(lattice("square"), (12, 6), (kind, kind))
-        draw = SampleKey(0, 5, 3, threshold_of(p))
+        draw = SampleKey(0, 5, 3, p_to_threshold(p))
         row = row_by_boxes(whole, draw, blocks=counts, tally=True)
         expected = row_of_the_whole(whole, draw, tally=True)
         np.testing.assert_array_equal(row.numbers, expected)
@@ -141,7 +141,7 @@ def test_p_of_0_and_1_and_one_box_and_slabs(counts):
 @pytest.mark.parametrize("layer", [0, 2**27, 2**31 - 8, 2**33], ids=lambda n: f"layer {n}")
 def test_boxes_far_inside_join_to_the_slab_there(layer):
     whole = Whole(lattice("square"), (66, 2**34), OPEN, Model.parse("site-bond"))
-    draw = SampleKey(0, 5, 1, threshold_of(0.85))
+    draw = SampleKey(0, 5, 1, p_to_threshold(0.85))
     (slab,) = fronts_of(whole, draw, [8], layer, tally=True)
     raster = BoxRaster(Blocks(whole, (2, 2**31)), tally=True)
     both = join_boundaries(*(raster.boundary((x, layer // 8), draw) for x in range(2)), 0)
@@ -159,9 +159,9 @@ def test_boxes_far_inside_join_to_the_slab_there(layer):
 
 
 def test_stages_take_the_axes_in_turn():
-    assert stages_of((4, 4, 2, 2)) == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
-    assert stages_of((1, 3)) == [(1, 1), (1, 2)]
-    assert stages_of((1, 1)) == []
+    assert list_stages((4, 4, 2, 2)) == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
+    assert list_stages((1, 3)) == [(1, 1), (1, 2)]
+    assert list_stages((1, 1)) == []
 
 
 #: Four boxes of 3 x 3 on a torus: 4 faces of 3 bonds, then 18 bonds at those of two boxes.
@@ -181,7 +181,7 @@ FULL = Whole(lattice("square"), (6, 6), TORUS)
 )
 def test_messages_and_bytes_are_counted_as_the_paper_has_them(text, messages, num_bytes):
     merged = simulate(
-        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(1.0))), Merge.parse(text)
+        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, p_to_threshold(1.0))), Merge.parse(text)
     )
     stages = dict(merged.stages)
     asked = stages.pop("bubbles", None)
@@ -197,7 +197,7 @@ def test_messages_and_bytes_are_counted_as_the_paper_has_them(text, messages, nu
 def test_shorter_takes_each_border_by_itself():
     whole = Whole(lattice("square"), (64, 64), TORUS)
     for p in (0.3, 0.5, 0.6):
-        boxes = boxes_of(whole, (4, 4), SampleKey(0, 5, 1, threshold_of(p)))
+        boxes = boxes_of(whole, (4, 4), SampleKey(0, 5, 1, p_to_threshold(p)))
         by_bond, by_run, shorter = (
             simulate(boxes, Merge.parse(text)).num_bytes
             for text in ("quad", "quad:runs", "quad:shorter")
@@ -209,7 +209,7 @@ def test_shorter_takes_each_border_by_itself():
 def test_partners_that_do_the_same_work_are_timed_alike():
     ticks = iter(range(10**6))
     merged = simulate(
-        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(0.5))),
+        boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, p_to_threshold(0.5))),
         Merge("quad"),
         lambda: float(next(ticks)),
     )
@@ -245,13 +245,13 @@ def drop_bubbles_that_meet_bubbles(own, other, own_may_end, other_may_end, own_e
 @pytest.mark.parametrize("text", ["tree:bubbles", "quad:bubbles,runs"])
 def test_a_bubble_that_meets_others_too_is_kept(monkeypatch, text):
     whole = Whole(lattice("square"), (32, 32), TORUS)
-    draw = SampleKey(0, 5, 1, threshold_of(0.5))
+    draw = SampleKey(0, 5, 1, p_to_threshold(0.5))
     expected = row_of_the_whole(whole, draw, tally=False).tolist()
     boxes = boxes_of(whole, (4, 4), draw)
 
     def row():
         try:
-            return row_of_whole(simulate(boxes, Merge.parse(text)).boundaries[0]).numbers.tolist()
+            return row_from_boxes(simulate(boxes, Merge.parse(text)).boundaries[0]).numbers.tolist()
         except ValueError:  # the sides of a face do not match any more
             return None
 
@@ -262,12 +262,12 @@ def test_a_bubble_that_meets_others_too_is_kept(monkeypatch, text):
 
 def test_bubbles_are_gone_before_the_first_stage():
     whole = Whole(lattice("square"), (64, 64), TORUS)
-    boxes = boxes_of(whole, (2, 2), SampleKey(0, 5, 1, threshold_of(0.3)))
+    boxes = boxes_of(whole, (2, 2), SampleKey(0, 5, 1, p_to_threshold(0.3)))
     every, left = (simulate(boxes, Merge.parse(text)) for text in ("quad", "quad:bubbles"))
     assert left.stages["stage 1"].num_bytes < every.stages["stage 1"].num_bytes / 5
     assert (
-        row_of_whole(left.boundaries[0]).numbers.tolist()
-        == row_of_whole(every.boundaries[0]).numbers.tolist()
+        row_from_boxes(left.boundaries[0]).numbers.tolist()
+        == row_from_boxes(every.boundaries[0]).numbers.tolist()
     )
 
 
@@ -291,7 +291,7 @@ def test_runs_are_of_equal_clusters_and_codes():
 @pytest.mark.parametrize("text", ["tree", "quad:bubbles", "quad:bubbles,shorter"])
 def test_ranks_with_a_transport_find_the_row(text):
     whole = Whole(lattice("cubic"), (8, 6, 4), ("periodic", "open", "periodic"))
-    draw = SampleKey(0, 5, 1, threshold_of(0.3))
+    draw = SampleKey(0, 5, 1, p_to_threshold(0.3))
     given = {"blocks": (2, 2, 2), "merge": text, "tally": True}
     rows = run_local(8, lambda own: row_by_boxes(whole, draw, **given, transport=own))
     expected = row_of_the_whole(whole, draw, tally=True)
@@ -301,7 +301,7 @@ def test_ranks_with_a_transport_find_the_row(text):
 
 
 def test_sums_of_any_length_are_sent():
-    boxes = boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, threshold_of(0.5)))
+    boxes = boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, p_to_threshold(0.5)))
     clusters = ClusterSums(*range(1, NUMBERS + 1))._replace(sum_squares=2**119 + 5)
     sums = FrontSums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
     given = replace(boxes[2], sums=sums)
@@ -316,7 +316,7 @@ def test_sums_of_any_length_are_sent():
 # --- what is refused -----------------------------------------------------------------------------
 
 WHOLE = Whole(lattice("square"), (8, 12), OPEN)
-DRAW = SampleKey(0, 5, 1, threshold_of(0.5))
+DRAW = SampleKey(0, 5, 1, p_to_threshold(0.5))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ DRAW = SampleKey(0, 5, 1, threshold_of(0.5))
             lambda: row_by_boxes(WHOLE, DRAW, blocks=(2, 2), transport=Local.ranks(3)[0]),
             "3 ranks, but 4 boxes",
         ),
-        (lambda: row_of_whole(boxes_of(WHOLE, (2, 2), DRAW)[0]), "all 4 boxes; there are 1"),
+        (lambda: row_from_boxes(boxes_of(WHOLE, (2, 2), DRAW)[0]), "all 4 boxes; there are 1"),
         (
             lambda: join_boundaries(*boxes_of(WHOLE, (2, 2), DRAW)[::3], 0),
             "no neighbours along axis x",
@@ -362,7 +362,9 @@ def test_what_is_no_box_or_no_merge_is_refused_in_one_line(call, words):
 
 @pytest.mark.parametrize("text", ["tree", "tree:runs", "quad:bubbles"])
 def test_boxes_of_different_samples_do_not_match(text):
-    one, other = (boxes_of(WHOLE, (2, 2), SampleKey(0, 5, 1, threshold_of(p))) for p in (0.4, 1.0))
+    one, other = (
+        boxes_of(WHOLE, (2, 2), SampleKey(0, 5, 1, p_to_threshold(p))) for p in (0.4, 1.0)
+    )
     with pytest.raises(ValueError, match="open bonds"):
         simulate([one[0], *other[1:]], Merge.parse(text))
 
@@ -389,7 +391,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
     whole = Whole(lattice(name), shape, ("periodic",) * len(shape))
     blocks = Blocks(whole, counts)
     assert prod(blocks.box) * blocks.num_boxes == whole.num_points
-    draw, box = SampleKey(0, 5, 1, threshold_of(0.6)), (1,) * 2 + (0,) * (len(shape) - 2)
+    draw, box = SampleKey(0, 5, 1, p_to_threshold(0.6)), (1,) * 2 + (0,) * (len(shape) - 2)
     BoxRaster(blocks).boundary(box, draw)
     tracemalloc.start()
     BoxRaster(blocks).boundary(box, draw)
@@ -402,7 +404,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
 def test_memory_of_a_row_is_stated(text):
     whole = Whole(lattice("cubic"), (64,) * 3, ("periodic",) * 3)
     blocks, merge = Blocks(whole, (4, 4, 2)), Merge.parse(text)
-    draw = SampleKey(0, 5, 1, threshold_of(0.3))
+    draw = SampleKey(0, 5, 1, p_to_threshold(0.3))
     Boxes(whole, blocks.counts, merge).row(draw)
     tracemalloc.start()
     Boxes(whole, blocks.counts, merge).row(draw)

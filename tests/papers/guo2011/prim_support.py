@@ -3,7 +3,7 @@
 import numpy as np
 from helpers import lattice
 
-from percolab.bonds.words import uniform_of
+from percolab.bonds.words import uniform_number
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 
@@ -70,7 +70,7 @@ def sample_keys(topology, generator, seed, sample):
     for number in numbers_of(topology)[:, 0]:
         word, bit = np.uint32(number >> 5), np.uint32(number & 31)
         args = np.uint64(seed), np.uint64(sample), word, bit
-        keys[number] = uniform_of(generator, *args)
+        keys[number] = uniform_number(generator, *args)
     return keys
 
 
