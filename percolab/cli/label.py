@@ -9,6 +9,7 @@ import click
 from percolab.cli.options import as_json, counted, echo_json, output_file
 from percolab.cli.sample_options import (
     OF_SPINS,
+    describe_directions,
     has_point,
     lattice_and_size,
     need,

@@ -48,7 +48,7 @@ def write_given_tree(
     paths = find_paths(found)
     if as_json:
         more = {} if out is None else {"tree": str(out)}
-        echo_json(more | {"of": _site_label(found)} | found.to_dict() | {"paths": paths})
+        echo_json(more | {"of": _structure_name(found)} | found.to_dict() | {"paths": paths})
         return
     echo(tree_text(found, paths))
     if out is not None:
@@ -76,10 +76,10 @@ def find_paths(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
 
 def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> str:
     """Return what a tree is in lines of words."""
-    what = f"minimum spanning tree of {_site_label(tree)}"
+    what = f"minimum spanning tree of {_structure_name(tree)}"
     if tree.parts > 1:
         what = (
-            f"minimum spanning forest of {_site_label(tree)}, which is not connected: "
+            f"minimum spanning forest of {_structure_name(tree)}, which is not connected: "
             f"{counted(tree.parts, 'tree')}"
         )
     lines = [
@@ -95,7 +95,7 @@ def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> st
     return "\n".join(lines)
 
 
-def _site_label(tree: SpanningTree) -> str:
+def _structure_name(tree: SpanningTree) -> str:
     return "" if tree.structure is None else tree.structure.name
 
 
