@@ -61,7 +61,7 @@ def main(name, few):
         # Lists that are too short, and more launches than there is room for at a time.
         parts = 2 if case % 2 else 4
         with (
-            patch.object(one_block, "_listed_of", lambda topology: 2),
+            patch.object(one_block, "_list_capacity", lambda topology: 2),
             patch.object(one_block, "_MOST_SWEEPS", 1),
             patch.object(one_block, "_MOST_PARTS", parts),
         ):

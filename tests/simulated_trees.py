@@ -79,7 +79,7 @@ def main(name):
             with patch.object(rounds_cuda, "KEPT_DIGITS", 0xE0000000):
                 compare_samples(topology, generator, ((6, 7),))
             # Lists without room for what tiles leave are made anew.
-            with patch.object(boruvka_cuda, "kept_of_tiles", lambda points: 0):
+            with patch.object(boruvka_cuda, "estimate_undecided_bonds", lambda points: 0):
                 compare_samples(topology, generator, ((6, 7),))
             with patch.multiple(boruvka_cuda, LIGHT_ROUNDS=1, ALL_ROUNDS=1):
                 compare_samples(topology, generator, ((6, 7),), tiled=False)

@@ -76,7 +76,7 @@ class TreeFit(Record):
 def fit_trees(results: StoredResults) -> TreeFit:
     """Return what the trees of a study tell; InputError where it has none."""
     items = [item for item in joined(results).tasks.values() if item.blocks]
-    items = [item for item in items if item.has("tree_weight")]
+    items = [item for item in items if item.has("tree_weight") or item.has("tree_bonds")]
     if not items:
         raise InputError("no trees here: percolab tree, or sweep with --method tree")
     means = tuple(compute_means(item) for item in sorted(items, key=lambda item: item.task.size))

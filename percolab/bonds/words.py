@@ -32,7 +32,7 @@ _LAST_PLANE = 63
 def p_to_threshold(p: float) -> int:
     """Return ceil(p * 2^63) as an int in [0, 2^63]; ValueError unless 0 <= p <= 1.
 
-    >>> p_to_threshold(0.0), threshold_of(1.0) == 2**63
+    >>> p_to_threshold(0.0), p_to_threshold(1.0) == 2**63
     (0, True)
     """
     if not 0.0 <= p <= 1.0:

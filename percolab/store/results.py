@@ -46,7 +46,7 @@ class StoredResults:
     """What a results file holds: the study, its tasks' blocks, and the runs that made them.
 
     >>> from percolab.lattices.lattice import load_lattice
-    >>> Results(Study(load_lattice("square"), (8, 16), ("open", "open"), p=(0.5,)))
+    >>> StoredResults(Study(load_lattice("square"), (8, 16), ("open", "open"), p=(0.5,)))
     <Results of square, L = 8, 16: no samples>
     """
 

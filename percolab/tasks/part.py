@@ -17,7 +17,7 @@ from percolab.lattices.toml_table import shown
 class JobPart:
     """The blocks whose number leaves k - 1 when divided by n: part k of n, 1 <= k <= n.
 
-    >>> part = Part.parse("2/4")
+    >>> part = JobPart.parse("2/4")
     >>> str(part), list(part.below(10)), part.count(10)
     ('2/4', [1, 5, 9], 3)
     """

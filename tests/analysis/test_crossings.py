@@ -12,7 +12,7 @@ from percolab.analysis import (
     AnalysisError,
     ChiSquare,
     ClusterCurve,
-    Crossing,
+    CurveCrossing,
     SizeFit,
     ratio_crossings,
     ratio_table,
@@ -100,7 +100,7 @@ DRIFT = {"omega": 1.0, "y_t": 0.75, "width": 0.5}
 def drifting(sizes, threshold=0.6, b=0.8):
     """Return where a_1 (p - p_c) L^y_t + b / L of neighbouring sizes cross."""
     return [
-        Crossing(x, y, threshold + 0.5 * b * (1 / x - 1 / y) / (y**0.75 - x**0.75), 0.5)
+        CurveCrossing(x, y, threshold + 0.5 * b * (1 / x - 1 / y) / (y**0.75 - x**0.75), 0.5)
         for x, y in pairwise(sizes)
     ]
 
@@ -134,7 +134,7 @@ def test_the_width_of_the_transition_is_that_of_the_curves():
 
 
 def test_one_crossing_has_no_drift():
-    crossings = [*drifting([16, 32]), Crossing(32, 64, float("nan"), float("nan"))]
+    crossings = [*drifting([16, 32]), CurveCrossing(32, 64, float("nan"), float("nan"))]
     assert extrapolate(crossings, np.eye(2), **DRIFT) is None
 
 

@@ -36,7 +36,7 @@ MODELS = [
     ("ising:q=2", "or potts:q=2, whose coupling is beta = 2 K"),
     ("site:q=3", "model 'site:q=3', but what is fixed is written as in site-bond:site=0.9"),
     ("site-bond:q=3", "what is fixed is written as in site-bond:site=0.9"),
-    ("bond:q=3", "what is fixed is written as in site-bond:site=0.9"),
+    ("bond:q=3", "model: q = 3.0, but it must be a number from 0 to 1"),
     ("isign", "unknown model 'isign'; did you mean 'ising'?"),
 ]
 

@@ -222,7 +222,7 @@ def prepared():
         ),
         "later.h5": lambda file: file.attrs.__setitem__("schema_version", 9),
         "bare.h5": lambda file: file.attrs.__delitem__("record"),
-        "odd.h5": lambda file: file.attrs.__setitem__("record", "[]"),
+        "odd.h5": lambda file: file.attrs.__setitem__("record", np.bytes_(b"[]")),
         "other.h5": lambda file: put_text(file, "lattice", "name = 3"),
         "empty.h5": lambda file: file.__delitem__("labels"),
     }

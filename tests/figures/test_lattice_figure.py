@@ -148,9 +148,9 @@ def test_list_has_thresholds_and_sources_of_every_lattice():
         ("diamond", "0.4299870(4)"),
         ("honeycomb", "0.6527036446661393 = 1 - 2 sin(pi/18)"),
         ("kagome", "vacant points        [1, 1]"),
-        ("kagome", "[1, -1]    [1, 0] [0, 1]"),
+        ("kagome", "[1, -1]    -   [1, 0] [0, 1]"),
         ("kagome", "sites                0.75 L^2"),
-        ("square", "[-1, 0]    all"),
+        ("square", "[-1, 0]    x   all"),
         ("three-twelve", "C. R. Scullard and J. L. Jacobsen, Phys. Rev. Research 2, 012050 (2020)"),
     ],
 )

@@ -128,7 +128,7 @@ def test_seam_lists_are_equal_in_pieces_of_any_size(name, monkeypatch):
         _, _, seams = judged(item, shape, boundary)
         stride = 32 * topology.num_words
         for most, words in ((32, 2**17), (40, 1), (1000, 5)):
-            monkeypatch.setattr(topology_room, "bonds_of_piece", lambda _, most=most: most)
+            monkeypatch.setattr(topology_room, "seam_piece_length", lambda _, most=most: most)
             monkeypatch.setattr(grid, "_PART_WORDS", words)
             for k in range(topology.num_classes):
                 pieces = list(topology.seam_list_pieces(k))

@@ -96,10 +96,10 @@ def test_a_column_that_nothing_measures_is_an_error_at_import(copied):
 #: Compiles or loads a kernel on the CPU, and tells by what one of CUDA is cached.
 MEASURED = """
 import numpy as np
-from percolab.measure.rows import ROW_WIDTH, row_of_sizes
+from percolab.measure.rows import ROW_WIDTH, row_from_sizes
 from percolab.measure.rows_cuda import finish_rows_kernel
 row = np.zeros(ROW_WIDTH, np.int64)
-row_of_sizes(np.array([1, 1, 2], np.int32), 3, row)
+row_from_sizes(np.array([1, 1, 2], np.int32), 3, row)
 finish_rows_kernel.enable_caching()
 stamp = finish_rows_kernel._cache._cache_file._source_stamp[1]
 print(row[4], sum(row_of_sizes.stats.cache_hits.values()), stamp)

@@ -28,6 +28,8 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
+from percolab.measure.sums import ClusterSums
+from percolab.parts.front import FrontSums
 from percolab.parts.ranks import Leader, RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
@@ -507,7 +509,8 @@ def test_a_changed_byte_of_a_checkpoint_is_refused_or_changes_nothing(killed):
 def test_a_checkpoint_is_what_it_was_when_it_is_read(killed):
     held = read_checkpoint(checkpoints_of_ranks()[0])
     again = Checkpoints(Path("other.h5"))
-    wide = held.front.sums.__class__(*range(3, 7), 2**70 + 1, 2**190 + 3, 2**200, (1, 2), 5, -7)
+    clusters = ClusterSums(3, 4, 5, 2**70 + 1, 6)
+    wide = FrontSums(clusters, 2**190 + 3, 2**200, (1, 2), 5, -7)
     for sums in (held.front.sums, wide):
         again.save(replace(held, front=replace(held.front, sums=sums)))
         read = again.load(*held.key).front.sums

@@ -194,11 +194,11 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
 
 _PROGRAM = """
 from percolab.parts import ranks, raster
-front_of = raster.SlabRaster.front_of
+front_of = raster.SlabRaster.make_front
 def slow(own, part, draw, following=None):
     {slow}
     return front_of(own, part, draw, following)
-raster.SlabRaster.front_of = slow
+raster.SlabRaster.make_front = slow
 from percolab.cli import main
 main()
 """
@@ -286,10 +286,10 @@ _TWO_RANKS = """
 import sys
 import numpy as np
 from mpi4py import MPI
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import p_to_threshold
 from percolab.parts import transport
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
+from percolab.parts.ranks import Job, Leader, follow, choose_rank_layers
 from percolab.parts.raster import Draw
 from percolab.lattices.lattice import load_lattice
 own = transport.Mpi(MPI)
@@ -303,9 +303,9 @@ if own.rank:
     follow(own)
 else:
     whole = Whole(load_lattice("square"), (24, 30), ("open", "periodic"))
-    leader, job = Leader(own), Job(whole, layers_of_ranks(whole, own.size, 6))
+    leader, job = Leader(own), Job(whole, choose_rank_layers(whole, own.size, 6))
     for p in (0.4, 0.5):
-        print(leader.row(job, Draw(0, 1, 2, threshold_of(p)))[0].numbers.tolist())
+        print(leader.row(job, Draw(0, 1, 2, p_to_threshold(p)))[0].numbers.tolist())
     assert leader.row(job, Draw(0, 1, 2, 5), lambda: True) is None
     leader.end()
 """

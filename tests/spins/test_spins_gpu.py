@@ -194,7 +194,7 @@ def test_one_block_a_chain_equals_the_cpu(case, update):
 def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
     """Lists are long enough at every p, or filled again."""
     if listed:
-        monkeypatch.setattr(one_block, "_listed_of", lambda topology: listed)
+        monkeypatch.setattr(one_block, "_list_capacity", lambda topology: listed)
     for name, shape in [("square", (64, 64)), ("cubic", (16, 16, 16))]:
         topology = lattice(name).topology(shape, ("periodic",) * len(shape))
         rule, keys = Update().rule(2), [key_of(52, n, p) for n in range(2)]

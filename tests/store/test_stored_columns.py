@@ -471,7 +471,7 @@ def test_sums_of_tallies_are_stored_by_their_declaration_and_arithmetic(tmp_path
         found = sums(rows)
         return found | {"doubled": 2 * found["powers"][:, :, :1]} if found else found
 
-    monkeypatch.setattr(tallies, "sums_of_tallies", with_doubled)
+    monkeypatch.setattr(tallies, "sum_tallies", with_doubled)
     how = SumColumn(TALLY, np.float64)
     more = Column("doubled", "2 sum s^3", "twice the sum of s^3", "site^3", how, "sizes")
     monkeypatch.setattr(columns, "EXTRA_COLUMNS", (*columns.EXTRA_COLUMNS, more))

@@ -136,7 +136,7 @@ from click.testing import CliRunner
 from percolab.cli import main
 from percolab.errors import InputError
 from percolab.run.request import continue_results
-from percolab.store.results import Results
+from percolab.store.results import StoredResults
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import make_request, read_request
 told = CliRunner().invoke(main, ["sweep", "--help"]).stdout
@@ -148,7 +148,7 @@ studies = [
 kept = Study.from_description(studies[0].description(), studies[0].structure)
 green = make_request("square", L=[4], p=[0.5], colour="green")
 try:
-    continue_results(green.study, green.rule, Results(kept), "kept.h5")
+    continue_results(green.study, green.rule, StoredResults(kept), "kept.h5")
 except InputError as error:
     refused = str(error)
 print(json.dumps({

@@ -105,7 +105,7 @@ def given_keys(size, rng):
 def test_lists_without_room_are_made_anew(name, monkeypatch):
     from percolab.trees import boruvka_cuda
 
-    monkeypatch.setattr(boruvka_cuda, "kept_of_tiles", lambda points: 0)
+    monkeypatch.setattr(boruvka_cuda, "estimate_undecided_bonds", lambda points: 0)
     item = lattice(name)
     topology = item.topology((70, 40, 20)[: item.dimension], ("open",) * item.dimension)
     assert_equal_trees(topology, GENERATORS["xorwow"])

@@ -194,7 +194,7 @@ def test_samples_and_words_that_repeat_fail(monkeypatch):
 )
 def test_samples_at_another_p_fail(monkeypatch, name):
     monkeypatch.setattr(
-        "percolab.validation.sampling.threshold_of", lambda p: p_to_threshold(p + 0.05)
+        "percolab.validation.sampling.p_to_threshold", lambda p: p_to_threshold(p + 0.05)
     )
     assert failing(name)
 
@@ -263,7 +263,7 @@ def test_a_continued_run_that_differs_fails(monkeypatch):
 
 
 def test_spins_at_another_p_fail(monkeypatch):
-    monkeypatch.setattr("percolab.tasks.study.threshold_of", lambda p: p_to_threshold(p + 0.03))
+    monkeypatch.setattr("percolab.tasks.study.p_to_threshold", lambda p: p_to_threshold(p + 0.03))
     for name in ("Kaufman, sw", "Kaufman, wolff", "all states of square", "identities"):
         assert failing(f"spins: {name}"), name
 

@@ -16,6 +16,8 @@ from percolab.errors import InputError
 #: The most states of a spin.
 MOST_STATES = 256
 
+_NO_STATES = "model potts needs its number of states, as in potts:q=3; q = 1 is bond"
+
 
 @dataclass(frozen=True)
 class Potts(Model):
@@ -27,6 +29,8 @@ class Potts(Model):
     states: int = 0
 
     def __post_init__(self) -> None:
+        if self.states == 1:
+            raise InputError(_NO_STATES)
         if not 2 <= self.states <= MOST_STATES:
             raise InputError(
                 f"model {self.name}: q = {self.states}, but it must be an integer from 2 to "
@@ -37,9 +41,7 @@ class Potts(Model):
     def read(cls, text: str, rest: str | None) -> Model:
         """Return the model of "potts:q=3"."""
         if rest is None:
-            raise InputError(
-                "model potts needs its number of states, as in potts:q=3; q = 1 is bond"
-            )
+            raise InputError(_NO_STATES)
         key, equals, number = (part.strip() for part in rest.partition("="))
         if key != "q" or not equals:
             raise InputError(f"model {text!r}, but states are written as in potts:q=3")

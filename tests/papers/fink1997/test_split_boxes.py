@@ -209,7 +209,7 @@ def test_all_ranks_of_quad_have_the_row(monkeypatch):
 
     monkeypatch.setattr(quad, "merge_over", told)
     record_of(blocks="2x2", merge="quad:bubbles", samples=1, block_size=1, p=[0.5])
-    rows = {tuple(quad.row_of_whole(item).numbers.tolist()) for item in found}
+    rows = {tuple(quad.row_from_boxes(item).numbers.tolist()) for item in found}
     assert (len(found), len(rows)) == (4, 1)
 
 
