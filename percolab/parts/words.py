@@ -24,7 +24,7 @@ class SlabKeys(NamedTuple):
 
     generator:   one of :data:`percolab.bonds.words.GENERATORS`' values
     seed, sample, threshold: uint64, as :func:`percolab.bonds.words.open_word` takes them
-    rule:        the model's :class:`percolab.bonds.model.Rule`
+    rule:        the model's :class:`percolab.bonds.models.base.Rule`
     limits:      thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
     num_words:   words of one class of the whole lattice, uint64
     num_classes: bond classes; the words of sites follow theirs, uint64

@@ -271,7 +271,7 @@ def prepared():
         ("labels.h5 --lattice square", "labels.h5: holds its lattice and boundary; leave out"),
         ("cut.h5", "cut.h5: is not a readable HDF5 file"),
         ("linked.h5", "linked.h5: is damaged: /more is a soft link, and links are not followed"),
-        ("later.h5", "later.h5: was written by another version of percolab"),
+        ("later.h5", "later.h5: has schema version 9; this percolab reads version 2"),
         ("bare.h5", "bare.h5: is damaged: "),
         ("odd.h5", "odd.h5: is damaged: "),
         ("other.h5", "other.h5: lattice: "),

@@ -102,7 +102,7 @@ row = np.zeros(ROW_WIDTH, np.int64)
 row_from_sizes(np.array([1, 1, 2], np.int32), 3, row)
 finish_rows_kernel.enable_caching()
 stamp = finish_rows_kernel._cache._cache_file._source_stamp[1]
-print(row[4], sum(row_of_sizes.stats.cache_hits.values()), stamp)
+print(row[4], sum(row_from_sizes.stats.cache_hits.values()), stamp)
 """
 
 

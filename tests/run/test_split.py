@@ -289,8 +289,8 @@ from mpi4py import MPI
 from percolab.bonds.words import p_to_threshold
 from percolab.parts import transport
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Job, Leader, follow, choose_rank_layers
-from percolab.parts.raster import Draw
+from percolab.parts.ranks import Leader, RankJob, follow, choose_rank_layers
+from percolab.parts.raster import SampleKey
 from percolab.lattices.lattice import load_lattice
 own = transport.Mpi(MPI)
 assert (own.place, own.beside) == (own.rank, own.size)
@@ -303,10 +303,10 @@ if own.rank:
     follow(own)
 else:
     whole = Whole(load_lattice("square"), (24, 30), ("open", "periodic"))
-    leader, job = Leader(own), Job(whole, choose_rank_layers(whole, own.size, 6))
+    leader, job = Leader(own), RankJob(whole, choose_rank_layers(whole, own.size, 6))
     for p in (0.4, 0.5):
-        print(leader.row(job, Draw(0, 1, 2, p_to_threshold(p)))[0].numbers.tolist())
-    assert leader.row(job, Draw(0, 1, 2, 5), lambda: True) is None
+        print(leader.row(job, SampleKey(0, 1, 2, p_to_threshold(p)))[0].numbers.tolist())
+    assert leader.row(job, SampleKey(0, 1, 2, 5), lambda: True) is None
     leader.end()
 """
 

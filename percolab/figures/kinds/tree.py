@@ -142,7 +142,7 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
 
 
 def _problem(figures: StudyView) -> str | None:
-    if not any(item.has("tree_weight") for item in figures.measured()):
+    if not any(item.has("tree_weight") or item.has("tree_bonds") for item in figures.measured()):
         return "there are no trees (percolab tree)"
     return None
 
