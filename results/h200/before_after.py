@@ -216,7 +216,8 @@ class Worker:
 
     def __init__(self, tree: str, tiny: bool) -> None:
         command = [sys.executable, os.path.abspath(__file__), "--serve", *["--tiny"] * tiny]
-        environment = os.environ | {"PYTHONPATH": os.path.abspath(tree)}
+        paths = filter(None, (os.path.abspath(tree), os.environ.get("PYTHONPATH")))
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
