@@ -30,11 +30,12 @@ import numpy as np
 Work = Callable[[], object]
 
 
-def of_room(names: tuple[str, ...], module: str, attribute: str) -> Any:
+def of_room(names: tuple[str, ...], module: str, *attributes: str) -> Any:
     """Return what a module of the first of these rooms has, which one tree may call otherwise."""
     for name in names:
         try:
-            return getattr(import_module(f"percolab.{name}.{module}"), attribute)
+            found = import_module(f"percolab.{name}.{module}")
+            return next(getattr(found, each) for each in attributes if hasattr(found, each))
         except ModuleNotFoundError:
             continue
     raise ModuleNotFoundError(f"percolab has no {module} in {', '.join(names)}")
@@ -43,6 +44,12 @@ def of_room(names: tuple[str, ...], module: str, attribute: str) -> Any:
 def make_work(case: str, tiny: bool) -> Work:
     """Return the work of a case, its objects made."""
     return CASES[case](tiny)
+
+
+def _threshold(p: float) -> int:
+    """Return the threshold of p, by the function of either name."""
+    words = import_module("percolab.bonds.words")
+    return (getattr(words, "p_to_threshold", None) or words.threshold_of)(p)
 
 
 def _topology(name: str, size: int, boundary: str = "open") -> Any:
@@ -71,7 +78,7 @@ def _rows(
 ) -> Callable[[bool], Work]:
     def make(tiny: bool) -> Work:
         from percolab.bonds.model import Model
-        from percolab.bonds.words import XORWOW, threshold_of
+        from percolab.bonds.words import XORWOW
         from percolab.coupled import new_coupling
 
         count = 2 if tiny else samples
@@ -79,7 +86,7 @@ def _rows(
         coupling = new_coupling(labeler, "cuda", topology, Model.parse(model), capacity=count)
         middle = _p_c(name) if p is None else p
         offsets = np.linspace(-0.02, 0.02, steps) if steps > 1 else [0.0]
-        grid = np.array([threshold_of(middle + x) for x in offsets], np.uint64)
+        grid = np.array([_threshold(middle + x) for x in offsets], np.uint64)
         numbers = np.arange(count, dtype=np.uint64)
         if steps == 1:
             return lambda: coupling.rows(XORWOW, 1, numbers, np.repeat(grid, count))
@@ -89,12 +96,12 @@ def _rows(
 
 
 def _labels(tiny: bool) -> Work:
-    from percolab.bonds.words import XORWOW, threshold_of
+    from percolab.bonds.words import XORWOW
     from percolab.labelers import new_labeler
     from percolab.labelers.forest import Reading
 
     labeler = new_labeler(None, "cuda", _topology("honeycomb", 12 if tiny else 4096))
-    one, at_p = np.zeros(1, np.uint64), np.array([threshold_of(_p_c("honeycomb"))], np.uint64)
+    one, at_p = np.zeros(1, np.uint64), np.array([_threshold(_p_c("honeycomb"))], np.uint64)
 
     def work() -> None:
         items = labeler.batch.fill(XORWOW, 1, one, at_p)
@@ -105,7 +112,7 @@ def _labels(tiny: bool) -> Work:
 
 def _spins(name: str, size: int, p: float, *, chains: int, sweeps: int) -> Callable[[bool], Work]:
     def make(tiny: bool) -> Work:
-        from percolab.bonds.words import XORWOW, threshold_of
+        from percolab.bonds.words import XORWOW
         from percolab.spins.chains import new_chains
         from percolab.spins.update import Update
         from percolab.spins.words import Chain
@@ -113,7 +120,7 @@ def _spins(name: str, size: int, p: float, *, chains: int, sweeps: int) -> Calla
         count, topology = 2 if tiny else chains, _topology(name, 8 if tiny else size, "periodic")
         swept = new_chains(None, "cuda", topology, Update.parse("sw").rule(2), capacity=count)
         count = min(count, swept.capacity)
-        seeds, threshold = (np.uint64(1), np.uint64(2), np.uint64(3)), np.uint64(threshold_of(p))
+        seeds, threshold = (np.uint64(1), np.uint64(2), np.uint64(3)), np.uint64(_threshold(p))
         keys = [Chain(*seeds, np.uint64(number), threshold) for number in range(count)]
         swept.begin(XORWOW, keys, [True] * count)
         swept.advance(1 if tiny else 16)
@@ -131,14 +138,14 @@ def _trees(tiny: bool) -> Work:
 
 
 def _slabs(tiny: bool) -> Work:
-    from percolab.bonds.words import XORWOW, threshold_of
+    from percolab.bonds.words import XORWOW
     from percolab.lattices.lattice import load_lattice
 
     rooms, size = ("domains", "parts"), 12 if tiny else 2**14
     whole = of_room(rooms, "parts", "Whole") if _has(rooms, "parts") else None
     if whole is None:
         whole = of_room(rooms, "slab", "Whole")
-    draw = of_room(rooms, "raster", "Draw")(XORWOW, 1, 0, threshold_of(0.5))
+    draw = of_room(rooms, "raster", "SampleKey", "Draw")(XORWOW, 1, 0, _threshold(0.5))
     lattice = whole(load_lattice("square"), (size, size), ("open", "open"))
     slabs = of_room(rooms, "slabs", "Slabs")(lattice, (size // 4,) * 4, kind="cuda")
     return lambda: slabs.row(draw)
