@@ -3,7 +3,7 @@
     python results/h200/before_after.py BEFORE AFTER
 
 BEFORE and AFTER are directories that hold a folder percolab each, for instance two worktrees:
-``git worktree add /tmp/before main``.  One process for each tree makes the objects of a case; then
+``git worktree add ../before main``.  One process for each tree makes the objects of a case; then
 both time the same work in turns, A B A B ..., so that clocks and temperature change for both alike.
 A time is that of the host from one synchronization of the device to the next, the best of some
 calls.  Printed are the medians of these times, their ratio, and the spread of the ratio over the
