@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tqdm import tqdm
@@ -29,10 +30,16 @@ _FIT_EVERY = 3.0
 
 
 class ProgressWatcher(Watcher):
-    """Draws a bar in samples and keeps the current estimate of p_c beside it."""
+    """Draws a bar in samples and keeps the current estimate of p_c next to it.
 
-    def __init__(self, *, silent: bool = False) -> None:
+    estimate: returns it as a text.
+    """
+
+    def __init__(
+        self, *, silent: bool = False, estimate: Callable[[StoredResults], str] | None = None
+    ) -> None:
         self._silent = silent
+        self._estimate = estimate or _current_threshold
         self._lock = threading.Lock()
         self._bar: Any = None
         self._next_fit = 0.0
@@ -92,7 +99,7 @@ class ProgressWatcher(Watcher):
         start = time.monotonic()
         if start < self._next_fit:
             return
-        self._bar.set_postfix_str(_current_threshold(results))
+        self._bar.set_postfix_str(self._estimate(results))
         end = time.monotonic()
         self._next_fit = end + max(_FIT_EVERY, 10 * (end - start))
 
@@ -131,3 +138,13 @@ def _current_threshold(results: StoredResults) -> str:
     if fit.problem is not None:
         return f"{samples} samples, no p_c yet"
     return f"{samples} samples, p_c {format_with_error(fit.threshold, fit.threshold_error)}"
+
+
+def root_text(results: StoredResults) -> str:
+    """Return p_c as the roots of what is sampled give it."""
+    from percolab.analysis.roots import fit_roots
+
+    try:
+        return f"p_c {fit_roots(results).threshold}"
+    except (AnalysisError, InputError):
+        return "no p_c yet"

@@ -27,7 +27,7 @@ from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BINS, WEIGHT_BI
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 #: How many of the flags of a mask a sample must have.
-ANY, ALL, SOME = range(3)
+ANY, ALL, SOME, NONE = range(4)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class RowInteger:
 
 @dataclass(frozen=True)
 class FlagRule:
-    """1 if a sample has ANY of the flags of ``mask``, ALL, or SOME but not all; else 0.
+    """1 if a sample has ANY of the flags of ``mask``, ALL, SOME but not all, or NONE; else 0.
 
-    rule: which of the three.  It is 0, too, where there is one of the flags in ``without``.
+    rule: which of the four.  It is 0, too, where there is one of the flags in ``without``.
     """
 
     mask: int
@@ -129,7 +129,7 @@ class Column:
     def rises_with_p(self) -> bool:
         """Whether it is a probability that never falls when p rises."""
         how = self.gathered
-        return isinstance(how, FlagRule) and how.rule != SOME and not how.without
+        return isinstance(how, FlagRule) and how.rule in (ANY, ALL) and not how.without
 
     @property
     def is_single_sum(self) -> bool:
@@ -168,7 +168,7 @@ class Column:
             own: NDArray[np.int64] = rows[..., place]
             return own
         found = rows[..., SPANNING] & mask
-        has = (found != 0, found == mask, (found != 0) & (found != mask))[rule]
+        has = (found != 0, found == mask, (found != 0) & (found != mask), found == 0)[rule]
         return np.asarray(has & (rows[..., SPANNING] & without == 0), np.int64)
 
 
@@ -540,6 +540,9 @@ def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"
 
 
+_POLYNOMIALS = "Jacobsen and Scullard, J. Phys. A 46, 075001 (2013)"
+
+
 def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
     """Return the wrapping observables of the periodic axes, in the order they are stored."""
     axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
@@ -582,6 +585,22 @@ def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
             "1",
             FlagRule(mask, SOME),
             source=_TORUS,
+        ),
+        Column(
+            "wrapping_none",
+            "W_none",
+            "1 if the sample wraps around no axis",
+            "1",
+            FlagRule(mask, NONE),
+            source=_POLYNOMIALS,
+        ),
+        Column(
+            "wrapping_two",
+            "W_two",
+            "1 if loops wind in two independent directions; in two dimensions one cluster has both",
+            "1",
+            FlagRule(1 << TWO_DIRECTIONS),
+            source=_POLYNOMIALS,
         ),
     ]
     if len(boundary) == 2:

@@ -11,8 +11,9 @@ def sum_blocks(rows, places, masks, rules, without):
     """Return sums and products of observables over the samples of blocks.
 
     rows: int64 (blocks, samples, m, row width).  Observable c is the row's number at ``places[c]``,
-    or where ``masks[c]`` is not 0 whether the row has any (rule 0), all (1), or some but not all
-    (2) of these flags, and none of ``without[c]`` (:class:`percolab.measure.columns.FlagRule`).
+    or where ``masks[c]`` is not 0 whether the row has any (rule 0), all (1), some but not all (2)
+    or none (3) of these flags, and none of ``without[c]``
+    (:class:`percolab.measure.columns.FlagRule`).
 
     sums: int64 (blocks, m, C).  products: float64 (blocks, m, C (C + 1) / 2), added up sample after
     sample, in the same order everywhere.
@@ -33,6 +34,8 @@ def sum_blocks(rows, places, masks, rules, without):
                         has = found == masks[c] if rules[c] == 1 else found != 0
                         if rules[c] == 2:
                             has = has and found != masks[c]
+                        elif rules[c] == 3:
+                            has = not has
                         value = int64(has and row[SPANNING] & without[c] == 0)
                     sums[block, point, c] += value
                     values[c] = float(value)

@@ -1,0 +1,318 @@
+"""p_c on tori of two dimensions: the root of P(two directions) - P(no direction), size by size.
+
+On a torus a sample has a cluster that wraps in two independent directions ("two"), or none that
+wraps ("none"), or clusters that wrap in one direction.  On a planar lattice the first is the second
+for the dual or matching lattice, so that
+
+    D(p, L) = P(two) - P(none)
+
+vanishes at p_c for L to infinity, at once where the lattice is its own dual, and with corrections
+that fall as L^-4 elsewhere.  No exponent and no large size is needed: near its root D is a straight
+line, whose slope grows as L^(3/4).
+
+The method is that of critical polynomials: C. Scullard and R. Ziff; J. Jacobsen and C. Scullard,
+J. Phys. A 46, 075001 (2013), who compute D exactly on small tori.  Here it is sampled.
+
+Each size gives a root with its statistical error.  What the sizes share, p_c, is the mean of the
+roots with *drifts* whose amplitudes have priors:
+
+    root(L) = p_c + C / L^4                                     planar lattices
+    root(L) = p_c + C / L^4 + (A + B ln L) / L^2                others
+
+The widths of the priors are in :data:`PLANAR_BONDS`, :data:`PLANAR_SITES` and :data:`OTHERS`.  They
+were set from roots of twelve lattices at L = 4 ... 36 (docs/thresholds.md): the largest C was 0.9
+for sites, and for planar bonds none was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from percolab.analysis.json_values import plain
+from percolab.analysis.value import ChiSquare, Value, is_rejected
+from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.planarity import is_drawn_planar
+from percolab.store.joined import joined
+from percolab.store.results import StoredResults
+from percolab.store.task_result import TaskResult
+from percolab.tasks.study import Study
+
+Floats = NDArray[np.float64]
+
+#: Only where |D| is at most this is it near enough to its root for three terms.
+_WINDOW = 0.5
+#: D = u (1 + k u + l u^2), u = slope (p - root): widths of the priors of k and l.
+_CURVATURE = np.array([0.3, 0.5])
+#: Covariances of several p of the same samples come from so many blocks at least.
+LEAST_BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How roots of finite sizes differ from p_c: widths of the priors of its amplitudes.
+
+    fourth: of C, in root = p_c + C / L^4.  second: of A and of B, in (A + B ln L) / L^2.
+    """
+
+    fourth: float
+    second: float = 0.0
+
+    def of_length(self, length: float) -> float:
+        """Return the width of the prior of the drift of a torus with so many points an axis."""
+        return sqrt(float(self.spread(np.array([length]))[0, 0]))
+
+    def spread(self, sizes: Floats) -> Floats:
+        """Return the covariance of the drifts of sizes, float64 (n, n)."""
+        terms = [self.fourth * sizes**-4.0]
+        if self.second:
+            terms += [self.second * sizes**-2.0, self.second * np.log(sizes) * sizes**-2.0]
+        return sum((np.outer(term, term) for term in terms), np.zeros((sizes.size, sizes.size)))
+
+
+#: Bonds of planar lattices; sites of them, alone or with bonds; lattices whose bonds cross.
+PLANAR_BONDS, PLANAR_SITES, OTHERS = Drift(0.15), Drift(1.5), Drift(1.5, 0.02)
+
+
+def choose_drift(study: Study) -> Drift:
+    """Return the drift that a study's lattice and model have."""
+    lattice = study.structure
+    assert isinstance(lattice, Lattice)
+    if not is_drawn_planar(lattice):
+        return OTHERS
+    return PLANAR_SITES if study.task(study.sizes[0]).draw.draws_sites else PLANAR_BONDS
+
+
+def why_no_roots(study: Study) -> str:
+    """Return why the roots of a study do not give p_c, or ""."""
+    lattice = study.structure
+    if not isinstance(lattice, Lattice) or lattice.dimension != 2:
+        return "a root of P(two directions) - P(no direction) is that of a lattice in the plane"
+    if set(study.boundary) != {"periodic"}:
+        return (
+            "a root of P(two directions) - P(no direction) is that of a torus (--boundary periodic)"
+        )
+    if study.kind.name != "grid":
+        return "roots are those of percolation at given p"
+    return ""
+
+
+@dataclass(frozen=True)
+class SizeRoot:
+    """The root of one size.
+
+    size: L.  length: grid points along an axis, the geometric mean of all axes.  value: the root
+    and its statistical error.  slope: dD/dp there.  samples: at the p that has most.
+    """
+
+    size: int
+    length: float
+    value: Value
+    slope: float
+    samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        own = {"L": self.size, "slope": plain(self.slope), "samples": self.samples}
+        return own | self.value.to_dict("root")
+
+
+@dataclass(frozen=True)
+class RootFit:
+    """p_c from the roots of several sizes.
+
+    threshold: p_c with its error; the statistical part is that of the samples, the systematic one
+    that of the drift.  roots: of each size, ascending.  drift: the priors of its amplitudes.
+    weights: of the roots in p_c.  notes: in sentences, what a reader should know.
+    """
+
+    threshold: Value
+    roots: tuple[SizeRoot, ...]
+    drift: Drift
+    weights: tuple[float, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no p_c, or None."""
+        quality = self.threshold.quality
+        if not is_rejected(quality):
+            return None
+        return f"no p_c: the roots of the sizes contradict each other ({quality})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        return {
+            "p_c": self.threshold.to_dict("value"),
+            "roots": [
+                root.to_dict() | {"weight": plain(weight)}
+                for root, weight in zip(self.roots, self.weights, strict=True)
+            ],
+            "drift": {"L^-4": self.drift.fourth, "L^-2": self.drift.second},
+            "notes": list(self.notes),
+        }
+
+
+def fit_roots(results: StoredResults, drift: Drift | None = None) -> RootFit:
+    """Return p_c from the roots of the sizes of stored results.
+
+    drift: the priors of its amplitudes, by default those of the lattice and the model.
+
+    AnalysisError: no size has p on both sides of its root, or too few blocks.  It is raised, too,
+    where results have no such roots (:func:`why_no_roots`).
+    """
+    reason = why_no_roots(results.study)
+    if reason:
+        raise AnalysisError(reason)
+    drift = drift or choose_drift(results.study)
+    found, notes = [], []
+    held = joined(results)
+    for size in sorted({item.task.size for item in held.tasks.values() if item.blocks}):
+        try:
+            found.append(find_root(held.of_size(size)))
+        except AnalysisError as error:
+            notes.append(str(error))
+    if not found:
+        raise AnalysisError("; ".join(notes) or "no samples yet")
+    return combine_roots(found, drift, notes)
+
+
+def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] = ()) -> RootFit:
+    """Return p_c from roots of different sizes, whose drifts have Gaussian priors."""
+    values = np.array([root.value.value for root in roots])
+    statistical = np.diag([root.value.error**2 for root in roots])
+    covariance = statistical + drift.spread(np.array([root.length for root in roots]))
+    weights = np.linalg.solve(covariance, np.ones(len(roots)))
+    variance = 1 / weights.sum()
+    weights *= variance
+    threshold = float(weights @ values)
+    rest = values - threshold
+    chi_square = ChiSquare.of(float(rest @ np.linalg.solve(covariance, rest)), len(roots) - 1)
+    found = Value(
+        threshold, sqrt(variance), sqrt(float(weights @ statistical @ weights)), chi_square, 1
+    )
+    return RootFit(found, tuple(roots), drift, tuple(map(float, weights)), tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """D of one set of samples: p, means and root of the inverse covariance, (m,), (m,), (m, m)."""
+
+    p: Floats
+    mean: Floats
+    whitening: Floats
+    samples: int
+
+
+def find_root(items: Iterable[TaskResult]) -> SizeRoot:
+    """Return the root of one size; items: its tasks, no two of which share samples."""
+    held = [item for item in items if item.blocks]
+    task = held[0].task
+    curves = [curve for item in held if (curve := _read_curve(item)) is not None]
+    p = np.concatenate([curve.p for curve in curves]) if curves else np.empty(0)
+    mean = np.concatenate([curve.mean for curve in curves]) if curves else np.empty(0)
+    if np.unique(p).size < 2 or mean.min() > 0 or mean.max() < 0:
+        raise AnalysisError(
+            f"L = {task.size}: P(two directions) - P(no direction) needs p on both sides of its "
+            f"root, at which it is between -{_WINDOW} and {_WINDOW}"
+        )
+    slope, start = np.polyfit(p, mean, 1)
+
+    def residuals(parameters: Floats) -> Floats:
+        root, rate, *bends = parameters
+        whitened = [
+            curve.whitening @ (curve.mean - _bent(rate * (curve.p - root), bends))
+            for curve in curves
+        ]
+        return np.concatenate([*whitened, np.asarray(bends) / _CURVATURE])
+
+    scale = np.array([1 / abs(slope), abs(slope), 1.0, 1.0])
+    best = least_squares(
+        lambda x: residuals(x * scale), np.array([-start / slope, slope, 0, 0]) / scale
+    )
+    covariance = np.linalg.inv(best.jac.T @ best.jac) * np.outer(scale, scale)
+    root, slope = (best.x * scale)[:2]
+    if slope <= 0 or not p.min() <= root <= p.max():
+        raise AnalysisError(f"L = {task.size}: the samples do not determine its root")
+    value = Value(float(root), sqrt(covariance[0, 0]), sqrt(covariance[0, 0]))
+    length = prod(task.shape) ** (1 / len(task.shape))
+    return SizeRoot(task.size, length, value, float(slope), _most_samples(held))
+
+
+def _bent(u: Floats, bends: Sequence[float]) -> Floats:
+    return u * (1 + bends[0] * u + bends[1] * u**2)
+
+
+def _most_samples(items: Iterable[TaskResult]) -> int:
+    """Return the samples at the p that has most of them."""
+    at: dict[float, int] = {}
+    for item in items:
+        for p in item.task.p:
+            at[p] = at.get(p, 0) + item.num_samples
+    return max(at.values())
+
+
+def _read_curve(item: TaskResult) -> _Curve | None:
+    """Return D of a task at the p within the window; None where there are none.
+
+    The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
+    the same samples are those of blocks.
+    """
+    size, blocks = item.task.block_size, len(item.blocks)
+    two, none = _column(item, "two"), _column(item, "none")
+    by_block = (two - none) / size
+    mean = by_block.mean(axis=0)
+    near = np.abs(mean) <= _WINDOW
+    if near.sum() > 1 and blocks < LEAST_BLOCKS:
+        near &= np.abs(mean) == np.abs(mean).min()
+    if not near.any():
+        return None
+    share = ((two + none).mean(axis=0) / size)[near]
+    samples = size * blocks
+    # One count is added, so that a few samples that all agree are not taken for certain.
+    deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
+    correlation = np.eye(int(near.sum()))
+    if near.sum() > 1:
+        with np.errstate(invalid="ignore"):
+            measured = np.nan_to_num(np.corrcoef(by_block[:, near], rowvar=False))
+        # Noise must not make it singular.
+        correlation = 0.999 * measured + 0.001 * correlation
+        np.fill_diagonal(correlation, 1.0)
+    covariance = correlation * np.outer(deviation, deviation)
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance))
+    return _Curve(np.array(item.task.p)[near], mean[near], whitening, samples)
+
+
+def _column(item: TaskResult, word: str) -> Floats:
+    """Return block sums of P(two) or P(none), also of files that lack their own columns."""
+    if item.has(f"wrapping_{word}"):
+        return item.column(f"wrapping_{word}").astype(float)
+    if word == "two":
+        return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
+    return (item.task.block_size - item.column("wrapping_any")).astype(float)
+
+
+def read_difference(item: TaskResult) -> float:
+    """Return D of a task of one p."""
+    found = _column(item, "two").sum() - _column(item, "none").sum()
+    return float(found) / item.num_samples
+
+
+def forecast_slope(length: float) -> float:
+    """Return about what dD/dp is at p_c on a torus with so many grid points along an axis.
+
+    It is 1.6 to 2.4 times L^(3/4) on planar lattices, and 3.5 times on square-nnn.
+    """
+    return float(1.8 * length**0.75)
+
+
+def forecast_deviation(length: float) -> float:
+    """Return about what the root scatters by, times sqrt(samples): the variance of D is 0.62."""
+    return sqrt(0.62) / forecast_slope(length)

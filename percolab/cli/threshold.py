@@ -1,0 +1,139 @@
+"""percolab threshold: p_c of a lattice to the precision asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from percolab.cli.options import as_json, echo_json, published_line
+from percolab.cli.progress import ProgressWatcher, root_text
+from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.terminal import echo
+from percolab.run.stored import Interrupted
+from percolab.store.results import ResultsWriter
+
+if TYPE_CHECKING:
+    from percolab.analysis.roots import RootFit
+    from percolab.store.results import StoredResults
+    from percolab.tasks.study import Study
+
+#: Options that it shares with ``percolab sweep``.
+SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """A time: a number with s, m or h behind it; seconds without."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the seconds."""
+        if isinstance(value, float | int):
+            return float(value)
+        number = value.rstrip("smihn")
+        unit = value[len(number) :]
+        try:
+            return float(number) * _SECONDS[unit]
+        except (KeyError, ValueError):
+            self.fail(f"{value!r} is not a time such as 60s, 5m or 2h")
+
+
+def _shared_options(function: Any) -> Any:
+    for name in reversed(SHARED):
+        function = setting_option(name)(function)
+    return function
+
+
+@click.command()
+@click.argument("lattice", metavar="LATTICE")
+@click.option("--error", type=float, metavar="E", help="The whole error of p_c to reach.")
+@click.option("--time", "seconds", type=Duration(), help="Sample so long: 60s, 5m, 2h.")
+@_shared_options
+@click.option(
+    "--out",
+    type=click.Path(),
+    default="threshold.h5",
+    show_default=True,
+    help="Results file; an existing one of the same study is continued.",
+)
+@as_json
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(
+    lattice: str,
+    error: float | None,
+    seconds: float | None,
+    out: str,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Find the threshold p_c of a two-dimensional lattice, to the precision asked for.
+
+    LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
+    the systematic part together shall not exceed, or --time; without both the error is 1e-4.
+
+    On a torus of any size p_c is where a cluster wraps in two independent directions as often as
+    none wraps at all.  Two sizes are sampled at one p near it; sizes, p and samples are chosen
+    (docs/thresholds.md).  The file is a results file like any other, and the same command with a
+    smaller error continues it.
+    """
+    from percolab.analysis.roots import fit_roots
+    from percolab.run.request import make_options
+    from percolab.run.threshold import Goal, find_threshold, request_threshold
+
+    goal = Goal(1e-4 if error is None and seconds is None else error, seconds)
+    request = request_threshold(lattice, goal, out=out, **given_settings(given))
+    watcher = ProgressWatcher(silent=quiet, estimate=root_text)
+    options = make_options(request, watcher=watcher)
+    with ResultsWriter(request.out) as options["writer"]:
+        try:
+            results = find_threshold(request.study, goal, **options)
+        except Interrupted as stop:
+            echo(f"{stop.reason}. Run the same command again to continue {out}.", err=True)
+            sys.exit(stop.exit_code)
+    fit = fit_roots(results)
+    if as_json:
+        echo_json(threshold_record(results, fit))
+        return
+    for line in threshold_lines(results, fit, Path(out)):
+        echo(line)
+
+
+def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
+    """Return the answer as plain JSON values."""
+    study = results.study
+    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
+
+
+def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str]:
+    """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
+    study, value = results.study, fit.threshold
+    if fit.problem is not None:
+        return [fit.problem, *fit.notes]
+    roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
+    lines = [
+        f"{study.structure.title}, {study.model}: p_c = {value}"
+        f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
+        f"roots of P(two directions) - P(none wraps) on tori: {roots}; "
+        + (f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"),
+        f"{_advice(study, fit)}; samples in {out}",
+        *(f"note: {note}" for note in fit.notes),
+    ]
+    known = study.structure.threshold(study.model)
+    if known is not None:
+        lines.append(published_line(known, value.value, value.error))
+    return lines
+
+
+def _advice(study: Study, fit: RootFit) -> str:
+    """Return what would make an error half as large."""
+    value = fit.threshold
+    half = value.error / 2
+    if value.systematic_error > half:
+        return f"half the error (--error {half:.1e}) takes larger sizes, which it chooses"
+    more = value.statistical_error**2 / (half**2 - value.systematic_error**2)
+    return f"half the error (--error {half:.1e}) takes {more:.1f} times the samples"

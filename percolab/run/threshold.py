@@ -1,0 +1,400 @@
+"""A threshold to the precision asked for: what is sampled next, until the error is small enough.
+
+In the plane p_c is the root of P(two directions) - P(no direction) on tori
+(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  Nearly all
+samples are then made at this one p: near its root the difference is a straight line, so its value
+there and its slope give the root.  The slope comes from two further p, one on each side, at a
+twentieth of the samples.
+
+Two sizes are sampled, with equal work, so that the larger can contradict the smaller.  They are the
+smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
+after so much work grows as L^(1/4).
+
+Work is counted in sites, not in seconds, so that the same target gives about the same samples on
+every machine; a run that was interrupted continues from its file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, floor, lcm, log2, log10, prod, sqrt
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis import AnalysisError
+from percolab.analysis.roots import (
+    LEAST_BLOCKS,
+    SizeRoot,
+    choose_drift,
+    combine_roots,
+    fit_roots,
+    forecast_deviation,
+    forecast_slope,
+    read_difference,
+    why_no_roots,
+)
+from percolab.analysis.value import Value
+from percolab.bonds.words import p_to_threshold
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.structure import Structure, load_structure
+from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
+from percolab.run.executors import connected
+from percolab.run.placement import with_tasks
+from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
+from percolab.run.stored import Saver, with_blocks
+from percolab.store.results import StoredResults
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task
+from percolab.tasks.study_file import SweepRequest, make_request
+
+#: Grid points along an axis that sizes are near.
+_LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+#: The larger of the two sizes over the smaller one, at least.
+_RATIO = 1.5
+#: Drift of the smaller size over the target.
+_DRIFT_SHARE = 0.5
+#: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**16, 2**24
+#: Part of the samples that is made at each of the two p that give the slope.
+_SLOPE_SHARE = 0.05
+#: Parts of the whole work that rounds bring a size to.
+_ROUNDS = (0.1, 0.4, 1.0)
+#: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
+_SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
+#: Samples at the first p of a pilot, and at its last one.
+_FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
+#: Sites a second on a CPU and on a GPU, roughly, of which nothing but the first round depends.
+_RATES = {False: 2e8, True: 5e10}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a threshold is found: at this whole error of p_c, or after so many seconds."""
+
+    error: float | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.error is None) == (self.seconds is None):
+            raise InputError("give --error or --time, and not both")
+        if self.error is not None and not 1e-9 <= self.error <= 0.1:
+            raise InputError(f"error = {self.error:g}, but it must be from 1e-9 to 0.1")
+        if self.seconds is not None and not 0.1 <= self.seconds <= 1e7:
+            raise InputError(f"time = {self.seconds:g} s, but it must be from 0.1 s to 1e7 s")
+
+    def record(self) -> dict[str, Any]:
+        """Return it as the record of a run has it."""
+        own = {"error": self.error, "seconds": self.seconds}
+        return {"threshold": {name: value for name, value in own.items() if value is not None}}
+
+
+def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any) -> SweepRequest:
+    """Return the request of a threshold: a study on tori, and what samples it.
+
+    given: settings of :func:`percolab.sweep`, without p, samples and boundary.  Without ``L`` the
+    two sizes are chosen.  InputError: settings that are wrong, or a lattice without such roots.
+    """
+    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+    if not isinstance(structure, Lattice) or structure.dimension != 2:
+        raise InputError(
+            f"{structure.name}: percolab threshold needs a lattice of two dimensions; for others "
+            "take percolab sweep --target-error"
+        )
+    boundary = ("periodic",) * structure.dimension
+    if given.get("L") is not None:
+        request = make_request(structure, boundary=boundary, **given)
+        _check_roots(request.study)
+        return request
+    # Any size will do until the right ones are known.
+    request = make_request(structure, boundary=boundary, L=_whole_size(structure, 8), **given)
+    _check_roots(request.study)
+    device = Device.parse_all(request.device)
+    return replace(request, study=_with_sizes(request.study, goal, device))
+
+
+def _check_roots(study: Study) -> None:
+    reason = why_no_roots(study)
+    if reason:
+        raise InputError(f"{study.structure.name}: {reason}")
+
+
+def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
+    """Return a study of the two sizes whose roots give p_c as a goal has it."""
+    drift = choose_drift(study)
+    error = goal.error
+    if error is None:
+        # About what a torus of 32 points gives in this time.
+        rate = _RATES[device.resolve_all()[0].is_shared]
+        error = forecast_deviation(32) * 32 / sqrt(rate * (goal.seconds or 0))
+    sizes: list[int] = []
+    for size in dict.fromkeys(_whole_size(study.structure, points) for points in _LADDER):
+        if sizes:
+            if size >= _RATIO * sizes[0]:
+                return replace(study, sizes=(sizes[0], size))
+        elif drift.of_length(_length(study.structure, size)) <= _DRIFT_SHARE * error:
+            sizes.append(size)
+    raise InputError(
+        f"{study.structure.name}: an error of {error:g} needs tori of more than {_LADDER[-1]} "
+        "points along an axis, since the roots of smaller ones may be off by more than that"
+    )
+
+
+def _whole_size(lattice: Any, points: int) -> int:
+    """Return the size of whole cells that has about so many points along an axis."""
+    cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
+    return max(round(points / cells), 1) * cells
+
+
+def _length(lattice: Any, size: int) -> float:
+    """Return the grid points along an axis of a size, the geometric mean of all axes."""
+    return float(prod(lattice.shape(size)) ** (1 / lattice.dimension))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is sampled next: tasks that are new, and the blocks that tasks have at its end."""
+
+    tasks: tuple[Task, ...]
+    blocks: Mapping[str, int]
+
+
+def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
+    """Sample a study until its threshold is found, continuing what the writer's file holds.
+
+    study: of :func:`request_threshold`.
+
+    InputError: the file holds another study, or a lattice without such roots.  Interrupted: as for
+    :func:`percolab.run.runner.run_study`.
+    """
+    _check_roots(study)
+    writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    stored, path = (None, None) if writer is None else (writer.load(), writer.path)
+    opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
+    results = opened.results
+    search = _Search(study, goal)
+    p = _known_p(results)
+    if p is not None and goal.error is not None and search.next_round(results, p) is None:
+        return results
+    with connected(options.get("executor")) as options["executor"]:
+        engine = choose_engine(opened.asked, options, watcher)
+        with engine.opened(study.structure) as executor:
+            warm_up(opened.asked, engine, watcher, with_pilot=True)
+            search.begin(results, engine)
+            if p is None:
+                p = find_p(study, engine)
+            saver = Saver(writer, every_run=False)
+            try:
+                while (following := search.next_round(results, p)) is not None:
+                    results = with_tasks(results, following.tasks)
+                    tasks = [results.tasks[key].task for key in following.blocks]
+                    share = memory_share(len(tasks))
+                    samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
+                    workers = engine.crew(samplers, executor)
+                    results = with_blocks(
+                        results, following.blocks, goal.record(), workers, engine, saver, watcher
+                    )
+            finally:
+                saver.end()
+    return results
+
+
+def find_p(study: Study, engine: Engine) -> float:
+    """Return p near the root of the smallest size, by samples that are used for nothing else.
+
+    D is -1 at p = 0 and 1 at p = 1, so the interval is halved until |D| is small; then secants are
+    followed, with eight times the samples each time, until D is 0 within its error.
+    """
+    size = min(study.sizes)
+    task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
+    sampler: Any = engine.sampler(task, share=memory_share(1))
+    columns = {column.name: column for column in task.observables}
+
+    def measure(p: float, numbers: NDArray[np.uint64]) -> float:
+        threshold = np.array([p_to_threshold(p)], np.uint64)
+        rows = sampler.grid_rows(numbers, threshold)[:, 0]
+        two, none = (columns[f"wrapping_{word}"].of_rows(rows) for word in ("two", "none"))
+        return float((two - none).mean())
+
+    low, high, begun, samples = 0.0, 1.0, 0, _FIRST_PILOT
+    slope, before = forecast_slope(_length(study.structure, size)), (0.0, -1.0)
+    while True:
+        p, error = (low + high) / 2, 1 / sqrt(samples)
+        found = measure(p, np.arange(begun, begun + samples, dtype=np.uint64))
+        begun += samples
+        if abs(found) > 0.5 and low < high and high - low > 1e-9:
+            low, high = (low, p) if found > 0 else (p, high)
+            continue
+        if abs(before[1]) < 0.7 and abs(found - before[1]) > 5 * error and p != before[0]:
+            slope = max((found - before[1]) / (p - before[0]), 0.3 * slope)
+        before = p, found
+        p = min(max(p - found / slope, 0.0), 1.0)
+        if (samples == _LAST_PILOT and abs(found) < 3 * error) or begun > 8 * _LAST_PILOT:
+            return _rounded(p, error / slope)
+        low = high = p
+        samples = min(8 * samples, _LAST_PILOT)
+
+
+def _known_p(results: StoredResults) -> float | None:
+    """Return p_c of stored results, rounded, or the p with most samples; None without tasks."""
+    try:
+        found = fit_roots(results).threshold
+        return _rounded(found.value, found.error)
+    except AnalysisError:
+        own = {task.id: task.p[0] for task in own_tasks(results) if len(task.p) == 1}
+        most = max(own, key=lambda key: results.tasks[key].num_samples, default=None)
+        return None if most is None else own[most]
+
+
+def _rounded(p: float, error: float) -> float:
+    """Return p with the digits that its error leaves."""
+    return round(p, 1 - floor(log10(error)))
+
+
+class _Search:
+    """Decides what is sampled next."""
+
+    def __init__(self, study: Study, goal: Goal) -> None:
+        self._sizes, self._goal, self._drift = study.sizes, goal, choose_drift(study)
+        self._lengths = {size: _length(study.structure, size) for size in self._sizes}
+        self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _RATES[False]
+
+    def begin(self, results: StoredResults, engine: Engine) -> None:
+        """Start the clock of a goal in seconds."""
+        self._start, self._rate = time.monotonic(), _RATES[engine.device.is_shared]
+        self._begun_with = self._done(results)
+
+    def next_round(self, results: StoredResults, p: float) -> Round | None:
+        """Return what is sampled next, or None where the goal is reached.
+
+        p: near the root, for sizes that have no task yet.
+        """
+        centres = self._centres(results)
+        new = [size for size in self._sizes if size not in centres]
+        if new:
+            work = self._work(results)
+            tasks = [_new_task(results.study, size, p, work) for size in new]
+            first = _ROUNDS[0] * work
+            return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
+        held, done = results.tasks, self._done(results)
+        sides = {size: _side_tasks(results, task) for size, task in centres.items()}
+        every_side = [side for pair in sides.values() for side in pair]
+        if all(side.id in held and held[side.id].blocks for side in every_side):
+            following = self._next_work(results, done)
+            if following is None:
+                return None
+            work = following
+        else:
+            work = done
+        blocks = {}
+        for size, task in centres.items():
+            count = max(_blocks_with(task, work), len(held[task.id].blocks))
+            blocks[task.id] = count
+            for side in sides[size]:
+                share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
+                blocks[side.id] = max(
+                    min(share, count), len(held[side.id].blocks) if side.id in held else 0
+                )
+        return Round(tuple(side for side in every_side if side.id not in held), blocks)
+
+    def _centres(self, results: StoredResults) -> dict[int, Task]:
+        """Return of each size the task of one p with the most samples."""
+        own = [task for task in own_tasks(results) if len(task.p) == 1]
+        own.sort(key=lambda task: results.tasks[task.id].num_samples)
+        return {task.size: task for task in own if task.size in self._sizes}
+
+    def _done(self, results: StoredResults) -> float:
+        """Return the sites of all samples that every size has."""
+        tasks = self._centres(results).values()
+        if len(tasks) < len(self._sizes):
+            return 0.0
+        return float(min(results.tasks[t.id].num_samples * t.num_points for t in tasks))
+
+    def _next_work(self, results: StoredResults, done: float) -> float | None:
+        """Return the sites of each size at the end of the next round; None after the last."""
+        if self._goal.error is None:
+            return self._work_in_time(done)
+        if fit_roots(results).threshold.error <= self._goal.error:
+            return None
+        needed = self._work(results)
+        steps = [part * needed for part in _ROUNDS if part * needed > 1.2 * done]
+        return steps[0] if steps else 1.1 * done
+
+    def _work_in_time(self, done: float) -> float | None:
+        """Return the sites of each size when the time is over, or when half of it is."""
+        seconds = self._goal.seconds or 0.0
+        spent, made = time.monotonic() - self._start, done - self._begun_with
+        left = seconds - spent
+        if left <= 0.05 * seconds:
+            return None
+        part = 0.95 if spent > 0.2 * seconds else 0.4
+        return done + part * left * (made / spent if made > 0 else self._rate / 2)
+
+    def _work(self, results: StoredResults) -> float:
+        """Return the sites of all samples of each size when the goal is reached."""
+        if self._goal.error is None:
+            return self._rate * (self._goal.seconds or 0.0) / 2
+        deviations = {size: forecast_deviation(self._lengths[size]) for size in self._sizes}
+        try:
+            for root in fit_roots(results).roots:
+                deviations[root.size] = root.value.error * sqrt(root.samples)
+        except AnalysisError:
+            pass
+        # The same digits on every machine, whatever the last ones of a fit are.
+        low, high = 1.0, 1e30
+        while high > 1.02 * low:
+            work = sqrt(low * high)
+            if self._error_after(work, deviations) <= 0.98 * self._goal.error:
+                high = work
+            else:
+                low = work
+        return high
+
+    def _error_after(self, work: float, deviations: Mapping[int, float]) -> float:
+        """Return the whole error of p_c when each size has samples of so many sites."""
+        roots = []
+        for size, length in self._lengths.items():
+            value = Value(0.5, deviations[size] * length / sqrt(work))
+            roots.append(SizeRoot(size, length, value, 1.0, 0))
+        return combine_roots(roots, self._drift).threshold.error
+
+
+def _new_task(study: Study, size: int, p: float, work: float) -> Task:
+    """Return a task at p in blocks so large that so many sites are a few hundred of them."""
+    task = study.task(size, (p,))
+    samples = work / task.num_points / _BLOCKS
+    most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
+    chosen = 2 ** max(int(log2(max(samples, 1))), 0)
+    return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
+
+
+def _blocks_with(task: Task, work: float) -> int:
+    """Return the blocks whose samples have so many sites together; more than the sides have."""
+    return max(ceil(work / (task.num_points * task.block_size)), 2 * LEAST_BLOCKS)
+
+
+def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
+    """Return the tasks at p below and above that of a task; those that there are, or new ones."""
+    (p,) = centre.p
+    own = [
+        task
+        for task in own_tasks(results)
+        if task.size == centre.size and len(task.p) == 1 and task.block_size == centre.block_size
+    ]
+    below = max((t for t in own if t.p[0] < p), key=lambda t: t.p[0], default=None)
+    above = min((t for t in own if t.p[0] > p), key=lambda t: t.p[0], default=None)
+    if below is not None and above is not None:
+        return below, above
+    difference = read_difference(results.tasks[centre.id])
+    side = min(max(_SIDE_FACTOR * abs(difference), _LEAST_SIDE), _MOST_SIDE)
+    step = side / forecast_slope(_length(centre.structure, centre.size))
+    step = _rounded(step, step)
+    digits = 12
+    low, high = (replace(centre, p=(round(p + sign * step, digits),)) for sign in (-1, 1))
+    return below or low, above or high
