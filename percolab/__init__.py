@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
+    from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
     from percolab.analysis.threshold import ThresholdFit
-    from percolab.api import Results, estimates, fit, merge, open_results, plot, sweep
+    from percolab.api import (
+        Results,
+        Threshold,
+        estimates,
+        fit,
+        merge,
+        open_results,
+        plot,
+        sweep,
+        threshold,
+    )
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
@@ -30,9 +41,11 @@ __all__ = [
     "Invasion",
     "Lattice",
     "Results",
+    "RootFit",
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "Threshold",
     "ThresholdFit",
     "estimates",
     "fit",
@@ -45,6 +58,7 @@ __all__ = [
     "open_results",
     "plot",
     "sweep",
+    "threshold",
     "to_pandas",
     "to_xarray",
     "tree",
@@ -80,6 +94,7 @@ ROOMS = (
 _HOMES = {
     "AnalysisError": "errors",
     "Invasion": "trees.invasion",
+    "RootFit": "analysis.roots",
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
+from percolab.analysis.root_text import asks_for_roots, root_table
+from percolab.analysis.roots import RootFit, SizeRoot, fit_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.analysis.text import spin_table
-from percolab.cli.progress import LoggedProgress
+from percolab.cli.progress import LoggedProgress, root_text
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
-from percolab.lattices.shown import Table, few
+from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, make_options
 from percolab.run.runner import run_study
+from percolab.run.threshold import Goal, find_threshold, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
-from percolab.tasks.settings import MAX_SEED, Settings, takes_settings
+from percolab.tasks.settings import MAX_SEED, Settings, takes_settings, takes_some_settings
 from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
@@ -78,7 +83,9 @@ class Results(StoredResults):
             return f"{head}<p>no samples yet</p>"
         return head + Table(("L", "sites", "p values", "samples"), rows).to_html("Samples")
 
-    def fit(self, observable: str | None = None, **options: Any) -> ThresholdFit | SpinFit:
+    def fit(
+        self, observable: str | None = None, **options: Any
+    ) -> ThresholdFit | SpinFit | RootFit:
         """Estimate the threshold, as :func:`percolab.fit` does."""
         return fit(self, observable, **options)
 
@@ -170,6 +177,8 @@ class Results(StoredResults):
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))
+        if asks_for_roots(self):
+            return root_table(fit_roots(self), self.study.structure, self.study.model)
         _, table = _find_fit(self.study)
         text: str = table(self.fit())
         return text
@@ -248,6 +257,112 @@ def sweep(
         return _shown_results(run_study(request.study, request.rule, **options))
 
 
+@dataclass(frozen=True, repr=False)
+class Threshold(Shown):
+    """What :func:`threshold` returns: p_c with its error, and the samples that it is read off.
+
+    results: the samples.  fit: p_c and the roots of P(two directions) - P(none wraps), size by
+    size (:class:`percolab.analysis.roots.RootFit`).
+
+    >>> found = threshold("square", error=0.01, device="cpu")
+    >>> abs(found.p_c - 0.5) < 5 * found.error <= 0.05
+    True
+    """
+
+    results: Results
+    fit: RootFit
+
+    @property
+    def p_c(self) -> float:
+        """The threshold; NaN where there is none (``problem``)."""
+        return nan if self.problem else self.fit.threshold.value
+
+    @property
+    def error(self) -> float:
+        """Its whole error, one sigma."""
+        return nan if self.problem else self.fit.threshold.error
+
+    @property
+    def statistical_error(self) -> float:
+        """The part of the error that more samples make smaller."""
+        return nan if self.problem else self.fit.threshold.statistical_error
+
+    @property
+    def systematic_error(self) -> float:
+        """The part that larger sizes make smaller: how far the roots of these may be off."""
+        return nan if self.problem else self.fit.threshold.systematic_error
+
+    @property
+    def roots(self) -> tuple[SizeRoot, ...]:
+        """The root of every size with its statistical error, ascending in L."""
+        return self.fit.roots
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no p_c, in one line, or None."""
+        return self.fit.problem
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in sentences."""
+        return self.fit.notes
+
+    def _facts(self) -> dict[str, Any]:
+        study, fit = self.results.study, self.fit
+        known = study.structure.threshold(study.model)
+        return {
+            "of": f"{study.structure.name}, {study.model}",
+            **fit._facts(),
+            **({"published": f"{known.value:.12g}"} if known else {}),
+        }
+
+    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+        """Draw the roots against L with p_c and its errors, as :func:`percolab.plot` does."""
+        return plot(self.results, path, kind="roots", ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
+        study = self.results.study
+        return {"lattice": study.structure.name, "model": study.model, **self.fit.to_dict()}
+
+
+@takes_some_settings("model", "L", "seed", "rng", "device", "labeler", "workers", "executor", "out")
+def threshold(
+    lattice: str | Path | Structure,
+    *,
+    error: float | None = None,
+    time: float | str | None = None,
+    watcher: Watcher | None = None,
+    progress: bool = False,
+    **settings: Unpack[Settings],
+) -> Threshold:
+    """Find p_c of a two-dimensional lattice to the precision asked for (docs/thresholds.md).
+
+    lattice: a name, a path to a .toml file, or a :class:`Lattice`.
+    {settings}
+    error: of p_c, statistical and systematic together, one sigma; 1e-4 unless a time is given.
+    time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
+    progress, watcher: as for :func:`percolab.sweep`.
+
+    Raises InputError (one line) for anything that cannot be used, and where ``out`` holds another
+    study; AnalysisError where the time is too short for an answer.
+
+    >>> threshold("square", error=0.01, device="cpu").results
+    <Results of square, L = 8, 12: 16384 samples in 6 tasks>
+    """
+    goal = Goal.of(error, time)
+    given = {name: value for name, value in settings.items() if value is not None}
+    request = request_threshold(lattice, goal, **given)
+    shown = LoggedProgress(bar=progress, estimate=root_text)
+    options = make_options(request, watcher=watcher or shown)
+    if "out" not in given:
+        results = find_threshold(request.study, goal, **options)
+    else:
+        with ResultsWriter(request.out) as options["writer"]:
+            results = find_threshold(request.study, goal, **options)
+    return Threshold(_shown_results(results), fit_roots(results))
+
+
 def open_results(path: str | Path) -> Results:
     """Return the results stored in an HDF5 file; InputError if it cannot be read or is foreign.
 
@@ -288,7 +403,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
 
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
-) -> ThresholdFit | SpinFit:
+) -> ThresholdFit | SpinFit | RootFit:
     """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
@@ -302,6 +417,9 @@ def fit(
     Of spins it is their transition, from several quantities at once, so that there is no observable
     to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
 
+    Of results of :func:`threshold`, without an observable and options, it is p_c from the roots
+    (:class:`percolab.analysis.roots.RootFit`).
+
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
 
@@ -311,6 +429,8 @@ def fit(
     True
     """
     check_results(results)
+    if observable is None and not options and asks_for_roots(results):
+        return fit_roots(results)
     make, _ = _find_fit(results.study)
     found: ThresholdFit | SpinFit = make(results, observable, options)
     return found

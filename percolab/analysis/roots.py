@@ -40,6 +40,7 @@ from percolab.analysis.value import ChiSquare, Value, is_rejected
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
+from percolab.lattices.shown import Shown
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -124,8 +125,8 @@ class SizeRoot:
         return own | self.value.to_dict("root")
 
 
-@dataclass(frozen=True)
-class RootFit:
+@dataclass(frozen=True, repr=False)
+class RootFit(Shown):
     """p_c from the roots of several sizes.
 
     threshold: p_c with its error; the statistical part is that of the samples, the systematic one
@@ -146,6 +147,17 @@ class RootFit:
         if not is_rejected(quality):
             return None
         return f"no p_c: the roots of the sizes contradict each other ({quality})"
+
+    def _facts(self) -> dict[str, Any]:
+        value = self.threshold
+        return {
+            **({"problem": self.problem} if self.problem else {"p_c": value}),
+            "statistical, systematic": ", ".join(
+                f"{part:.2g}" for part in (value.statistical_error, value.systematic_error)
+            ),
+            "roots": ", ".join(f"{root.value} at L = {root.size}" for root in self.roots),
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values."""
@@ -303,6 +315,21 @@ def read_difference(item: TaskResult) -> float:
     """Return D of a task of one p."""
     found = _column(item, "two").sum() - _column(item, "none").sum()
     return float(found) / item.num_samples
+
+
+def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Floats]:
+    """Return p, D and its standard error of the tasks of one size, float64 (m,), p ascending."""
+    sums: dict[float, NDArray[np.float64]] = {}
+    for item in items:
+        two, none = _column(item, "two").sum(axis=0), _column(item, "none").sum(axis=0)
+        for n, p in enumerate(item.task.p):
+            own = np.array([two[n], none[n], item.num_samples])
+            sums[p] = sums.get(p, 0) + own
+    every = sorted(sums)
+    two, none, samples = np.array([sums[p] for p in every]).T
+    mean = (two - none) / samples
+    error = np.sqrt(np.maximum((two + none) / samples - mean**2, 0) / samples)
+    return np.array(every), mean, error
 
 
 def forecast_slope(length: float) -> float:

@@ -78,6 +78,9 @@ def command(
     Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
     Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
 
+    Of a file of percolab threshold it is p_c from the roots of P(two directions) - P(none wraps),
+    unless an option of the other fit is given.
+
     Of trees it is their weight per site, and how the path from side to side grows with L.
     """
     from percolab.store.results import read_results
@@ -97,7 +100,12 @@ def write_threshold_fit(
 ) -> None:
     """Write the threshold and what else is asked for."""
     from percolab.analysis import fit_table
+    from percolab.analysis.root_text import asks_for_roots
 
+    others = without_defaults(options, "nu", "priors") | {"quantities": quantities}
+    if asks_for_roots(stored) and not any(map(is_given, others.values())):
+        _write_roots(stored, as_json)
+        return
     if quantities is not None:
         write_quantity_fit(stored, quantities, as_json=as_json, **without_defaults(options))
         return
@@ -116,6 +124,20 @@ def write_threshold_fit(
         return
     texts = [text for _, part in parts for text in part]
     echo("\n\n".join([*texts, *_published(stored, fit)]))
+
+
+def _write_roots(stored: StoredResults, as_json: bool) -> None:
+    """Write p_c from the roots of all sizes."""
+    from percolab.analysis.root_text import root_table
+    from percolab.analysis.roots import fit_roots
+
+    study, fit = stored.study, fit_roots(stored)
+    if as_json:
+        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
+        return
+    echo(f"{described(study)}, {study.model}: roots of P(two directions) - P(none wraps) on tori")
+    echo()
+    echo(root_table(fit, study.structure, study.model))
 
 
 def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:

@@ -40,7 +40,8 @@ class PlotCommand(click.Command):
 @click.option(
     "--kind",
     help="One of the kinds above.  "
-    "[default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder]",
+    "[default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder; of "
+    "percolab threshold: roots]",
 )
 @click.option(
     "--out",
@@ -53,7 +54,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     """Draw stored results: without --kind R_L(p) with the crossings, their drift, and p_c.
 
     Of a graph or a Bethe lattice it is s_1/N, s_2/N and chi against p, with their maxima; of spins
-    Binder's ratio; of trees their weights, degrees and paths.
+    Binder's ratio; of trees their weights, degrees and paths; of percolab threshold the roots.
 
     Or one figure alone, by its --kind, of those below.
 

@@ -115,8 +115,10 @@ class LoggedProgress(ProgressWatcher):
     bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs
     """
 
-    def __init__(self, *, bar: bool = False) -> None:
-        super().__init__(silent=not bar)
+    def __init__(
+        self, *, bar: bool = False, estimate: Callable[[StoredResults], str] | None = None
+    ) -> None:
+        super().__init__(silent=not bar, estimate=estimate)
 
     def _say(self, text: str) -> None:
         LOGGER.info(text)

@@ -69,10 +69,14 @@ def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[s
     # A merged file holds several seeds; the study's is that of its first part.
     rows = []
     for task in tasks:
-        grid = answers.grid or f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
+        grid = answers.grid or _describe_p(task["p"])
         numbers = (task[key] for key in ("L", "seed", "samples", "blocks"))
         rows.append((*numbers, grid, task["task"]))
     yield from Table(("L", "seed", "samples", "blocks", "p", "task"), rows).lines()
+
+
+def _describe_p(p: list[float]) -> str:
+    return f"{p[0]:.10g}" if len(p) == 1 else f"{len(p)}: {p[0]:g} ... {p[-1]:g}"
 
 
 def _describe_runs(runs: list[dict[str, Any]]) -> Iterator[str]:

@@ -22,24 +22,6 @@ if TYPE_CHECKING:
 
 #: Options that it shares with ``percolab sweep``.
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
-class Duration(click.ParamType[float]):
-    """A time: a number with s, m or h behind it; seconds without."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the seconds."""
-        if isinstance(value, float | int):
-            return float(value)
-        number = value.rstrip("smihn")
-        unit = value[len(number) :]
-        try:
-            return float(number) * _SECONDS[unit]
-        except (KeyError, ValueError):
-            self.fail(f"{value!r} is not a time such as 60s, 5m or 2h")
 
 
 def _shared_options(function: Any) -> Any:
@@ -51,7 +33,7 @@ def _shared_options(function: Any) -> Any:
 @click.command()
 @click.argument("lattice", metavar="LATTICE")
 @click.option("--error", type=float, metavar="E", help="The whole error of p_c to reach.")
-@click.option("--time", "seconds", type=Duration(), help="Sample so long: 60s, 5m, 2h.")
+@click.option("--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
 @_shared_options
 @click.option(
     "--out",
@@ -65,7 +47,7 @@ def _shared_options(function: Any) -> Any:
 def command(
     lattice: str,
     error: float | None,
-    seconds: float | None,
+    time: str | None,
     out: str,
     as_json: bool,
     quiet: bool,
@@ -85,7 +67,7 @@ def command(
     from percolab.run.request import make_options
     from percolab.run.threshold import Goal, find_threshold, request_threshold
 
-    goal = Goal(1e-4 if error is None and seconds is None else error, seconds)
+    goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, out=out, **given_settings(given))
     watcher = ProgressWatcher(silent=quiet, estimate=root_text)
     options = make_options(request, watcher=watcher)

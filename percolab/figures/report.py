@@ -21,6 +21,8 @@ from percolab.analysis import (
     fit_table,
     format_with_error,
 )
+from percolab.analysis.root_text import root_table
+from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.text import spin_table, tree_table
@@ -47,7 +49,6 @@ from percolab.figures.page import (
 from percolab.figures.study_kinds import find_in_figures
 from percolab.kernels.registry import load
 from percolab.lattices.graph import TERMINALS
-from percolab.measure.columns import Column
 from percolab.store.results import StoredResults
 from percolab.tasks.study import SAMPLE_VERSION, Study
 
@@ -83,7 +84,7 @@ def report_page(
         Section("fits", "Thresholds and fits", _fits(figures, fits, bootstrap)),
         Section("figures", "Figures", absent, pictures),
         Section("samples", "Samples", [_samples(figures)]),
-        Section("methods", "Methods", _methods(study, results.columns())),
+        Section("methods", "Methods", _methods(results)),
         Section("provenance", "Provenance", _provenance(results, name, checksum)),
     ]
     title = f"{_model_title(study)}, {study.structure.title}"
@@ -101,7 +102,7 @@ def _fit_all_probabilities(
     results: StoredResults, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
     """Return the fit of every probability, or one line on why there is none; {} without any."""
-    if find_in_figures(results.study).no_curve:
+    if find_in_figures(results).no_curve:
         return {}
     found: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
@@ -200,6 +201,33 @@ def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
         return []
     line = f"weight of the tree a site: {limit}"
     return [answer(line)]
+
+
+def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
+    """Return p_c from the roots in one line, next to the published one."""
+    try:
+        fit = fit_roots(figures.results)
+    except AnalysisError:
+        return []
+    notes = [paragraph(f"Note: {note}") for note in fit.notes]
+    if fit.problem is not None:
+        return [answer(fit.problem), *notes]
+    line = mathematics(f"p_c = {fit.threshold}")
+    known = figures.study.structure.threshold(figures.study.model)
+    if known is not None:
+        away = fit.threshold.deviation(known)
+        line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"
+    return [answer(line), *notes]
+
+
+def fits_of_roots(figures: StudyFigures) -> list[PageBlock]:
+    """Return the table of p_c from the roots."""
+    study = figures.study
+    try:
+        fit = fit_roots(figures.results)
+    except AnalysisError as error:
+        return [paragraph(str(error))]
+    return [preformatted(root_table(fit, study.structure, study.model))]
 
 
 def _study(results: StoredResults) -> PageBlock:
@@ -356,9 +384,10 @@ def _samples(figures: StudyFigures) -> PageBlock:
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
 
 
-def _methods(study: Study, columns: tuple[Column, ...]) -> list[PageBlock]:
+def _methods(results: StoredResults) -> list[PageBlock]:
     """Return what was measured and how errors were found."""
-    of_kind, holds_columns = find_in_figures(study), study.kind.codec.holds_columns
+    study, columns = results.study, results.columns()
+    of_kind, holds_columns = find_in_figures(results), study.kind.codec.holds_columns
     own = columns if columns and holds_columns else study.observables
     observables = [
         (item.name, _symbol(item.symbol), item.meaning, item.unit)

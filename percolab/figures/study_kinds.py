@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from percolab.analysis.root_text import NO_CURVES, asks_for_roots
+from percolab.store.results import StoredResults
 from percolab.tasks.study import Study
 
 _SAMPLE = (
@@ -52,6 +54,17 @@ _ERRORS_OF_SPINS = (
 )
 
 
+_ERRORS_OF_ROOTS = (
+    "Errors are one sigma. In every sample D is 1 if a cluster wraps in two independent "
+    "directions, -1 if none wraps, and 0 otherwise. The root of its mean is found from samples at "
+    "p below, near and above it, which are of the same random numbers, with their correlations.",
+    "p_c is the mean of the roots of all sizes, each of which may be off by a drift whose "
+    "amplitude has a prior. The error has a statistical part (other samples) and a systematic one "
+    "(the drift), added in squares.",
+    "The published threshold is drawn and compared with, and enters no number.",
+)
+
+
 @dataclass(frozen=True)
 class KindInFigures:
     """What figures and reports need to know of a kind of study.
@@ -89,9 +102,18 @@ class SpinsInFigures(KindInFigures):
         return found
 
 
-def find_in_figures(study: Study) -> KindInFigures:
-    """Return what figures and reports need to know of a study of this kind."""
-    return OF_KIND[study.kind.name]
+def find_in_figures(results: StoredResults) -> KindInFigures:
+    """Return what figures and reports need to know of results of this kind."""
+    return _ROOTS if asks_for_roots(results) else OF_KIND[results.study.kind.name]
+
+
+_ROOTS = KindInFigures(
+    "roots",
+    NO_CURVES,
+    errors=_ERRORS_OF_ROOTS,
+    answer="figures.report:answer_of_roots",
+    fits="figures.report:fits_of_roots",
+)
 
 
 #: By the name of the kind.

@@ -57,10 +57,10 @@ class StudyView:
         """What was sampled."""
         return self.results.study
 
-    @property
+    @cached_property
     def of_kind(self) -> KindInFigures:
         """What figures need to know of the kind of study."""
-        return find_in_figures(self.study)
+        return find_in_figures(self.results)
 
     @cached_property
     def name(self) -> str:

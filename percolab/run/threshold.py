@@ -53,7 +53,10 @@ from percolab.store.results import StoredResults
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
+from percolab.tasks.values import take_number, take_seconds
 
+#: Of p_c, where neither an error nor a time is given.
+_USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The larger of the two sizes over the smaller one, at least.
@@ -83,11 +86,21 @@ class Goal:
 
     def __post_init__(self) -> None:
         if (self.error is None) == (self.seconds is None):
-            raise InputError("give --error or --time, and not both")
+            raise InputError("error and time: give one of them, and not both")
         if self.error is not None and not 1e-9 <= self.error <= 0.1:
             raise InputError(f"error = {self.error:g}, but it must be from 1e-9 to 0.1")
         if self.seconds is not None and not 0.1 <= self.seconds <= 1e7:
             raise InputError(f"time = {self.seconds:g} s, but it must be from 0.1 s to 1e7 s")
+
+    @classmethod
+    def of(cls, error: Any, time: Any) -> Goal:
+        """Return the goal that a user gives; without either the error is 1e-4."""
+        if error is None and time is None:
+            return cls(_USUAL_ERROR)
+        return cls(
+            None if error is None else take_number("error", error),
+            None if time is None else take_seconds("time", time),
+        )
 
     def record(self) -> dict[str, Any]:
         """Return it as the record of a run has it."""
@@ -103,8 +116,9 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     """
     structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
     if not isinstance(structure, Lattice) or structure.dimension != 2:
+        name = getattr(structure, "name", type(structure).__name__)
         raise InputError(
-            f"{structure.name}: percolab threshold needs a lattice of two dimensions; for others "
+            f"{name}: percolab threshold needs a lattice of two dimensions; for others "
             "take percolab sweep --target-error"
         )
     boundary = ("periodic",) * structure.dimension

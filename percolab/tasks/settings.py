@@ -12,7 +12,7 @@ default, the help and the checks.  From it come
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -615,18 +615,30 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
     Its signature has every setting with its type and default, where it had ``**``; in its
     documentation a line "{settings}" becomes the list of what they mean.
     """
+    return takes_some_settings(*SETTINGS)(function)
+
+
+def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        return _show_settings(function, names)
+
+    return decorate
+
+
+def _show_settings(function: Callable[_P, _R], names: Sequence[str]) -> Callable[_P, _R]:
     own = dict(signature(function).parameters)
     own.popitem()  # **settings
     arguments = [
-        Parameter(
-            name,
-            own.pop(name).kind if name in own else Parameter.KEYWORD_ONLY,
-            default=item.default,
-            annotation=item.annotation,
+        own.pop(name).replace(annotation=item.annotation)
+        if name in own
+        else Parameter(
+            name, Parameter.KEYWORD_ONLY, default=item.default, annotation=item.annotation
         )
-        for name, item in SETTINGS.items()
+        for name, item in ((name, SETTINGS[name]) for name in names)
     ]
-    arguments += own.values()
+    arguments = sorted([*arguments, *own.values()], key=lambda item: item.kind)
     known = {item.name for item in arguments}
 
     @wraps(function)
@@ -640,19 +652,19 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     shown = Signature(arguments, return_annotation=signature(function).return_annotation)
     checked.__signature__ = shown  # type: ignore[attr-defined]
-    checked.__doc__ = (function.__doc__ or "").replace("    {settings}", settings_text())
+    checked.__doc__ = (function.__doc__ or "").replace("    {settings}", settings_text(names))
     return checked
 
 
-def settings_text() -> str:
-    """Return what every setting means in Python, a paragraph each."""
+def settings_text(names: Iterable[str] = tuple(SETTINGS)) -> str:
+    """Return what settings mean in Python, a paragraph each."""
     return "\n".join(
         textwrap.fill(
-            f"{name}: {item.doc or item.option_help}",
+            f"{name}: {SETTINGS[name].doc or SETTINGS[name].option_help}",
             width=96,
             initial_indent="    ",
             subsequent_indent="        ",
             break_on_hyphens=False,
         )
-        for name, item in SETTINGS.items()
+        for name in names
     )

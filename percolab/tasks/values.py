@@ -182,6 +182,27 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def take_seconds(key: str, value: Any) -> float:
+    """Return a time in seconds: a number of them, or a text with s, m, min or h behind it.
+
+    >>> take_seconds("time", "1.5m"), take_seconds("time", 2)
+    (90.0, 2.0)
+    """
+    if not isinstance(value, str):
+        return take_number(key, value)
+    text = value.strip()
+    number = text.rstrip("smihn ")
+    try:
+        return float(number) * _SECONDS[text[len(number) :].strip()]
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            f"{key} = {shown(value)}, but it must be a time such as 60s, 5m or 2h"
+        ) from error
+
+
 # Of a key of a study file.
 
 

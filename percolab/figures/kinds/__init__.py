@@ -72,7 +72,8 @@ def study_figure(
 
     kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
     scale by their spanning curves; those of a graph or of a Bethe lattice by their clusters,
-    with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree".
+    with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree",
+    files of ``percolab threshold`` by their roots.
     ax: axes that a figure of one panel is drawn into; what is returned then is the figure that they
     are in, and with kind None the curves alone.  InputError: the figure has more panels.
     AnalysisError: nothing is there yet.
