@@ -43,9 +43,9 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
         rows.append(("roots", "", f"agree with this drift, {fit.threshold.quality}"))
     known = structure.threshold(model)
     if known is not None:
-        away = fit.threshold.deviation(known)
         named = f"{known.expression}  ({known.reference})".strip()
-        shown = "" if away != away else f": {away:+.1f} sigma"
+        away = (fit.threshold.value - known.value) / fit.threshold.error
+        shown = f": {away:+.1f} sigma" if fit.problem is None else ""
         rows.append(("published", f"{known.value:.12g}", f"{named}{shown}"))
     roots = [
         (root.size, str(root.value), f"{weight:.2f}", f"{root.slope:.4g}", root.samples)

@@ -215,7 +215,7 @@ def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
     line = mathematics(f"p_c = {fit.threshold}")
     known = figures.study.structure.threshold(figures.study.model)
     if known is not None:
-        away = fit.threshold.deviation(known)
+        away = (fit.threshold.value - known.value) / fit.threshold.error
         line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"
     return [answer(line), *notes]
 

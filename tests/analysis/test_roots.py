@@ -1,0 +1,277 @@
+"""Roots of P(two directions) - P(none wraps): exact on tiny tori, and p_c with its error."""
+
+from collections import Counter, defaultdict
+from functools import cache
+from itertools import product
+from math import comb, sqrt
+
+import numpy as np
+import pytest
+from helpers import cpu_labeler, lattice
+
+import percolab
+from percolab.analysis.roots import (
+    OTHERS,
+    PLANAR_BONDS,
+    PLANAR_SITES,
+    Drift,
+    SizeRoot,
+    choose_drift,
+    combine_roots,
+    fit_roots,
+    read_differences,
+    why_no_roots,
+)
+from percolab.analysis.value import Value
+from percolab.errors import AnalysisError
+from percolab.lattices.topology import pack_bits
+from percolab.measure.columns import list_observables
+from percolab.store.task_result import TaskResult
+from percolab.tasks.study_file import make_request
+
+TORUS = ("periodic", "periodic")
+#: Lattice and grid points of tiny tori; 4 x 2 points of honeycomb and kagome are two cells.
+TINY = [
+    ("square", (2, 2)),
+    ("square", (3, 2)),
+    ("triangular", (2, 2)),
+    ("honeycomb", (2, 2)),
+    ("honeycomb", (4, 2)),
+    ("kagome", (2, 2)),
+    ("kagome", (4, 2)),
+]
+#: Of p^0, p^1 ... (C. Scullard and R. Ziff, Phys. Rev. E 73, 045102 (2006)).
+KAGOME_POLYNOMIAL = [1, 0, -3, -6, 12, -6, 1]
+
+
+def count_by_walking(topology, opened):
+    """Return (two, none, clusters) of bonds, found by walks that remember how far they went.
+
+    Where a walk comes back to a site with another displacement, the difference is a loop.
+    """
+    ways = defaultdict(list)
+    for klass, owner, other in opened:
+        step = np.array(topology.offsets[klass])
+        ways[owner].append((other, step))
+        ways[other].append((owner, -step))
+    sites = np.flatnonzero(np.unpackbits(topology.occupied.view(np.uint8), bitorder="little"))
+    seen, two, none, clusters = {}, False, True, 0
+    for start in sites.tolist():
+        if start in seen:
+            continue
+        clusters += 1
+        seen[start], stack, loops = np.zeros(2, int), [start], []
+        while stack:
+            site = stack.pop()
+            for other, step in ways[site]:
+                place = seen[site] + step
+                if other in seen:
+                    loops.append(place - seen[other])
+                else:
+                    seen[other] = place
+                    stack.append(other)
+        none &= not np.any(loops)
+        two |= bool(loops) and np.linalg.matrix_rank(np.array(loops)) == 2
+    return two, none, clusters
+
+
+@cache
+def enumerate_torus(name, shape):
+    """Return (two, none, clusters, open bonds) of every configuration, counted by walking."""
+    topology = lattice(name).topology(shape, TORUS)
+    bonds = topology.bonds().tolist()
+    found = []
+    for bits in product((False, True), repeat=len(bonds)):
+        opened = [bond for bond, bit in zip(bonds, bits, strict=True) if bit]
+        found.append((*count_by_walking(topology, opened), len(opened)))
+    return found
+
+
+def polynomial_of(name, shape):
+    """Return the integer coefficients of D, those of p^0, p^1 ..., from all configurations."""
+    every = enumerate_torus(name, shape)
+    most = every[-1][3]
+    found = [0] * (most + 1)
+    for two, none, _, opened in every:
+        for more in range(most - opened + 1):
+            sign = (-1) ** more * comb(most - opened, more)
+            found[opened + more] += (int(two) - int(none)) * sign
+    return found
+
+
+def remainder(dividend, divisor):
+    """Return what is left of integer polynomials; the leading coefficient of divisor is 1."""
+    left = list(dividend)
+    for end in range(len(left) - 1, len(divisor) - 2, -1):
+        factor = left[end]
+        for place, own in enumerate(reversed(divisor)):
+            left[end - place] -= factor * own
+    return left
+
+
+@pytest.mark.parametrize(("name", "shape"), TINY)
+def test_columns_are_the_windings_of_every_configuration(name, shape):
+    topology = lattice(name).topology(shape, TORUS)
+    columns = {column.name: column for column in list_observables(TORUS)}
+    labeler, bonds = cpu_labeler("reference", topology), topology.bonds().tolist()
+    expected = enumerate_torus(name, shape)
+    rows = []
+    for bits in product((False, True), repeat=len(bonds)):
+        flags = np.zeros((topology.num_classes, topology.num_points), bool)
+        for (klass, owner, _), bit in zip(bonds, bits, strict=True):
+            flags[klass, owner] = bit
+        labeler.load(pack_bits(flags))
+        rows.append(labeler.row())
+    for place, column in enumerate(("wrapping_two", "wrapping_none")):
+        found = columns[column].of_rows(np.array(rows))
+        np.testing.assert_array_equal(found, [int(own[place]) for own in expected])
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
+def test_on_the_square_torus_the_root_is_a_half_at_every_size(shape):
+    # Configurations with n open bonds in two directions are as many as those with m - n in none.
+    two, none = Counter(), Counter()
+    for is_two, is_none, _, opened in enumerate_torus("square", shape):
+        two[opened] += is_two
+        none[2 * shape[0] * shape[1] - opened] += is_none
+    assert +two == +none
+    at_half = sum(c * 2.0**-n for n, c in enumerate(polynomial_of("square", shape)))
+    assert at_half == 0
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
+def test_for_spins_two_directions_are_q_times_none_at_the_self_dual_point(shape):
+    # There a bond has the weight sqrt(q), a cluster q: a power of sqrt(q) for each configuration.
+    two, none = Counter(), Counter()
+    for is_two, is_none, clusters, opened in enumerate_torus("square", shape):
+        two[opened + 2 * clusters] += is_two
+        none[opened + 2 * clusters + 2] += is_none
+    assert +two == +none
+    for q in (2, 3):
+        v = sqrt(q)
+        weights = [
+            (v ** (opened + 2 * clusters), is_two, is_none)
+            for is_two, is_none, clusters, opened in enumerate_torus("square", shape)
+        ]
+        of_two = sum(weight for weight, is_two, _ in weights if is_two)
+        of_none = sum(weight for weight, _, is_none in weights if is_none)
+        assert of_two == pytest.approx(q * of_none, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
+def test_the_kagome_torus_has_the_root_of_scullard_and_ziff(shape):
+    assert not any(remainder(polynomial_of("kagome", shape), KAGOME_POLYNOMIAL))
+    roots = np.roots(KAGOME_POLYNOMIAL[::-1])
+    real = roots[np.abs(roots.imag) < 1e-9].real
+    assert real[(real > 0) & (real < 1)] == pytest.approx([0.5244297175], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "polynomial"),
+    [("triangular", (2, 2), [1, -3, 0, 1]), ("honeycomb", (2, 2), [1, 0, -3, 1])],
+)
+def test_where_p_c_is_exact_tiny_tori_have_it_as_root(name, shape, polynomial):
+    # 1 - 3 p + p^3 and 1 - 3 p^2 + p^3 (M. F. Sykes and J. W. Essam, 1964).
+    assert not any(remainder(polynomial_of(name, shape), polynomial))
+
+
+def one_root(size, value, error):
+    return SizeRoot(size, float(size), Value(value, error, error), 1.0, 100)
+
+
+def test_without_drift_roots_are_averaged_by_their_errors():
+    fit = combine_roots([one_root(8, 0.5, 0.001), one_root(12, 0.503, 0.002)], Drift(0.0))
+    assert fit.weights == pytest.approx((0.8, 0.2))
+    assert fit.threshold.value == pytest.approx(0.5006)
+    assert fit.threshold.error == pytest.approx(0.001 * sqrt(0.8))
+    assert fit.threshold.systematic_error == pytest.approx(0, abs=1e-9)
+    assert fit.threshold.quality.value == pytest.approx(0.003**2 / (0.001**2 + 0.002**2))
+
+
+def test_a_drift_makes_the_larger_size_decide_and_enters_the_error():
+    drift = Drift(1.5)
+    fit = combine_roots([one_root(8, 0.5, 1e-6), one_root(16, 0.5001, 1e-6)], drift)
+    # Two roots without statistical errors give p_c and C.
+    assert fit.threshold.value == pytest.approx((16 * 0.5001 - 0.5) / 15, abs=1e-6)
+    alone = combine_roots([one_root(16, 0.5, 1e-9)], drift)
+    assert alone.threshold.error == pytest.approx(1.5 / 16**4)
+    assert alone.threshold.systematic_error == pytest.approx(1.5 / 16**4)
+
+
+def test_roots_that_contradict_each_other_give_no_answer():
+    fit = combine_roots([one_root(32, 0.5, 1e-5), one_root(48, 0.5002, 1e-5)], PLANAR_BONDS)
+    assert "contradict" in fit.problem
+    assert "problem" in repr(fit)
+
+
+def torus(name="square", model="bond", **options):
+    given = {"L": [6], "p": [0.5], "samples": 40, "block_size": 10, "device": "cpu"}
+    return percolab.sweep(name, model=model, **{"boundary": "periodic"} | given | options)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "expected"),
+    [
+        ("kagome", "bond", PLANAR_BONDS),
+        ("kagome", "site", PLANAR_SITES),
+        ("kagome", "site-bond", PLANAR_SITES),
+        ("square-nnn", "bond", OTHERS),
+        ("square-nnn", "site", OTHERS),
+    ],
+)
+def test_the_drift_is_that_of_the_lattice_and_the_model(name, model, expected):
+    assert choose_drift(torus(name, model).study) == expected
+
+
+def test_a_sweep_on_a_torus_has_roots_too():
+    results = torus(L=[8, 12], p=[0.46, 0.49, 0.52, 0.55], samples=2000, block_size=50)
+    fit = fit_roots(results)
+    assert [root.size for root in fit.roots] == [8, 12]
+    assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error < 0.04
+
+
+def test_files_without_the_columns_have_the_same_roots(monkeypatch):
+    results = torus(L=[8], p=[0.47, 0.53], samples=1000, block_size=50)
+    fit = fit_roots(results)
+    has = TaskResult.has
+    absent = ("wrapping_two", "wrapping_none")
+    monkeypatch.setattr(
+        TaskResult, "has", lambda self, name: name not in absent and has(self, name)
+    )
+    assert fit_roots(results).to_dict() == fit.to_dict()
+
+
+def test_differences_of_several_tasks_are_pooled():
+    one, other = torus(p=[0.45, 0.55]), torus(p=[0.55], seed=2, samples=80)
+    merged = percolab.merge([one, other])
+    p, mean, error = read_differences(merged.tasks.values())
+    assert p.tolist() == [0.45, 0.55]
+    parts = [
+        (item.column("wrapping_two") - item.column("wrapping_none"))[
+            :, list(item.task.p).index(0.55)
+        ]
+        for item in merged.tasks.values()
+    ]
+    assert mean[1] == sum(part.sum() for part in parts) / 120
+    assert error[1] <= 1 / sqrt(120)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"boundary": "open"}, "torus"),
+        ({"boundary": ["open", "periodic"]}, "torus"),
+        ({"name": "cubic", "p": [0.25]}, "plane"),
+        ({}, "both sides"),
+        ({"p": [0.1, 0.9]}, "both sides"),
+    ],
+)
+def test_where_there_is_no_root_one_line_says_why(options, reason):
+    with pytest.raises(AnalysisError, match=reason) as refusal:
+        fit_roots(torus(**options))
+    assert "\n" not in str(refusal.value)
+
+
+def test_spins_have_no_such_roots():
+    study = make_request("square", boundary="periodic", model="ising", L=[8]).study
+    assert "given p" in why_no_roots(study)

@@ -1,0 +1,191 @@
+"""percolab threshold, and what the other commands make of its file."""
+
+import json
+
+import pytest
+from cli_support import answer, left_in, refusal, run
+
+import percolab
+
+QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """The file of a search that has ended."""
+    found = tmp_path_factory.mktemp("threshold") / "threshold.h5"
+    answer(*QUICK, "--out", found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def record(path):
+    return json.loads(answer(*QUICK, "--out", path, "--json"))
+
+
+def test_the_answer_is_a_few_lines(path, record):
+    lines = answer(*QUICK, "--out", path).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("kagome (3,6,3,6), bond: p_c = 0.52")
+    assert "statistical" in lines[0]
+    assert "systematic" in lines[0]
+    for root in record["roots"]:
+        assert f"at L = {root['L']}" in lines[1]
+    assert "half the error" in lines[2]
+    assert lines[3].startswith("published 0.524404999")
+
+
+def test_json_has_every_number(path, record):
+    assert record["lattice"] == "kagome"
+    assert record["model"] == "bond"
+    value = record["p_c"]
+    parts = value["statistical_error"] ** 2 + value["systematic_error"] ** 2
+    assert value["error"] ** 2 == pytest.approx(parts)
+    assert sum(root["weight"] for root in record["roots"]) == pytest.approx(1)
+    assert percolab.open_results(path).fit().to_dict() == {
+        key: item for key, item in record.items() if key not in ("lattice", "model")
+    }
+
+
+def test_fit_says_p_c_of_the_roots(path, record):
+    assert json.loads(answer("fit", path, "--json")) == record
+    text = answer("fit", path)
+    assert "systematic: drift of the roots, C/L^4, C = 0 +- 0.15" in text
+    assert "published  0.52440499" in text
+    for root in record["roots"]:
+        assert f"\n{root['L']} " in text
+
+
+def test_fit_with_options_is_the_fit_of_curves(path):
+    text = answer("fit", path, "--observable", "wrapping_any")
+    assert "R(p_c)" in text
+    assert "roots" not in text
+
+
+def test_plot_draws_the_roots(path, record, tmp_path):
+    out = tmp_path / "roots.png"
+    drawn = json.loads(answer("plot", path, "--out", out, "--json"))
+    assert out.exists()
+    assert drawn["kind"] == "roots"
+    assert drawn["p_c"] == record["p_c"]
+    assert drawn["roots"] == record["roots"]
+    assert drawn["exact"]["threshold"] == pytest.approx(0.52440499917)
+    for root, curve in zip(record["roots"], drawn["differences"], strict=True):
+        # p below, near and above the root, with D below, near and above 0.
+        assert curve["p"][0] < root["root"] < curve["p"][-1]
+        assert curve["difference"][0] < 0 < curve["difference"][-1]
+        assert all(error > 0 for error in curve["error"])
+    assert drawn["drift_of_prior"]["width"][0] > drawn["drift_of_prior"]["width"][-1]
+
+
+def test_one_panel_can_be_drawn_into_given_axes(path):
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    assert percolab.open_results(path).plot(ax=axes) is axes.figure
+    assert axes.get_xlabel() == "$L$"
+    assert axes.get_legend() is not None
+
+
+def test_curves_are_not_drawn_of_a_few_p(path):
+    assert "percolab sweep" in refusal("plot", path, "--kind", "curves")
+
+
+def test_a_sweep_on_a_torus_has_the_figure_and_one_on_an_open_lattice_says_why_not(tmp_path):
+    torus, opened = tmp_path / "torus.h5", tmp_path / "open.h5"
+    options = ("-L", "8", "-p", "0.45,0.5,0.55", "--samples", 2000, "--device", "cpu", "--quiet")
+    answer("sweep", "--lattice", "square", *options, "--boundary", "periodic", "--out", torus)
+    answer("sweep", "--lattice", "square", *options, "--out", opened)
+    answer("plot", torus, "--kind", "roots", "--out", tmp_path / "roots.svg")
+    assert "torus" in refusal("plot", opened, "--kind", "roots", "--out", tmp_path / "open.svg")
+
+
+def test_a_report_begins_with_p_c_and_has_the_figure(path, tmp_path):
+    out = tmp_path / "page.html"
+    answer("report", path, "--out", out)
+    page = out.read_text(encoding="utf-8")
+    assert "drift of the roots" in page
+    assert 'id="roots"' in page or "Roots" in page
+    assert "0.524404999" in page
+
+
+def test_status_and_export_show_every_p(path, tmp_path):
+    text = answer("status", path)
+    tasks = json.loads(answer("status", path, "--json"))["tasks"]
+    assert len(tasks) == 6
+    for task in tasks:
+        assert f"{task['p'][0]:.10g}" in text
+    out = tmp_path / "means.csv"
+    answer("export", path, "--out", out)
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert "wrapping_two" in lines[0]
+    # What only one of several p of the same samples has is a row of its own.
+    place = lines[0].split(",").index("samples")
+    assert sum(int(line.split(",")[place]) for line in lines[1:]) == sum(
+        task["samples"] for task in tasks
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (("--seed", "2"), "seed is 1 there, 2 here"),
+        (("--model", "site"), "model is bond there, site here"),
+        (("--rng", "philox"), "rng is xorwow there"),
+        (("square",), "lattice is kagome there, square here"),
+    ],
+)
+def test_a_file_of_another_study_is_refused(path, other, reason):
+    data = path.read_bytes()
+    name = other if other == ("square",) else ("kagome", *other)
+    assert reason in refusal(
+        "threshold", *name, "--error", "3e-3", "--device", "cpu", "--out", path
+    )
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("square", "--error", "1e-3", "--time", "5s"), "error and time"),
+        (("square", "--error", "0"), "error = 0"),
+        (("square", "--error", "1"), "error = 1"),
+        (("square", "--error", "nan"), "error = nan"),
+        (("square", "--error", "small"), "not a valid float"),
+        (("square", "--time", "0"), "time = 0"),
+        (("square", "--time", "abc"), "time = 'abc'"),
+        (("square", "-L", "0"), "L = '0'"),
+        (("kagome", "-L", "7"), "multiple of 2"),
+        (("square", "--model", "ising"), "given p"),
+        (("cubic",), "two dimensions"),
+        (("bethe:3",), "two dimensions"),
+        (("nowhere",), "unknown lattice"),
+        (("graph.csv",), "unknown lattice"),
+        (("--error", "1e-3"), "LATTICE"),
+        (("square", "--boundary", "open"), "--boundary"),
+        (("square", "--out", "threshold.png"), "ends in .png"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert reason in refusal("threshold", *options)
+    assert left_in() == []
+
+
+def test_a_lattice_of_a_file_is_taken(tmp_path):
+    text = percolab.load_lattice("square").source
+    lattice = tmp_path / "own.toml"
+    lattice.write_text(text.replace('name = "square"', 'name = "own"'), encoding="utf-8")
+    out = tmp_path / "own.h5"
+    text = answer(
+        "threshold", lattice, "--error", "5e-3", "--device", "cpu", "--out", out, "--quiet"
+    )
+    assert "p_c = 0." in text
+
+
+def test_a_time_too_short_says_so(tmp_path):
+    out = tmp_path / "short.h5"
+    result = run("threshold", "square", "--time", "0.1", "--device", "cpu", "--out", out, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "p_c" in result.stdout
