@@ -100,7 +100,9 @@ def why_no_roots(study: Study) -> str:
         return (
             "a root of P(two directions) - P(no direction) is that of a torus (--boundary periodic)"
         )
-    if study.kind.name != "grid":
+    measured = {column.name for column in study.observables}
+    is_sampled = study.kind.independent and study.kind.codec.holds_columns
+    if not is_sampled or "wrapping_any" not in measured:
         return "roots are those of percolation at given p"
     return ""
 

@@ -52,7 +52,7 @@ def spanning_of(bits, boundary):
 def test_spanning_is_measured_along_open_axes_alone(boundary, spanning):
     measured = SIZES + spanning + wrapping_names(boundary)
     assert [item.name for item in list_observables(boundary)] == measured
-    assert len(wrapping_names(boundary)) == {0: 0, 1: 1, 2: 6}[boundary.count("periodic")]
+    assert len(wrapping_names(boundary)) == {0: 0, 1: 1, 2: 8}[boundary.count("periodic")]
     assert spanning_names(boundary) == spanning
 
 

@@ -77,12 +77,14 @@ def test_observables_name_the_windings(p):
     asked = {"L": [5], "p": [p], "samples": 400, "block_size": 1, "device": "cpu"}
     results = percolab.sweep("square", boundary="periodic", **asked)
     (item,) = results.tasks.values()
-    x, y, any_axis, all_axes, some, diagonal = (
+    x, y, any_axis, all_axes, some, none, two, diagonal = (
         item.column(name)[:, 0] == 1 for name in wrapping_names(("periodic",) * 2)
     )
     np.testing.assert_array_equal(any_axis, x | y)
     np.testing.assert_array_equal(all_axes, x & y)
     np.testing.assert_array_equal(some, x ^ y)
+    np.testing.assert_array_equal(none, ~any_axis)
+    np.testing.assert_array_equal(two, all_axes & ~diagonal)
     assert not (diagonal & ~all_axes).any()
     assert {0.3: some, 0.5: x, 0.6: all_axes}[p].any()
 

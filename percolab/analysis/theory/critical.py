@@ -29,6 +29,8 @@ WRAPPING = {
     "wrapping_any": "either",
     "wrapping_all": "both",
     "wrapping_some": "one_alone",
+    "wrapping_none": "none",
+    "wrapping_two": "cross",
     "wrapping_diagonal": "oblique",
 }
 

@@ -63,6 +63,11 @@ class WrappingProbabilities:
         """Along one axis and not along the other."""
         return self.either - self.both
 
+    @property
+    def none(self) -> float:
+        """Around no axis, which is as probable as ``cross``."""
+        return 1 - self.either
+
 
 def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
     """Return the wrapping probabilities of a torus with periods 1, along x, and tau, along y.
