@@ -56,12 +56,14 @@ from percolab.tasks.study_file import SweepRequest, make_request
 
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+#: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
+_SHORTEST = {False: 8, True: 64}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
 #: Drift of the smaller size over the target.
 _DRIFT_SHARE = 0.5
 #: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
-_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**16, 2**24
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**18, 2**29
 #: Part of the samples that is made at each of the two p that give the slope.
 _SLOPE_SHARE = 0.05
 #: Parts of the whole work that rounds bring a size to.
@@ -127,14 +129,15 @@ def _check_roots(study: Study) -> None:
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     """Return a study of the two sizes whose roots give p_c as a goal has it."""
-    drift = choose_drift(study)
+    drift, is_gpu = choose_drift(study), device.resolve_all()[0].is_shared
     error = goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
-        rate = _RATES[device.resolve_all()[0].is_shared]
+        rate = _RATES[is_gpu]
         error = forecast_deviation(32) * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
-    for size in dict.fromkeys(_whole_size(study.structure, points) for points in _LADDER):
+    ladder = (points for points in _LADDER if points >= _SHORTEST[is_gpu])
+    for size in dict.fromkeys(_whole_size(study.structure, points) for points in ladder):
         if sizes:
             if size >= _RATIO * sizes[0]:
                 return replace(study, sizes=(sizes[0], size))
