@@ -152,7 +152,7 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
 def _whole_size(lattice: Any, points: int) -> int:
     """Return the size of whole cells that has about so many points along an axis."""
     cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
-    return max(round(points / cells), 1) * cells
+    return max(round(points / _length(lattice, cells)), 1) * cells
 
 
 def _length(lattice: Any, size: int) -> float:
