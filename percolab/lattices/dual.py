@@ -66,7 +66,8 @@ def make_dual(
         return found
 
     for here, own_steps in steps.items():
-        own_steps.sort(key=lambda step, here=here: _angle(vector(here, step)))
+        angles = {step: _angle(vector(here, step)) for step in own_steps}
+        own_steps.sort(key=angles.__getitem__)
     # Of every directed bond of a cell: the face on its left, and the cell that this lies in.
     left: dict[tuple[int, _Site], _Site] = {}
     centres: list[NDArray[np.float64]] = []
