@@ -76,16 +76,20 @@ def make_dual(
             if (here, step) not in left:
                 _walk_face(here, step, steps, left, len(centres))
                 centres.append(_centre(here, step, steps, places, periods))
+    parts = np.array(centres) @ np.linalg.inv(periods)
+    # A face belongs to the cell that its centre lies in, so that bonds are short.
+    cells = np.floor(parts + 1e-9).astype(int)
     dual = []
     for here, step in bonds:
         there, moved = step
         face, cell_of_face = left[here, step]
         other, cell_of_other = left[there, (here, (-moved[0], -moved[1]))]
         # The bond back begins in the cell that the bond leads to.
-        offset = [b + m - a for a, b, m in zip(cell_of_face, cell_of_other, moved, strict=True)]
-        dual.append((face, other, offset))
-    parts = np.array(centres) @ np.linalg.inv(periods)
-    return Lattice.from_cell(periods, parts, dual, name=name, title=title, thresholds=thresholds)
+        offset = np.add(cell_of_other, moved) - cell_of_face + cells[other] - cells[face]
+        dual.append((face, other, offset.tolist()))
+    return Lattice.from_cell(
+        periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
+    )
 
 
 def _angle(vector: NDArray[np.float64]) -> float:
