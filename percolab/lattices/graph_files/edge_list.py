@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
+from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import (
     Columns,
     Pairs,
-    read_named_pairs,
     read_pairs,
     split_line,
 )
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
-from percolab.lattices.graph_files.weights import EdgeWeights
 from percolab.lattices.topology import MAX_POINTS
 
 #: Headers that say which columns name the sites.
@@ -45,13 +43,9 @@ _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
 
 def read_edge_list(
-    path: Path,
-    num_sites: int | None,
-    multi: bool,
-    weights: bool = False,
-    wanted: Sequence[str] = (),
-) -> GraphData:
-    """Return the graph of an edge list; sites are 0 to the largest number unless given.
+    path: Path, num_sites: int | None, weights: bool, wanted: Sequence[str]
+) -> Edges:
+    """Return the edges of an edge list; sites are 0 to the largest number unless given.
 
     Where the first bond's sites are no numbers, all sites have names.
     wanted: the columns of the two sites, and of the weight, by the names that the header gives
@@ -84,57 +78,27 @@ def read_edge_list(
         parts = chain([Lines(line.text + b"\n", line.line) for line in kept], parts)
     elif wanted:
         raise InputError(f"{path}: has no header that names the columns {', '.join(wanted)}")
+    pairs = read_pairs(path, parts, layout.columns, weights=weights, has_names=has_names)
+    notes, names = _header_notes(layout, first), None
     if has_names:
-        return _with_names(path, parts, layout, first, num_sites, multi, weights)
-    pairs = read_pairs(path, parts, layout.columns, weights=weights)
-    num_edges = len(pairs.bonds) + pairs.num_loops
-    if num_sites is None:
-        if num_edges == 0:
+        if layout.may_be_header and first is not None and _stands_alone(pairs):
+            if _has_repeats(pairs.bonds[1:]):
+                pairs = _without_first(pairs)
+                columns = replace(layout.columns, weight=-1)
+                notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
+            else:
+                notes = (
+                    f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a "
+                    "header, name the columns of the sites in it (--columns)",
+                )
+        names, count = pairs.names, len(pairs.names)
+    else:
+        notes += _numbered_from_one(pairs.bonds)
+        count = pairs.largest + 1 if num_sites is None else num_sites
+        if count == 0:
             raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
-        num_sites = pairs.largest + 1
-        check_num_sites(path, num_sites, num_edges, None)
-    return graph_data(
-        num_sites,
-        pairs.bonds,
-        multi=multi,
-        num_loops=pairs.num_loops,
-        notes=_header_notes(layout, first) + _numbered_from_one(pairs.bonds),
-        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
-    )
-
-
-def _with_names(
-    path: Path,
-    parts: Iterator[Lines],
-    layout: Layout,
-    first: Lines | None,
-    num_sites: int | None,
-    multi: bool,
-    weights: bool,
-) -> GraphData:
-    """Return the graph of an edge list whose sites have names."""
-    pairs = read_named_pairs(path, parts, layout.columns, weights=weights)
-    notes = _header_notes(layout, first)
-    if layout.may_be_header and first is not None and _stands_alone(pairs):
-        if _has_repeats(pairs.bonds[1:]):
-            pairs = _without_first(pairs)
-            columns = replace(layout.columns, weight=-1)
-            notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
-        else:
-            notes = (
-                f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a header, "
-                "name the columns of the sites in it (--columns)",
-            )
-    check_num_sites(path, len(pairs.names), len(pairs.bonds) + pairs.num_loops, num_sites)
-    return graph_data(
-        len(pairs.names),
-        pairs.bonds,
-        multi=multi,
-        names=pairs.names,
-        num_loops=pairs.num_loops,
-        notes=notes,
-        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
-    )
+    check_num_sites(path, count, len(pairs.bonds) + pairs.num_loops, num_sites)
+    return Edges(count, pairs.bonds, pairs.weights, names, pairs.num_loops, notes)
 
 
 class Layout(NamedTuple):
