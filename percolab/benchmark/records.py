@@ -1,4 +1,4 @@
-"""Every stage of every labeler timed at several p: on a lattice beside its peers, or on a graph."""
+"""Every stage of every labeler timed at several p: on a lattice, with its peers, or on a graph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StageTime:
     lattice, L: what was labeled, and its linear size; of a Bethe lattice, its shells.
     num_sites: its sites.  ratio: p / p_c, None where p was given.
     samples_per_run: samples timed together.  probabilities: values of p of a sample, 1 but for
-    a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler holds (CPU).
+    a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler takes (CPU).
     """
 
     lattice: str
@@ -69,7 +69,7 @@ class StageTime:
 def compared(
     record: StageTime, records: Sequence[StageTime | PeerTime], copy_bandwidth: float
 ) -> dict[str, float | None]:
-    """Return what a stage's time is beside a copy, scipy and one p.
+    """Return a stage's time compared with a copy, scipy and one p.
 
     copy_bandwidth_share: its least bytes a second over those of a copy, in bytes a second.
     scipy_over_this: scipy's labels, their matrix already built, over labels or a row.
@@ -134,8 +134,9 @@ def time_lattice(
     topology = lattice.topology(lattice.shape(size), boundary)
     for place in places if peers else ():
         yield from scipy_times(lattice.name, size, topology, place.p, place.ratio)
+    options: Any = {"name": lattice.name, "size": size, "stages": stages, "runs": runs}
     for labeler in labelers:
-        yield from _stage_times(timer, topology, places, lattice.name, size, labeler, stages, runs)
+        yield from time_topology(timer, topology, places, labeler=labeler, **options)
 
 
 def time_stages(
@@ -149,48 +150,26 @@ def time_stages(
     runs: int = 11,
 ) -> list[StageTime]:
     """Return the times of one labeler's stages alone (see :func:`time_lattice`)."""
-    records = time_lattice(
-        timer_of(device),
-        lattice,
-        size,
-        places,
-        labelers=(labeler,),
-        stages=stages,
-        runs=runs,
-        peers=False,
-    )
+    options: Any = {"labelers": (labeler,), "stages": stages, "runs": runs, "peers": False}
+    records = time_lattice(timer_of(device), lattice, size, places, **options)
     return [record for record in records if isinstance(record, StageTime)]
 
 
 def time_topology(
+    timer: CpuTimer | CudaTimer,
     topology: Topology,
     places: Sequence[Place],
     *,
     name: str,
     size: int,
-    device: Device,
     labeler: str | None = None,
     stages: Sequence[str] = STAGES,
     runs: int = 11,
-) -> list[StageTime]:
-    """Return the times of one labeler's stages on a topology: a graph, or a lattice as one.
+) -> Iterator[StageTime]:
+    """Time one labeler's stages on a topology: a graph, or a lattice as one.
 
     name, size: what the records call it.  InputError as for :func:`time_lattice`.
     """
-    timer = timer_of(device)
-    return list(_stage_times(timer, topology, places, name, size, labeler, stages, runs))
-
-
-def _stage_times(
-    timer: CpuTimer | CudaTimer,
-    topology: Topology,
-    places: Sequence[Place],
-    name: str,
-    size: int,
-    labeler: str | None,
-    stages: Sequence[str],
-    runs: int,
-) -> Iterator[StageTime]:
     try:
         ready = prepare(timer, topology, labeler)
     except ValueError as error:

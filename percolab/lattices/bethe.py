@@ -47,7 +47,7 @@ class BetheLattice:
 
     @property
     def name(self) -> str:
-        """The name by which it is asked for, "bethe:3" or "bethe:3:random"."""
+        """Its name, "bethe:3" or "bethe:3:random"."""
         more = "" if self.numbering == NUMBERINGS[0] else f":{self.numbering}"
         return f"bethe:{self.coordination_number}{more}"
 

@@ -3,7 +3,7 @@
 A lattice is a small *cell*, a block of grid points with bonds between them, repeated in every
 direction.  A file gives the block itself, or a textbook unit cell (basis sites, bonds with cell
 offsets) whose sites are laid side by side along the first axis.  docs/lattice-format.md describes
-the format; what is here knows no lattice by name.
+the format; nothing here knows a lattice by name.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def graph_from_object(
     name them, or else in the first two, and the weights in the column weight; an integer array
     (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may be texts, their
     names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never read as an
-    adjacency matrix, and one of 2 or 3 rows that may be one is refused.
+    adjacency matrix, and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
@@ -65,12 +65,12 @@ def graph_from_object(
     import scipy.sparse
 
     check_options(num_sites, multi)
-    wanted = take_columns(columns)
-    if wanted and not is_frame(graph):
+    requested = take_columns(columns)
+    if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
     try:
         if is_frame(graph):
-            edges = _edges_of_frame(graph, wanted, num_sites, weights)
+            edges = _edges_of_frame(graph, requested, num_sites, weights)
         elif _is_networkx(graph):
             edges = _edges_of_networkx(graph, num_sites, weights)
         elif scipy.sparse.issparse(graph):
@@ -150,8 +150,9 @@ def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
         if given.ndim == 2 and given.shape[1] in (2, 3):
             if weights and given.shape[1] == 2:
                 raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
+            pairs = _whole(given[:, :2])
             values = plain_weights(given[:, 2]) if weights else None
-            return _edges_of_pairs(_whole(given[:, :2]), values, num_sites)
+            return _edges_of_pairs(pairs, values, num_sites)
     kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
     raise InputError(
         f"a graph is no {type(given).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
@@ -175,14 +176,14 @@ def _edges_of_rows(given: Sequence[Any], num_sites: int | None, weights: bool) -
 
 
 def _edges_of_frame(
-    frame: Any, wanted: tuple[Any, ...], num_sites: int | None, weights: bool
+    frame: Any, requested: tuple[Any, ...], num_sites: int | None, weights: bool
 ) -> Edges:
     labels = list(frame.columns)
     names = [str(label).lower() for label in labels]
     if len(labels) < 2:
         raise InputError("a data frame of edges has two columns of sites")
-    if wanted:
-        sites, weight = columns_named(wanted, labels)
+    if requested:
+        sites, weight = columns_named(requested, labels)
     else:
         sites = known_ends(names) or (0, 1)
         weight = names.index("weight") if "weight" in names else -1

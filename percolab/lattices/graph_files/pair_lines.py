@@ -1,8 +1,8 @@
 """Lines of an edge list or of a matrix -> pairs of sites and their weights.
 
 NumPy reads blocks of lines that are plain numbers.  Any other block is read line by line, with the
-csv module, and so are sites with names; that is slower by a factor of ten, and says which line is
-wrong and how.
+csv module, and so are sites with names; that is slower by a factor of ten, and reports the line
+that is wrong.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def _joined(path: Path, values: list[np.ndarray], large: tuple[int, int] | None)
     found = np.concatenate(values)
     if found.dtype == np.float64 and large is not None:
         raise InputError(
-            f"{path}: line {large[0]}: weight '{large[1]}', but beside weights with a point or an "
-            "exponent integers are at most 2^53, as floats do not tell larger ones apart"
+            f"{path}: line {large[0]}: weight '{large[1]}', but next to weights with a point or an "
+            "exponent integers are at most 2^53, as floats do not distinguish larger ones"
         )
     return found
 

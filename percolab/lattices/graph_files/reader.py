@@ -52,15 +52,15 @@ def read_graph(
     check_options(num_sites, multi)
     if not isinstance(path, str | Path):
         raise InputError(f"graph = {path!r}, but it is the name of a file")
-    path, wanted = Path(path), take_columns(columns)
+    path, requested = Path(path), take_columns(columns)
     read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if read is not None and wanted:
+    if read is not None and requested:
         raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
     try:
         if read is not None:
             edges = read(path, num_sites, weights)
         else:
-            edges = read_edge_list(path, num_sites, weights, wanted)
+            edges = read_edge_list(path, num_sites, weights, requested)
         return merge_edges(edges, path, multi)
     except MemoryError as error:
         raise InputError(f"{path}: does not fit into memory") from error

@@ -1,7 +1,7 @@
 """SciPy's sparse matrices in .npz files, as scipy.sparse.save_npz writes them.
 
-Each array's own header is compared with the bytes that its member of the archive holds before SciPy
-reads it, so that no memory is taken for data that the file does not hold.  Nothing is unpickled.
+Before SciPy reads an array, its header is compared with the bytes in the archive, so that no memory
+is taken for data that are not there.  Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.stream import check_unpacked, file_size, refused
 from percolab.lattices.graph_files.weights import NOT_FINITE, plain_weights
 
-#: Arrays of indices; beside them are data, format and shape.
+#: Arrays of indices, next to data, format and shape.
 _INDICES = {"shape", "indices", "indptr", "row", "col", "coords"}
 _KNOWN = _INDICES | {"data", "format", "_is_array"}
 _FORMATS = ("csr", "csc", "bsr", "coo")

@@ -1,7 +1,7 @@
 """GraphML and GML, read by networkx where it is installed; every site and edge is an object there.
 
 networkx evaluates nothing and follows no entities to elsewhere, but entities declared in the file
-itself may expand to gigabytes, so GraphML with a document type declaration is refused.
+itself may expand to gigabytes, so GraphML with a document type declaration is rejected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.stream import read_bytes, refused
 from percolab.lattices.graph_files.weights import weights_from_objects
 
-#: What is said of a graph whose edges have a direction.
+#: The note on a graph whose edges have a direction.
 DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
 
 #: Largest file, unpacked, about 10^6 edges; networkx takes 12 times as much memory as the file has.
@@ -90,9 +90,7 @@ def edges_of_networkx(
 
 def _weights(graph: Any, where: Path | str) -> np.ndarray:
     if graph.is_directed():
-        raise InputError(
-            f"{where}: is directed, but weights are wanted of bonds, which have no direction"
-        )
+        raise InputError(f"{where}: is directed, but weights are of bonds, which have no direction")
     found = list(graph.edges(data="weight"))
     try:
         return weights_from_objects([weight for _, _, weight in found])

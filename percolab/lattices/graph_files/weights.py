@@ -14,7 +14,7 @@ import numpy as np
 
 #: Integers up to here are floats, every one of them.
 MOST_OF_FLOATS = 2**53
-#: How a line ends that tells of a weight that is none.
+#: How an error about a bad weight ends.
 NOT_FINITE = "but a weight is a finite number"
 _INTEGER = re.compile(r"[+-]?\d{1,20}")
 _WRITTEN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
@@ -51,8 +51,8 @@ def weights_from_objects(values: Sequence[Any]) -> np.ndarray:
 
     A text is one if it is an integer, which is how GML has those of more than 32 bits.
 
-    ValueError: None, another object, as :func:`plain_weights`, or an integer beyond 2^53 beside
-    floats.  The error names the first that is wrong.
+    ValueError: None, another object, as :func:`plain_weights`, or an integer beyond 2^53 next
+    to floats.  The error names the first bad one.
 
     >>> weights_from_objects([3, "9007199254740993"]).tolist()
     [3, 9007199254740993]
@@ -63,8 +63,8 @@ def weights_from_objects(values: Sequence[Any]) -> np.ndarray:
     for number in numbers:
         if isinstance(number, int) and abs(number) > MOST_OF_FLOATS:
             raise ValueError(
-                f"weight {number}, but beside floats integers are at most 2^53, as floats do not "
-                "tell larger ones apart"
+                f"weight {number}, but next to floats integers are at most 2^53, as floats do "
+                "not distinguish larger ones"
             )
     return np.array(numbers, np.float64) + 0.0
 
@@ -72,7 +72,7 @@ def weights_from_objects(values: Sequence[Any]) -> np.ndarray:
 def weight_of_text(text: str) -> int | float:
     """Return a weight that is written out, Fortran's 1.5D+00 among them.
 
-    ValueError, which says how a weight is written: it is none.
+    ValueError: it is none; the message says how a weight is written.
 
     >>> weight_of_text("9007199254740993"), weight_of_text("-1.5D+01")
     (9007199254740993, -15.0)
