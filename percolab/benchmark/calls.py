@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.records import Place, places_of
-from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, timer_of
+from percolab.benchmark.records import Place, choose_places
+from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, make_timer
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
@@ -26,7 +26,7 @@ _WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
 
 @dataclass(frozen=True)
 class Setting:
-    """What the further stages time, and where; what is None is chosen by the stage.
+    """What the further stages time, and where; the stage chooses what is None.
 
     devices: resolved; only "split" and "study" use more than the first.  points: numbers of values
     of p of a grid.  sites: of all samples of a call; of "slabs" those of a slab, of "split" those
@@ -59,7 +59,7 @@ class Setting:
 
     def make_timer(self) -> CpuTimer | CudaTimer:
         """Return the timer of the first device."""
-        return timer_of(self.device)
+        return make_timer(self.device)
 
     def choose_lattices(self, *names: str) -> tuple[Lattice, ...]:
         """Return the lattices or, if none is given, those of these names."""
@@ -71,7 +71,7 @@ class Setting:
 
     def choose_places(self, lattice: Lattice, *ratios: float) -> tuple[Place, ...]:
         """Return the values of p or, if none is given, these multiples of p_c."""
-        return places_of(lattice, self.ratios or ratios, self.probabilities, self.model)
+        return choose_places(lattice, self.ratios or ratios, self.probabilities, self.model)
 
     def choose_topology(self, lattice: Lattice, size: int, *kinds: str) -> Topology:
         """Return a lattice of linear size L; ``kinds``: the boundary without --boundary."""

@@ -116,8 +116,8 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
     parts = {"labels": "labels", "measure": "row"}
     labeler = setting.labelers[0] or "four_step"
     options: Any = {"labeler": labeler, "stages": tuple(parts), "runs": setting.runs}
-    same = ("num_sites", "p", "runs", "seconds_per_sample", "seconds_per_sample_min")
-    same += ("seconds_per_sample_max", "bytes_moved_per_sample")
+    same: tuple[str, ...] = ("num_sites", "p", "runs", "seconds_per_sample")
+    same += ("seconds_per_sample_min", "seconds_per_sample_max", "bytes_moved_per_sample")
     for lattice in setting.choose_lattices("honeycomb"):
         places = setting.choose_places(lattice, 1.0)
         for size in setting.sizes or SIZES[setting.kind][-1:]:

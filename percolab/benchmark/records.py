@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
-from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
+from percolab.benchmark.timer import CpuTimer, CudaTimer, make_timer, time_runs
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -92,7 +92,7 @@ def compared(
     }
 
 
-def probability_of(lattice: Structure, ratio: float, model: Model = BOND) -> float:
+def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
     """Return ratio * p_c of the published threshold; InputError if none is known."""
     known = lattice.threshold(model.name)
     if known is None:
@@ -100,7 +100,7 @@ def probability_of(lattice: Structure, ratio: float, model: Model = BOND) -> flo
     return min(ratio * known.value, 1.0)
 
 
-def places_of(
+def choose_places(
     lattice: Structure,
     ratios: Sequence[float],
     probabilities: Sequence[float] | None,
@@ -109,7 +109,7 @@ def places_of(
     """Return the places at the given p or, without any, at multiples of the published p_c."""
     if probabilities is not None:
         return tuple(Place(p) for p in probabilities)
-    return tuple(Place(probability_of(lattice, ratio, model), ratio) for ratio in ratios)
+    return tuple(Place(compute_p(lattice, ratio, model), ratio) for ratio in ratios)
 
 
 def time_lattice(
@@ -151,7 +151,7 @@ def time_stages(
 ) -> list[StageTime]:
     """Return the times of one labeler's stages alone (see :func:`time_lattice`)."""
     options: Any = {"labelers": (labeler,), "stages": stages, "runs": runs, "peers": False}
-    records = time_lattice(timer_of(device), lattice, size, places, **options)
+    records = time_lattice(make_timer(device), lattice, size, places, **options)
     return [record for record in records if isinstance(record, StageTime)]
 
 
@@ -177,7 +177,7 @@ def time_topology(
     for place in places:
         works = ready.works(place.p)
         for stage in stages:
-            times = times_of(timer, works[stage], runs) / ready.samples
+            times = time_runs(timer, works[stage], runs) / ready.samples
             yield StageTime(
                 lattice=name,
                 L=size,

@@ -117,8 +117,8 @@ def site_configuration(
     """Return the configuration of an array of sites: bonds between occupied neighbours are open.
 
     name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, of 0 and one other positive value,
-    the occupied sites; array[y, x] is the grid point (x, y).  What it says of a point where the
-    lattice has no site is not used.  lattice: None is the square lattice in two dimensions, the
+    the occupied sites; array[y, x] is the grid point (x, y).  Values at points where the lattice
+    has no site are not used.  lattice: None is the square lattice in two dimensions, the
     cubic one in three.
 
     threshold: of an array of other values, or a grey image: sites are occupied where the value is
@@ -261,7 +261,7 @@ def random_configuration(
 def _chain_configuration(
     task: Task, topology: Topology, number: int, sweeps: int, record: dict[str, Any]
 ) -> Configuration:
-    """Return the spins of a chain after so many sweeps, and the open bonds of the next one."""
+    """Return the spins of a chain after some sweeps, and the open bonds of the next one."""
     sweeps = take_integer("sweeps", sweeps)
     if not 0 <= sweeps <= MOST_SWEEPS:
         raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")

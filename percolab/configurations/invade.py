@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -130,8 +129,8 @@ def invade(
 class Field:
     """One size of a structure, with what an invasion needs to know of it.
 
-    boundary: per axis, as a task has it.  topology: None of a lattice, which is not looked at
-    point by point.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
+    boundary: per axis, as a task has it.  topology: None of a lattice, whose points are not
+    listed.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
     inside, the number inside of every site
     """
 
@@ -179,7 +178,7 @@ class Field:
         if not isinstance(lattice, Lattice):
             return True
         place = np.unravel_index(site, self.shape[::-1])[::-1]
-        return tuple(int(x) % n for x, n in zip(place, lattice.cell)) not in lattice.vacant
+        return tuple(int(x) % n for x, n in zip(place, lattice.cell)) in lattice.sites
 
     def parse_side(self, name: str) -> tuple[int, int] | None:
         """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
@@ -202,8 +201,7 @@ class Field:
         assert isinstance(lattice, Lattice)
         if (axis, end) not in self._layers:
             grid = Grid(lattice.cell, self.shape, self.boundary, depths=lattice.per_size)
-            points = set(product(*(range(n) for n in lattice.cell))) - lattice.vacant
-            for n, sites in enumerate(grid.end_layers(axis, points)):
+            for n, sites in enumerate(grid.end_layers(axis, lattice.sites)):
                 self._layers[axis, n] = sites.astype(np.int64)
         return self._layers[axis, end]
 
@@ -243,7 +241,7 @@ def make_field(
 ) -> Field:
     """Return one size of a structure; InputError if there is none.
 
-    L: the size, which a graph has by itself.  boundary: one for all axes of a lattice, or a list
+    L: the size; a graph has its own.  boundary: one for all axes of a lattice, or a list
     with one each, or that as text; open unless given.
     """
     if isinstance(structure, Graph):
@@ -358,7 +356,7 @@ class Invader:
         return f"{open_axes[-1]}-" if open_axes else CENTRE[0]
 
     def _take_target(self, target: Sites | None, side: tuple[int, int] | None) -> None:
-        """Set the target, whether there is one, and all its sites where trapping asks for them."""
+        """Set the target, whether there is one, and with trapping all its sites."""
         field, structure = self.field, self.field.structure
         layers = np.zeros((len(field.axes), 2), np.int64)
         listed = np.empty(0, np.int64)

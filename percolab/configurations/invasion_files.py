@@ -36,8 +36,8 @@ _HEADER = "step,site,origin,bond,weight,front\n"
 _NPZ = archive("an invasion")
 _KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
 _KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT.name)))
-#: What a record tells, so that the invasion can be made again.
-_TOLD: dict[str, tuple[type, ...]] = {
+#: The facts in a record, from which the invasion can be repeated.
+_FACTS: dict[str, tuple[type, ...]] = {
     "lattice": (str,),
     "boundary": (list,),
     "L": (int,),
@@ -51,7 +51,7 @@ _TOLD: dict[str, tuple[type, ...]] = {
     "rng": (str,),
     "weights": (str, type(None)),
 }
-#: What is written of an invasion, a step or an item of the frontier each.
+#: The arrays that are written, one entry a step or a bond of the frontier.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
 
@@ -92,10 +92,10 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
 
 
 def _check_record(record: Any) -> None:
-    """Raise ValueError unless a record tells all, each of a kind that it may be."""
+    """Raise ValueError unless a record has all facts, each of its type."""
     if not isinstance(record, dict):
         raise ValueError("its record is no table")
-    for name, kinds in _TOLD.items():
+    for name, kinds in _FACTS.items():
         if name not in record:
             raise ValueError(f"its record has no {name}")
         # By type: true is an int in Python.

@@ -53,7 +53,7 @@ class LabelFile:
 
     @property
     def opened(self) -> np.ndarray | None:
-        """The open bonds of a configuration of sites, as words; None where labels do not tell."""
+        """The open bonds of a configuration of sites, as words; None if labels do not decide."""
         return self.clusters.opened
 
 
@@ -235,7 +235,7 @@ def _labels(
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
-    # Of a configuration of sites the labels tell the open bonds.
+    # Labels of a configuration of sites decide the open bonds.
     is_sites = record.get("kind") == "sites"
     opened = bonds_between(topology, labels.ravel() >= 0) if is_sites else None
     return LabelFile(Clusters.of_any_labels(labels.ravel(), topology, opened), lattice, record)

@@ -52,6 +52,7 @@ def compute_labels(
         items = batch.fill(generator, seed, *one)
     else:
         items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    labels: np.ndarray
     (labels,) = chosen.join(items, Reading.LABELS).labels()
     if not draw.draws_sites:
         return labels

@@ -77,7 +77,7 @@ def tree(
       weights are its uniform numbers.
 
     weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
-    it holds where there is no bond is not looked at; L follows from the shape.  Of a graph one for
+    it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
     each bond, in their order.  Integers or floats, finite; integers are compared as such.
     boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
     ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class Graph(Shown):
 
     ValueError: numbers that no graph has.
     """
+
+    boundaries: ClassVar[tuple[str, ...]] = (TERMINALS,)
+    #: A graph has one size.
+    is_scalable: ClassVar[bool] = False
 
     name: str
     digest: str
@@ -158,19 +162,9 @@ class Graph(Shown):
         return 1 if self.num_sources else 0
 
     @property
-    def boundaries(self) -> tuple[str, ...]:
-        """What an axis is: a pair of terminals."""
-        return (TERMINALS,)
-
-    @property
     def num_classes(self) -> int:
         """Bond classes of the topology; InputError if the bonds are not here."""
         return self._topology.num_classes
-
-    @property
-    def is_scalable(self) -> bool:
-        """A graph has one size."""
-        return False
 
     def shape(self, size: int) -> tuple[int, ...]:
         """Return (size,)."""

@@ -17,7 +17,7 @@ _PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "scipy")
 def own_version() -> str:
     """Return percolab's version: of the package installed, or of the checkout that this is.
 
-    "unknown" where neither tells it.
+    "unknown" where there is neither.
     """
     try:
         return version("percolab")
@@ -41,7 +41,7 @@ def package_versions() -> dict[str, str]:
 
 
 def processor_name() -> str:
-    """Return the CPU's model name where the system tells it."""
+    """Return the CPU's model name where the system has it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:

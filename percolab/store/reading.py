@@ -53,7 +53,7 @@ def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
 
 
 def read_format(path: Path) -> str | None:
-    """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
+    """Return the attribute ``format`` of an HDF5 file; None without one, or of a damaged file."""
     try:
         _check_regular(path)
         if not _is_checked(path):

@@ -11,8 +11,8 @@ from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities, run_s
 from percolab.benchmark import (
     PeerTime,
     StageTime,
+    choose_places,
     compared,
-    places_of,
     plot_time_per_site,
     stages,
     time_stages,
@@ -162,7 +162,7 @@ def test_a_stored_neighbour_list_has_to_be_read_where_labels_or_rows_are_made():
 
 def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
     item = lattice("honeycomb")
-    topology, places = item.topology((8, 8)), places_of(item, (0.5, 1.0), None)
+    topology, places = item.topology((8, 8)), choose_places(item, (0.5, 1.0), None)
     options = {"labeler": "four_step", "stages": ("labels", "measure"), "runs": 2}
     records = time_stages(item, 8, places, device=Device("cpu"), **options)
     others = time_topology(
@@ -178,7 +178,7 @@ def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_bethe_lattice_is_timed_at_multiples_of_its_threshold(numbering):
     bethe = BetheLattice(4, numbering)
-    places = places_of(bethe, (0.5, 1.0, 1.5), None)
+    places = choose_places(bethe, (0.5, 1.0, 1.5), None)
     records = time_stages(bethe, 3, places, device=Device("cpu"), stages=("labels",), runs=1)
     assert [(r.lattice, r.L, r.num_sites) for r in records] == [(bethe.name, 3, 53)] * 3
     assert [round(r.p, 9) for r in records] == [0.166666667, 0.333333333, 0.5]
@@ -331,7 +331,7 @@ def test_large_samples_are_not_given_to_scipy(monkeypatch):
 
 
 def test_a_site_image_is_labeled_on_cuda_alone():
-    assert site_image_time(timer.timer_of(Device("cpu")), 8, runs=1) is None
+    assert site_image_time(timer.make_timer(Device("cpu")), 8, runs=1) is None
 
 
 # The figure

@@ -176,18 +176,18 @@ def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolat
 def test_a_layer_that_is_both_ends_is_refused():
     topology = lattice("square").topology((1, 5))
     with pytest.raises(InputError, match="site 0 is in both of axis 0"):
-        cpu_labeler_of(topology)
+        cpu_labeler("raster", topology, SITE)
     cpu_labeler("raster", topology)
-
-
-def cpu_labeler_of(topology):
-    return cpu_labeler("raster", topology, SITE)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("sites", "unknown model 'sites'"),
+        ("sight", "unknown model 'sight'; did you mean .site."),
+        ("site-bond:", "is written as in site-bond:site=0.9"),
+        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
+        ("site-bond:site=high", "'high' is not a number"),
         ("site:site=0.5", "model site:site=0.5: only site-bond has a probability that is fixed"),
         ("site-bond:site=1.5", "site = 1.5, but it must be a number from 0 to 1"),
         ("site-bond:bond=nan", "bond = nan"),
@@ -207,22 +207,6 @@ def test_models_that_are_none_are_refused(text, message):
 def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
     with pytest.raises(InputError, match="one of site and bond must be left out"):
         SiteBond(0.5, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sight", "unknown model 'sight'; did you mean .site."),
-        ("site-bond:", "is written as in site-bond:site=0.9"),
-        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
-        ("site-bond:site=high", "'high' is not a number"),
-        ("site-bond:site=2", "must be a number from 0 to 1"),
-        ("site:bond=0.5", "only site-bond has a probability that is fixed"),
-    ],
-)
-def test_texts_that_name_no_model_are_refused(text, message):
-    with pytest.raises(InputError, match=message):
-        Model.parse(text)
 
 
 @every_model

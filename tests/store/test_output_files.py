@@ -11,7 +11,7 @@ from cli_support import answer, left_in, refusal, run, small_results, stored
 
 from percolab.errors import InputError
 from percolab.store.checkpoints import Checkpoint, Checkpoints
-from percolab.store.output_files import free_name, write_beside
+from percolab.store.output_files import free_name, write_rescued
 from percolab.store.results import ResultsWriter, read_results
 
 ROADS = "source,target,weight\n0,1,-2\n1,2,5\n2,0,4\n"
@@ -227,7 +227,7 @@ def test_a_name_beside_is_taken_by_one_alone(monkeypatch):
         return real(path, flags, *rest)
 
     monkeypatch.setattr(os, "open", too_late)
-    assert write_beside(Path("a.h5"), b"results").name == "a-rescued-2.h5"
+    assert write_rescued(Path("a.h5"), b"results").name == "a-rescued-2.h5"
     assert Path("a-rescued.h5").read_text() == "of another process"
     assert Path("a-rescued-2.h5").read_bytes() == b"results"
 

@@ -215,10 +215,22 @@ def test_results_that_no_reader_would_take_are_not_written(file):
     assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(file, monkeypatch, step):
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "told"),
+    [
+        ("fsync", FULL, r"results.h5: cannot be written: No space left"),
+        ("replace", FULL, r"results.h5: cannot be written: No space left"),
+        ("fsync", KeyboardInterrupt(), ""),
+    ],
+)
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
+    file, monkeypatch, step, error, told
+):
     def fail(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise error
 
     before, others = file.read_bytes(), set(file.parent.iterdir())
     results = deepcopy(small_results())
@@ -226,22 +238,10 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(file, monkeypatch, ste
     with ResultsWriter(file) as writer:
         with monkeypatch.context() as patch:
             patch.setattr(os, step, fail)
-            with pytest.raises(InputError, match=r"results.h5: cannot be written: No space left"):
+            with pytest.raises((InputError, KeyboardInterrupt), match=told):
                 writer.save(results)
         assert file.read_bytes() == before
         assert set(file.parent.iterdir()) == others
-
-
-def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(file, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before, others = file.read_bytes(), set(file.parent.iterdir())
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with ResultsWriter(file) as writer, pytest.raises(KeyboardInterrupt):
-        writer.save(small_results())
-    assert file.read_bytes() == before
-    assert set(file.parent.iterdir()) == others
 
 
 def test_what_a_killed_writer_left_is_not_followed_and_goes(tmp_path):
