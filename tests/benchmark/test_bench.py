@@ -233,9 +233,9 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
     def coupling(name, kind, where, model, *, capacity):
         assert (kind, where, model) == ("cuda", topology, BOND)
         made.append((name, capacity))
-        asked = _MockCoupling(topology)
-        asked.name = name
-        return asked
+        mock = _MockCoupling(topology)
+        mock.name = name
+        return mock
 
     monkeypatch.setattr(stages, "new_coupling", coupling)
     found = {}
@@ -249,8 +249,8 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
 
 
 def test_every_stage_of_a_batch_is_made_of_what_it_names():
-    asked = _MockCoupling(lattice("square").topology((64, 4)))
-    works, limit = stages.make_works(asked, 5)(0.25), p_to_threshold(0.25)
+    mock = _MockCoupling(lattice("square").topology((64, 4)))
+    works, limit = stages.make_works(mock, 5)(0.25), p_to_threshold(0.25)
     bonds = [("bonds", [0, 1, 2], {limit}), ("bonds", [3, 4], {limit})]
     labels = [[(Reading.LABELS, count), "written"] for count in (3, 2)]
     for stage, expected in {
@@ -259,9 +259,9 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
         "measure": [("rows", [0, 1, 2, 3, 4], 1)],
         "sweep": [("rows", np.repeat(range(5), GRID_POINTS).tolist(), GRID_POINTS)],
     }.items():
-        asked.calls.clear()
+        mock.calls.clear()
         works[stage]()
-        assert asked.calls == expected
+        assert mock.calls == expected
 
 
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():

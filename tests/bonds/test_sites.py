@@ -47,7 +47,7 @@ def numbers_of(topology, generator, sample):
     return found[-1], found[:-1]
 
 
-def judged(topology, model, numbers, p):
+def label_by_scipy(topology, model, numbers, p):
     """Return (labels, -1 where vacant; row) by SciPy, from the numbers alone."""
     site_numbers, bond_numbers = numbers
     site_p = p if model.site_varies else (1.0 if model.site_p is None else model.site_p)
@@ -107,7 +107,7 @@ def test_rows_and_labels_follow_from_the_numbers(name, model):
     for number, (case, topology) in enumerate(thick(name)):
         generator = number % 2
         numbers = numbers_of(topology, generator, 3)
-        expected = [judged(topology, model, numbers, t / TOP) for t in GRID.tolist()]
+        expected = [label_by_scipy(topology, model, numbers, t / TOP) for t in GRID.tolist()]
         for labeler_name in CPU_LABELERS:
             labeler = cpu_labeler(labeler_name, topology, model)
             found = labeler.grid_rows(generator, SEED, np.array([3], np.uint64), GRID)[0]
@@ -134,13 +134,13 @@ def test_thresholds_are_where_rows_begin_to_span(model):
             numbers = numbers_of(topology, generator, sample)
             for axis, threshold in enumerate(per_axis):
                 if threshold > TOP:
-                    _, row = judged(topology, model, numbers, 1.0)
+                    _, row = label_by_scipy(topology, model, numbers, 1.0)
                     assert not row[SPANNING] >> axis & 1
                     continue
                 # The number that opens last is one less than T.
                 before, at = ((threshold + step) / TOP for step in (-(2**11), 2**11))
-                assert not judged(topology, model, numbers, before)[1][SPANNING] >> axis & 1
-                assert judged(topology, model, numbers, at)[1][SPANNING] >> axis & 1
+                assert not label_by_scipy(topology, model, numbers, before)[1][SPANNING] >> axis & 1
+                assert label_by_scipy(topology, model, numbers, at)[1][SPANNING] >> axis & 1
 
 
 def test_a_site_model_on_a_graph_equals_that_on_its_lattice():
@@ -225,10 +225,10 @@ def test_rows_of_bonds_alone_are_counted_as_before():
 
 def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
     out = tmp_path / "sites.h5"
-    asked = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
-    whole = percolab.sweep("square", samples=2000, **asked)
-    percolab.sweep("square", samples=1000, out=out, **asked)
-    percolab.sweep("square", samples=2000, out=out, **asked)
+    options = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
+    whole = percolab.sweep("square", samples=2000, **options)
+    percolab.sweep("square", samples=1000, out=out, **options)
+    percolab.sweep("square", samples=2000, out=out, **options)
     stored = percolab.open_results(out)
     assert stored.study.model == "site-bond:bond=0.9"
     for key, item in whole.tasks.items():
@@ -236,7 +236,7 @@ def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
             stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
         )
     with pytest.raises(InputError, match=r"model is site-bond:bond=0\.9 there, site here"):
-        percolab.sweep("square", samples=400, out=out, **(asked | {"model": "site"}))
+        percolab.sweep("square", samples=400, out=out, **(options | {"model": "site"}))
 
 
 def test_labels_of_a_sample_are_those_that_its_sweep_counts():

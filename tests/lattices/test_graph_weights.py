@@ -106,12 +106,12 @@ def test_random_weights_are_read_back(name, integers, tmp_path):
     for seed in SEEDS[: 8 if name.endswith("ml") else None]:
         num_sites, rows = weighted_edges(seed, integers=integers)
         FILES[name](tmp_path / name, num_sites, rows)
-        asked = {"num_sites": num_sites} if text else {}
+        options = {"num_sites": num_sites} if text else {}
         for multi in (False, True):
-            found = read_graph(tmp_path / name, multi=multi, weights=True, **asked)
+            found = read_graph(tmp_path / name, multi=multi, weights=True, **options)
             assert weights_by_pair(found.bonds, found.weights) == expected(rows, multi=multi), seed
             assert found.weights.dtype == (np.int64 if integers or not rows else np.float64)
-            plain = read_graph(tmp_path / name, multi=multi, **asked)
+            plain = read_graph(tmp_path / name, multi=multi, **options)
             assert plain.weights is None
             np.testing.assert_array_equal(found.bonds, plain.bonds)
 

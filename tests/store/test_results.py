@@ -194,8 +194,8 @@ def test_a_file_that_another_program_puts_there_is_kept(file, was_there):
         (file.parent / "thesis").write_text("years of work")
         (file.parent / "thesis").replace(file)
         for _ in range(2):
-            told = r"put a file here, which is left as it is; the results are in .*-rescued.h5"
-            with pytest.raises(InputError, match=told):
+            message = r"put a file here, which is left as it is; the results are in .*-rescued.h5"
+            with pytest.raises(InputError, match=message):
                 writer.save(small_results())
     assert file.read_text() == "years of work"
     assert not file.with_name("results-rescued-2.h5").exists(), "one run, one file"
@@ -219,7 +219,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
-    ("step", "error", "told"),
+    ("step", "error", "message"),
     [
         ("fsync", FULL, r"results.h5: cannot be written: No space left"),
         ("replace", FULL, r"results.h5: cannot be written: No space left"),
@@ -227,7 +227,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     ],
 )
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
-    file, monkeypatch, step, error, told
+    file, monkeypatch, step, error, message
 ):
     def fail(*_):
         raise error
@@ -238,7 +238,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
     with ResultsWriter(file) as writer:
         with monkeypatch.context() as patch:
             patch.setattr(os, step, fail)
-            with pytest.raises((InputError, KeyboardInterrupt), match=told):
+            with pytest.raises((InputError, KeyboardInterrupt), match=message):
                 writer.save(results)
         assert file.read_bytes() == before
         assert set(file.parent.iterdir()) == others
@@ -274,7 +274,7 @@ def test_a_second_writer_is_refused_by_any_name_of_the_file(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("", "is a directory"),
         ("nowhere/results.h5", "nowhere does not exist"),
@@ -282,10 +282,10 @@ def test_a_second_writer_is_refused_by_any_name_of_the_file(file, tmp_path):
         ("pipe", "is not a regular file"),
     ],
 )
-def test_a_target_that_cannot_hold_a_file_is_refused(tmp_path, name, told):
+def test_a_target_that_cannot_hold_a_file_is_refused(tmp_path, name, message):
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         ResultsWriter(tmp_path / name)
 
 

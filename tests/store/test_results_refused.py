@@ -214,11 +214,11 @@ LEADING_AWAY = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), LEADING_AWAY.values(), ids=LEADING_AWAY)
-def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, told, monkeypatch):
+@pytest.mark.parametrize(("change", "message"), LEADING_AWAY.values(), ids=LEADING_AWAY)
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message, monkeypatch):
     stored(file.with_name("other.h5"))
     monkeypatch.chdir(file.parent)
-    assert told in refused(changed(file, change))
+    assert message in refused(changed(file, change))
 
 
 def test_a_link_is_refused_by_the_command_line_in_one_line(file):
