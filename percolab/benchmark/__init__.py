@@ -30,7 +30,7 @@ from percolab.benchmark.records import (
     time_topology,
 )
 from percolab.benchmark.stages import STAGES
-from percolab.benchmark.table import HEADER, Record, make_row
+from percolab.benchmark.table import HEADER, Record, format_row
 from percolab.benchmark.timer import copy_bandwidth, make_timer
 
 __all__ = [
@@ -49,8 +49,8 @@ __all__ = [
     "compared",
     "compute_p",
     "copy_bandwidth",
+    "format_row",
     "make_document",
-    "make_row",
     "make_timer",
     "plot_time_per_site",
     "time_stages",

@@ -114,7 +114,7 @@ def command(**given: Any) -> None:
     With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
     the host at the end; --ratio is then that of the coupling to the critical one.
     """
-    from percolab.benchmark import HEADER, copy_bandwidth, make_document, make_row
+    from percolab.benchmark import HEADER, copy_bandwidth, format_row, make_document
     from percolab.benchmark.timer import make_timer
     from percolab.figures import save_figure
 
@@ -131,7 +131,7 @@ def command(**given: Any) -> None:
     for record in job.records(timer):
         records.append(record)
         if not quiet:
-            echo(make_row(record, records).text(bandwidth))
+            echo(format_row(record, records, bandwidth))
     document = make_document(
         records,
         command=["percolab", *sys.argv[1:]],

@@ -17,7 +17,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Check, Data, Node, read_tree, write_tree
+from percolab.store.tree import Check, Data, Node, Value, read_tree, write_tree
 
 #: What h5py and NumPy raise of damage, wherever in a file it is.
 DAMAGE = (
@@ -45,7 +45,7 @@ def encode_file(
     form: FileFormat, attributes: Mapping[str, str], datasets: Mapping[str, np.ndarray]
 ) -> bytes:
     """Return a sealed HDF5 file of this format, with these attributes and datasets in its root."""
-    head = {"format": form.name, "schema_version": np.array(form.version)}
+    head: dict[str, Value] = {"format": form.name, "schema_version": np.array(form.version)}
     data = {name: Data(np.asarray(values)) for name, values in datasets.items()}
     buffer = io.BytesIO()
     write_tree(buffer, Node({**head, **attributes}, data))

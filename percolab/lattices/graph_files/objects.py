@@ -106,11 +106,9 @@ def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "biuf":
         return
     count = len(array)
-    if count in (2, 3):
-        is_binary = np.isin(array, (0, 1)).all()
-        is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
-        if not (is_binary or is_symmetric):
-            return
+    is_binary = np.isin(array, (0, 1)).all()
+    is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
+    if count in (2, 3) and (is_binary or is_symmetric):
         raise InputError(
             f"an array ({count}, {count}) that may be edges or an adjacency matrix: give a matrix "
             "as scipy.sparse.csr_array(array), edges as a list of tuples"
