@@ -1,11 +1,6 @@
-"""Measures studies with a number of the row that a test has added to a copy of percolab.
-
-python new_number.py cpu
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py new_number.py cuda
-"""
+"""Measures studies with a number of the row that a test has added to a copy of percolab."""
 
 import sys
-import warnings
 from unittest import mock
 
 import numpy as np
@@ -50,8 +45,6 @@ def main(device):
             check_tally(name, sweep("square", **SHORT | options, device="cpu"))
             print(name, flush=True)
         return
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
         for name, options in ON_CUDA.items():
             given = SHORT | options

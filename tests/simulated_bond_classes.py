@@ -1,9 +1,4 @@
-"""Runs bond percolation by classes in CUDA's simulator, compared with the CPU; a test starts it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/simulator.py tests/simulated_bond_classes.py
-"""
-
-import warnings
+"""Runs bond percolation by classes in CUDA's simulator, compared with the CPU; a test starts it."""
 
 import numpy as np
 from helpers import (
@@ -36,11 +31,8 @@ def compare_labelers():
             assert_cuda_equals_cpu(
                 labeler,
                 topology,
-                judge="raster",
+                items_of(ps, samples=2),
                 generator=list(GENERATORS.values())[n],
-                items=items_of(ps, samples=2),
-                capacity=2,
-                case=name,
                 model=model,
                 tally=n == 0,
             )
@@ -50,7 +42,7 @@ def compare_labelers():
                     cpu_labeler("raster", topology, model),
                 )
                 window = {"window": (0.6, 0.75), "samples": 2, "generator": 0}
-                assert_thresholds_equal(*pair, **window, case=labeler)
+                assert_thresholds_equal(*pair, **window)
             print(name, labeler)
 
 
@@ -68,9 +60,8 @@ def compare_slabs():
         np.testing.assert_array_equal(row.numbers, expected)
 
 
-if __name__ == "__main__":
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+def main():
+    """Compare labelers and slabs."""
     compare_labelers()
     compare_slabs()
     print("slabs")

@@ -1,11 +1,6 @@
-"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it.
+"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slab_study.py study
-"""
-
-import sys
 import tempfile
-import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -135,8 +130,6 @@ def compare_choices():
 
 def main(what):
     """Compare what is chosen, or what is measured."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     plenty = type("", (), {"available": 10**13})
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -150,7 +143,3 @@ def main(what):
         else:
             compare_study()
             compare_checkpoints(Path(folder))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,10 +1,5 @@
-"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it.
+"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slabs.py square
-"""
-
-import sys
-import warnings
 from itertools import product
 
 import numpy as np
@@ -92,12 +87,11 @@ def compare_far(name):
         print(shape, layer)
 
 
-if __name__ == "__main__":
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    if sys.argv[2] == "far":
-        compare_far(sys.argv[1])
+def main(name, *parts):
+    """Compare a part of all slabs of a lattice, or those far inside."""
+    if parts == ("far",):
+        compare_far(name)
     else:
         check_many_partials()
         check_bonds_before()
-        compare_lattice(sys.argv[1], *map(int, sys.argv[2:]))
+        compare_lattice(name, *map(int, parts))

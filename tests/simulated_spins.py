@@ -1,9 +1,4 @@
-"""Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_spins.py square
-"""
-
-import sys
+"""Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it."""
 
 import numpy as np
 from helpers import lattice
@@ -89,7 +84,3 @@ def main(name):
                     assert np.array_equal(numbers[n], number), (where, numbers[n], number)
                     assert np.array_equal(planes[n], plane), where
     print("equal")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,11 +1,6 @@
-"""Splits lattices over ranks of simulated GPUs and compares rows with the CPU's; a test starts it.
+"""Splits lattices over ranks of simulated GPUs, compares rows with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_split.py cubic
-"""
-
-import sys
 import tempfile
-import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -105,8 +100,6 @@ def sampled(task, device, done, checkpoints, stopped=None):
 
 def main(what):
     """Compare rows of a lattice, a study, or what goes on from checkpoints."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
         if what == "study":
             compare_study()
@@ -114,7 +107,3 @@ def main(what):
             compare_checkpoints()
         else:
             compare_rows(what)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

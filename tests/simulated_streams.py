@@ -1,7 +1,5 @@
 """Measures rows in slabs on CUDA's simulator with streams that are late, as a GPU's are.
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_streams.py 0 1
-
 The simulator does everything at once.  Here what is launched or copied on a stream waits in a
 queue.  It is done when somebody waits for that stream or for an event behind it, or some of it at
 random moments before: so it is seen if the host reads, overwrites or passes on too early what a
@@ -9,7 +7,6 @@ GPU still has to write or to read, or if two streams disturb each other.
 """
 
 import random
-import sys
 from collections import deque
 from itertools import product
 
@@ -141,6 +138,7 @@ def compare(part, parts):
     assert early
 
 
-if __name__ == "__main__":
+def main(part, parts):
+    """Compare a part of all cases with streams that are late."""
     be_late()
-    compare(*map(int, sys.argv[1:3]))
+    compare(int(part), int(parts))

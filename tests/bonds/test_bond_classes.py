@@ -168,9 +168,8 @@ def test_kernels_on_a_gpu_equal_the_cpu(labeler):
         kinds = product(("open", "periodic"), repeat=item.dimension)
         for boundary in kinds:
             topology = item.topology(shape, boundary)
-            case = {"items": items_of(ps, samples=2), "capacity": 2, "case": (name, boundary)}
-            draw = {"judge": "raster", "generator": n % 2, "model": model}
-            assert_cuda_equals_cpu(labeler, topology, **draw, **case)
+            items = items_of(ps, samples=2)
+            assert_cuda_equals_cpu(labeler, topology, items, generator=n % 2, model=model)
 
 
 @pytest.mark.gpu

@@ -65,7 +65,6 @@ def test_every_labeler_finds_the_same(labeler):
             window=(0.4, 0.6),
             samples=5,
             generator=generator,
-            case=labeler,
         )
 
 

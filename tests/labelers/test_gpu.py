@@ -43,15 +43,13 @@ every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=
 @pytest.mark.parametrize("name", LATTICES)
 def test_small_lattices_equal_the_cpu(name, generator, labeler):
     items = items_of(probabilities(name), samples=2)
-    for number, (case, topology) in enumerate(parity_topologies(name)):
+    for number, (_, topology) in enumerate(parity_topologies(name)):
         assert_cuda_equals_cpu(
             labeler,
             topology,
-            judge="raster",
+            items,
             generator=generator,
-            items=items,
             capacity=(1, 7, 64)[number % 3],  # ten items: one at a time, 7 + 3, all at once
-            case=case,
             tally=number % 2 == 1,
         )
 
@@ -62,15 +60,7 @@ def test_small_lattices_equal_the_cpu(name, generator, labeler):
 def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
     topology = lattice(name).topology((1022, 514), boundary)
     for kind in (topology, topology.explicit()):
-        assert_cuda_equals_cpu(
-            labeler,
-            kind,
-            judge="raster",
-            generator=XORWOW,
-            items=items_of(probabilities(name)),
-            capacity=5,
-            case=boundary,
-        )
+        assert_cuda_equals_cpu(labeler, kind, items_of(probabilities(name)), capacity=5)
 
 
 @every_labeler
@@ -82,11 +72,7 @@ def test_sixteen_million_sites_equal_the_cpu(name, labeler):
     assert_cuda_equals_cpu(
         labeler,
         lattice(name).topology(shape, boundary),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of(probabilities(name)[2:3], samples=2),
-        capacity=2,
-        case=shape,
+        items_of(probabilities(name)[2:3], samples=2),
         tally=True,
     )
 
@@ -104,17 +90,10 @@ def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
 @pytest.mark.parametrize("name", LATTICES)
 def test_small_lattices_in_the_schemes_of_papers_equal_the_cpu(name, labeler):
     items = items_of(probabilities(name), samples=2)
-    for number, (case, topology) in enumerate(parity_topologies(name)):
+    for number, (_, topology) in enumerate(parity_topologies(name)):
         if serving_labeler(labeler, "cuda", topology) == labeler:
             assert_cuda_equals_cpu(
-                labeler,
-                topology,
-                judge="raster",
-                generator=XORWOW,
-                items=items,
-                capacity=(1, 7, 64)[number % 3],
-                case=case,
-                tally=number % 2 == 1,
+                labeler, topology, items, capacity=(1, 7, 64)[number % 3], tally=number % 2 == 1
             )
 
 
@@ -125,27 +104,13 @@ def test_many_tiles_in_the_schemes_of_papers_equal_the_cpu(name, boundary, label
     topology = lattice(name).topology((606, 258), boundary)
     if serving_labeler(labeler, "cuda", topology) != labeler:
         pytest.skip("another labeler serves it")
-    assert_cuda_equals_cpu(
-        labeler,
-        topology,
-        judge="raster",
-        generator=XORWOW,
-        items=items_of(probabilities(name)),
-        capacity=5,
-        case=boundary,
-    )
+    assert_cuda_equals_cpu(labeler, topology, items_of(probabilities(name)), capacity=5)
 
 
 @pytest.mark.parametrize("labeler", BASELINES)
 def test_a_large_torus_in_the_schemes_of_papers_equals_the_cpu(labeler):
     assert_cuda_equals_cpu(
-        labeler,
-        lattice("square").topology((2047, 2049), ("periodic",) * 2),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.5, 0.6)),
-        capacity=2,
-        case="torus",
+        labeler, lattice("square").topology((2047, 2049), ("periodic",) * 2), items_of((0.5, 0.6))
     )
 
 
@@ -177,13 +142,7 @@ def test_tiles_of_any_edge_equal_the_cpu(labeler, edge):
 @pytest.mark.parametrize("boundary", [("open",) * 3, ("periodic", "open", "periodic")])
 def test_the_four_steps_of_2015_equal_the_cpu_in_three_dimensions(boundary):
     assert_cuda_equals_cpu(
-        "komura_2015",
-        lattice("cubic").topology((61, 37, 45), boundary),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.2488, 0.5)),
-        capacity=2,
-        case=boundary,
+        "komura_2015", lattice("cubic").topology((61, 37, 45), boundary), items_of((0.2488, 0.5))
     )
 
 
@@ -204,11 +163,9 @@ def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
             assert_cuda_equals_cpu(
                 "tiled",
                 item.topology(shape, boundary),
-                judge="raster",
+                items_of(grid, samples=2),
                 generator=number % 2,
-                items=items_of(grid, samples=2),
                 capacity=3,
-                case=(shape, boundary),
                 tally=number % 3 == 1,
             )
 
@@ -227,7 +184,6 @@ def test_thresholds_of_samples_equal_the_cpu(name):
                     window=window,
                     samples=5,
                     generator=number % 2,
-                    case=(shape, others),
                 )
 
 
@@ -244,17 +200,15 @@ SITE_MODELS = {
 @pytest.mark.parametrize("model", SITE_MODELS, ids=str)
 def test_models_that_draw_sites_equal_the_cpu(model, labeler):
     for name in ("square", "kagome", "cubic"):
-        for number, (case, topology) in enumerate(parity_topologies(name)):
+        for number, (_, topology) in enumerate(parity_topologies(name)):
             if any(np.intersect1d(*pair).size for pair in topology.end_layers):
                 continue
             assert_cuda_equals_cpu(
                 labeler,
                 topology,
-                judge="raster",
+                items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
                 generator=number % 2,
-                items=items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
                 capacity=(1, 7, 64)[number % 3],
-                case=(name, case),
                 model=model,
             )
 
@@ -271,11 +225,9 @@ def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
                 assert_cuda_equals_cpu(
                     "tiled",
                     topology,
-                    judge="raster",
+                    items_of(grid, samples=2),
                     generator=number % 2,
-                    items=items_of(grid, samples=2),
                     capacity=3,
-                    case=(shape, kinds),
                     model=model,
                 )
             assert_thresholds_equal(
@@ -284,7 +236,6 @@ def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
                 window=(middle - 0.02, middle + 0.02),
                 samples=5,
                 generator=number % 2,
-                case=(shape, kinds),
             )
 
 
@@ -296,8 +247,6 @@ def test_every_labeler_finds_the_same_thresholds(labeler):
         cpu_labeler("raster", topology),
         window=(0.3, 0.4),
         samples=9,
-        generator=XORWOW,
-        case=labeler,
     )
 
 
@@ -336,11 +285,8 @@ def test_random_graphs_equal_the_cpu(seed, labeler):
     assert_cuda_equals_cpu(
         labeler,
         graph_topology(sites, bonds, source=[0], target=[sites - 1]),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.0, 0.2, 0.5, 1.0), samples=3),
+        items_of((0.0, 0.2, 0.5, 1.0), samples=3),
         capacity=5,
-        case=seed,
     )
 
 

@@ -1,11 +1,4 @@
-r"""Runs Guo's Prim and its primitive in CUDA's simulator beside a plain judge; a test starts it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/simulator.py \
-    tests/papers/guo2011/simulated_prim.py rounds
-"""
-
-import sys
-import warnings
+"""Runs Guo's Prim and its primitive in CUDA's simulator beside a plain judge; a test starts it."""
 
 import numpy as np
 from prim_support import judged_words, random_graph, sample_keys, tied_keys, topologies
@@ -90,9 +83,3 @@ def main(part):
         compare_trees(PersistentPrim, ((37, 50), (300, 420), (30, 400)))
         compare_trees(in_memory, ())
     print("equal")
-
-
-if __name__ == "__main__":
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    main(sys.argv[1])

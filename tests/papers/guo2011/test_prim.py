@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_simulated
 from prim_support import judged_words, random_graph, sample_keys, tied_keys, topologies
 
 from percolab.lattices.extent import Extent
@@ -46,6 +47,13 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
     sites = np.repeat(np.arange(topology.num_points), np.diff(graph.starts.astype(int)))
     assert set(zip(graph.numbers[graph.ranks], sites, graph.ends)) == wanted
     assert graph.halves == len(wanted)
+
+
+@pytest.mark.parametrize(
+    "part", ["minima", pytest.param("rounds", marks=pytest.mark.slow), "persistent"]
+)
+def test_kernels_in_the_simulator_equal_the_reference(part):
+    assert_simulated("papers/guo2011/simulated_prim.py", part)
 
 
 def test_memory_counts_the_arrays():
