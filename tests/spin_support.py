@@ -8,9 +8,10 @@ import numpy as np
 from helpers import lattice
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SUM_SQUARES
+from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SPANNING, SUM_SQUARES
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
@@ -144,3 +145,23 @@ def z_of(values: np.ndarray, expected: float) -> float:
     if error <= 1e-12 * max(abs(expected), 1):
         return 0.0 if abs(means.mean() - expected) <= 1e-9 * max(abs(expected), 1) else np.inf
     return float((means.mean() - expected) / error)
+
+
+def parity_case(name: str) -> Topology:
+    """Return a topology of odd size on which labelers are compared."""
+    if name == "graph":
+        bonds = [(i, (7 * i + 3) % 150) for i in range(150)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
+        return graph_topology(150, bonds)
+    if name == "bethe":
+        return bethe_topology(5)
+    shape, boundary = {
+        "square": ((33, 17), "periodic"),
+        "square open": ((37, 11), "open"),
+        "honeycomb": ((34, 6), "periodic"),
+        "kagome": ((18, 14), "periodic"),
+        "cubic": ((7, 5, 9), "periodic"),
+    }[name]
+    return lattice(name.partition(" ")[0]).topology(shape, (boundary,) * len(shape))
+
+
+PARITY = ("square", "square open", "honeycomb", "kagome", "cubic", "graph", "bethe")

@@ -271,6 +271,7 @@ def test_notebooks_run_and_are_stored_with_their_outputs(path):
     docs_blocks.execute_notebook(path)
 
 
+@pytest.mark.slow
 @needs_sphinx
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path)]

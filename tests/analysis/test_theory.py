@@ -181,6 +181,7 @@ def test_deletion_and_contraction_give_the_enumerations(name):
         assert mean_threshold(spanning) == pytest.approx(mean, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_wrapping_probabilities_are_those_of_a_small_simulation():
     # By plain search with unwrapped coordinates; finite sizes differ by far less than the error.
     rng, size, samples = random.Random(7), 16, 1000

@@ -176,7 +176,10 @@ def test_the_fit_options_are_heard(file):
     assert {member["degree"] for member in fits[4]["members"]} == {4}
 
 
-@pytest.mark.parametrize("suffix", SIGNATURES)
+@pytest.mark.parametrize(
+    "suffix",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != ".png")) for name in SIGNATURES],
+)
 def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
     figure = Path("figure").with_suffix(suffix)
     told = answer("plot", file, "--out", figure, "--bootstrap", 10)

@@ -186,7 +186,7 @@ def test_a_fit_without_enough_sizes_is_refused(file):
     assert told == "need at least two sizes of L >= 16 to find a threshold, got L = 16"
 
 
-@pytest.mark.parametrize("name", ["fit", "plot"])
+@pytest.mark.parametrize("name", ["fit", pytest.param("plot", marks=pytest.mark.slow)])
 def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
     options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 300, "device": "cpu"}
     results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)

@@ -93,6 +93,7 @@ def test_exponents_stand_beside_theory(file):
     assert "statistical  systematic" in text
 
 
+@pytest.mark.slow
 def test_collapses_are_those_of_python(file, results):
     whole = as_json(file, "--bootstrap", 4, "--collapse", "--min-size", 6)
     record = whole["collapses"]
@@ -163,6 +164,7 @@ def test_a_graph_has_no_sizes_to_fit(tmp_path, command, option):
     )
 
 
+@pytest.mark.slow
 def test_wrapping_is_fitted_as_spanning_is(tmp_path):
     options = {"boundary": "periodic", "samples": 600, "block_size": 30, "device": "cpu"}
     path = stored(tmp_path / "torus.h5", sweep("square", L=[4, 8, 16], p=P, **options))

@@ -75,7 +75,7 @@ def test_dimensions_of_exact_power_laws():
     "options",
     [
         ("square", 12),
-        ("cubic", 6, "--trapping", "--model", "site"),
+        pytest.param(("cubic", 6, "--trapping", "--model", "site"), marks=pytest.mark.slow),
         ("bethe:3", 5),
     ],
     ids=str,

@@ -59,7 +59,9 @@ def test_many_decades_and_long_numbers_stay_powers_of_ten(span):
     assert all("10^{" in label for label in labels)
 
 
-@pytest.mark.parametrize("panels", [1, 2, 3])
+@pytest.mark.parametrize(
+    "panels", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
+)
 @pytest.mark.parametrize("span", [(0.2484, 0.2492), (0.46, 0.54), (-1.1, 0.5), (0.65, 0.6501)])
 def test_labels_along_an_axis_do_not_touch(span, panels):
     with new_figure(7.2, 3) as figure:

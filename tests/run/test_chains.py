@@ -79,7 +79,9 @@ def test_blocks_depend_neither_on_the_order_nor_on_what_else_is_asked():
     assert_same_block(whole[1], block, [1, 3])
 
 
-@pytest.mark.parametrize("labeler", ["reference", "four_step", "label_equivalence"])
+@pytest.mark.parametrize(
+    "labeler", [pytest.param("reference", marks=pytest.mark.slow), "four_step", "label_equivalence"]
+)
 def test_blocks_are_those_of_every_labeler(labeler):
     for one, other in zip(
         blocks_of(task_of(), [0, 1]), blocks_of(task_of(), [0, 1], labeler=labeler)

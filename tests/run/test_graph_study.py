@@ -254,7 +254,7 @@ def test_a_maximum_at_the_end_of_the_grid_is_called_so():
     "graph",
     [
         nx.gnm_random_graph(3000, 6000, seed=1),
-        nx.barabasi_albert_graph(3000, 3, seed=1),
+        pytest.param(nx.barabasi_albert_graph(3000, 3, seed=1), marks=pytest.mark.slow),
         nx.complete_graph(150),
         nx.path_graph(40),
     ],

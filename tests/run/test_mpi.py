@@ -131,6 +131,7 @@ def test_ranks_plan_a_study():
     assert not Path("mpi.h5").exists()
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     """Two of nine are on this host, and seven have cores; a block takes a second."""
     monkeypatch.setattr(plan, "usable_cores", lambda: 2)

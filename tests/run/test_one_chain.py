@@ -88,7 +88,9 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
 
 
 @pytest.mark.parametrize("update", ["sw", "wolff"])
-@pytest.mark.parametrize("cut", range(1, BLOCKS))
+@pytest.mark.parametrize(
+    "cut", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, BLOCKS) if n != 3)]
+)
 def test_it_goes_on_at_every_block_as_if_it_had_not_been_stopped(tmp_path, cut, update):
     path = tmp_path / "twice.h5"
     given = {"out": path, "update": update}
@@ -99,6 +101,7 @@ def test_it_goes_on_at_every_block_as_if_it_had_not_been_stopped(tmp_path, cut, 
     assert as_bytes(read_results(path)) == as_bytes(undivided(update))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
     class Presser(Watcher):
         def advanced(self, *_):
@@ -242,7 +245,15 @@ def shorter(count):
     return sweep("square", **(SWEEP | {"samples": SWEEPS * count}))
 
 
-@pytest.mark.parametrize("order", [(2, 5), (5, 2), (2, 2), (3, 6, 4)])
+@pytest.mark.parametrize(
+    "order",
+    [
+        (2, 5),
+        pytest.param((5, 2), marks=pytest.mark.slow),
+        pytest.param((2, 2), marks=pytest.mark.slow),
+        (3, 6, 4),
+    ],
+)
 def test_merging_takes_the_longest_part_of_a_chain(tmp_path, order):
     merged = merge([(str(n), shorter(count)) for n, count in enumerate(order)])
     whole = shorter(max(order))

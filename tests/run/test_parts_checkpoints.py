@@ -562,7 +562,7 @@ def kill(process, seconds, victim):
     return errors
 
 
-@both_ways
+@pytest.mark.parametrize("way", ["slabs", pytest.param("ranks", marks=pytest.mark.slow)])
 def test_a_kill_of_the_process_loses_nothing(way):
     given = (*GIVEN, "-L", 240, "-p", 0.5, "--samples", 1)
     answer(*given, "--out", "whole.h5")

@@ -57,7 +57,15 @@ def swept(path, **settings):
     return sweep(**given, device="cpu", out=path)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.slow] * (name in ("torus", "processes", "thresholds"))
+        )
+        for name in STUDIES
+    ],
+)
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]
     plan = planned(path, **study)
@@ -116,6 +124,7 @@ def test_a_plan_changes_no_sample(tmp_path):
     assert_equal_datasets(first, second)
 
 
+@pytest.mark.slow
 def test_a_target_error_has_its_samples_planned(tmp_path):
     path, study = tmp_path / "results.h5", SQUARE | {"samples": None, "target_error": 4e-3}
     plan = planned(path, **study)

@@ -76,7 +76,7 @@ os.{function} = stand_in
         pytest.param(kill_at("replace", 1, after=True), True, marks=pytest.mark.slow),
         pytest.param(kill_at("fsync", 3), True, marks=pytest.mark.slow),
         pytest.param(kill_at("replace", 4), True, marks=pytest.mark.slow),
-        (kill_at("replace", 5, after=True), True),
+        pytest.param(kill_at("replace", 5, after=True), True, marks=pytest.mark.slow),
     ],
     ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
 )
@@ -284,6 +284,7 @@ def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
     assert all(item.num_samples == 200 for item in read_results(path).tasks.values())
 
 
+@pytest.mark.slow
 def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     study = ("sweep", "--lattice", "square", "-L", "6,12,24", "--device", "cpu", "--quiet")

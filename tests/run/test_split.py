@@ -312,7 +312,7 @@ else:
 
 
 @by_mpi
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", _TWO_RANKS]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -377,17 +377,12 @@ PLANNED_BY_MPI = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488",
                   "--out", "none.h5", "--plan", "--json")  # fmt: skip
 
 
+@pytest.mark.slow
 @by_mpi
 @pytest.mark.parametrize(
     ("ranks", "given"),
-    [
-        (2, ()),
-        pytest.param(4, (), marks=pytest.mark.slow),
-        pytest.param(
-            4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"), marks=pytest.mark.slow
-        ),
-    ],
-)  # fmt: skip
+    [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))],
+)
 def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     process = start(*PLANNED_BY_MPI, *given, ranks=ranks)
     output, errors = process.communicate(timeout=120)

@@ -40,7 +40,8 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
 
 
 @pytest.mark.parametrize(
-    "part", ["minima", pytest.param("rounds", marks=pytest.mark.slow), "persistent"]
+    "part",
+    ["minima", *(pytest.param(part, marks=pytest.mark.slow) for part in ("rounds", "persistent"))],
 )
 def test_kernels_in_the_simulator_equal_the_reference(part):
     assert_simulated("papers/guo2011/simulated_prim.py", part)

@@ -47,6 +47,7 @@ def test_every_part_is_measured_and_others_are_kept(tmp_path):
     assert "2.0 steps" in done.stdout or "3.0 steps" in done.stdout
 
 
+@pytest.mark.slow
 def test_without_time_everything_is_named_as_skipped(tmp_path):
     out = tmp_path / "record.json"
     asked = ("--parts", "sizes,cpu", "--seconds", "-1")
