@@ -11,7 +11,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SPANNING, SUM_SQUARES
+from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SUM_SQUARES
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
