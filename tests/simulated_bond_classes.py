@@ -36,13 +36,11 @@ def compare_labelers():
                 model=model,
                 tally=n == 0,
             )
-            if topology.open_axes:
-                pair = (
-                    cuda_coupling(labeler, topology, model, capacity=2),
-                    cpu_labeler("raster", topology, model),
-                )
-                window = {"window": (0.6, 0.75), "samples": 2, "generator": 0}
-                assert_thresholds_equal(*pair, **window)
+            if topology.open_axes and labeler == "tiled":
+                # The other one bisects, which is the same for every model.
+                device = cuda_coupling(labeler, topology, model, capacity=2)
+                host = cpu_labeler("raster", topology, model)
+                assert_thresholds_equal(device, host, window=(0.6, 0.75), samples=2, generator=0)
             print(name, labeler)
 
 
