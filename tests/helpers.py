@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -31,6 +33,7 @@ from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names,
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.tasks.blocks import same_block
 
 DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parents[1] / "results"
@@ -276,6 +279,24 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def assert_same_blocks(found, expected) -> None:
+    """Assert that two results have the same tasks with the same blocks, bit for bit."""
+    assert found.tasks.keys() == expected.tasks.keys()
+    for key, item in expected.tasks.items():
+        blocks = found.tasks[key].blocks
+        assert blocks.keys() == item.blocks.keys()
+        assert all(same_block(block, item.blocks[n]) for n, block in blocks.items()), item.task
+
+
+def traced_peak(call: Callable[[], object]) -> int:
+    """Return the bytes that a call has at most on the host."""
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
 
 
 def assert_vacant_counts_equal(topology, model, generator, *, steps):

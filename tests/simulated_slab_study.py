@@ -5,6 +5,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from helpers import assert_same_blocks
 from process_support import worker_processes
 from simulated_worker import simulated_worker, two_gpus
 
@@ -23,16 +24,6 @@ from percolab.tasks.study import Task
 CUDA, CPU = Device("cuda"), Device("cpu")
 
 
-class Notes(Watcher):
-    """Keeps what is said."""
-
-    def __init__(self):
-        self.lines = []
-
-    def noted(self, text):
-        self.lines.append(text)
-
-
 def compare_study():
     """Compare the blocks of a study in slabs, by two threads, with those of whole samples."""
     asked = {"L": [6, 8], "p": [0.4, 0.6], "samples": 4, "block_size": 2, "measure": "sizes"}
@@ -41,22 +32,8 @@ def compare_study():
     expected = sweep("square", **asked, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["slabs"]) == ("cuda:0", {"6": 3, "8": 3})
-    for key, item in expected.tasks.items():
-        assert found.tasks[key].blocks.keys() == item.blocks.keys()
-        assert all(
-            same_block(block, item.blocks[n]) for n, block in found.tasks[key].blocks.items()
-        )
+    assert_same_blocks(found, expected)
     print("study")
-
-
-class Counts(Watcher):
-    """Keeps how many processes there are when blocks come in."""
-
-    def __init__(self):
-        self.found = []
-
-    def advanced(self, results, item, blocks):
-        self.found.append(len(worker_processes()))
 
 
 def compare_gpus():
@@ -65,20 +42,19 @@ def compare_gpus():
     two_gpus()
     expected = sweep("square", **asked, device="cpu")
     for slabs, workers in ((3, 1), (None, 2)):
-        counts = Counts()
+        # How many processes there are when blocks come in.
+        watcher, counts = Watcher(), []
+        watcher.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
         with mock.patch("percolab.run.executors.be_worker", simulated_worker):
             found = sweep(
-                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=counts
+                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=watcher
             )
         (run,) = found.runs
         told = run["device"], run["executor"], run["workers"]
         assert told == ("cuda:0,1", "processes", 2 * workers)
         assert run.get("slabs") == ({"6": 3} if slabs else None)
-        assert set(counts.found) == {1}
-        for key, item in expected.tasks.items():
-            blocks = found.tasks[key].blocks
-            assert blocks.keys() == item.blocks.keys()
-            assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
+        assert set(counts) == {1}
+        assert_same_blocks(found, expected)
     print("gpus")
 
 
@@ -107,10 +83,11 @@ def compare_choices():
     chain = {"L": [4], "p": [0.3], "samples": 1, "slabs": 2, "boundary": "periodic"}
     with pytest.raises(InputError, match=r"hypercubic-4d .* on cuda:0: .* 3 axes, the lattice 4;"):
         sweep("hypercubic-4d", **chain, device="cuda")
-    notes = Notes()
-    found = sweep("hypercubic-4d", **chain, device="auto", watcher=notes)
+    watcher, notes = Watcher(), []
+    watcher.noted = notes.append
+    found = sweep("hypercubic-4d", **chain, device="auto", watcher=watcher)
     assert found.runs[0]["device"] == "cpu"
-    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes.lines)
+    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes)
     with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}

@@ -5,6 +5,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from helpers import assert_same_blocks
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
@@ -63,10 +64,7 @@ def compare_study():
     expected = sweep("square", **asked, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["labeler"], run["split"]["ranks"]) == ("cuda:0", "tiled", 1)
-    for key, item in expected.tasks.items():
-        assert all(
-            same_block(block, found.tasks[key].blocks[n]) for n, block in item.blocks.items()
-        )
+    assert_same_blocks(found, expected)
     print("study")
 
 

@@ -11,8 +11,9 @@ from collections import deque
 from itertools import product
 
 import numpy as np
-from helpers import cpu_labeler, probabilities
+from helpers import probabilities
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+from parts_support import row_of_the_whole
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -123,15 +124,11 @@ def compare(part, parts):
         whole = Whole(item, (*layer, sum(layers)), (kind,) * item.dimension, model)
         QUEUES.clear()
         slabs = Slabs(whole, layers, tally=tally, kind="cuda")
-        judge = cpu_labeler(
-            "raster", item.topology(whole.shape, whole.boundary), model, tally=tally
-        )
         middle = probabilities(lattice)[2] ** (0.6 if model.draws_sites else 1)
         for k, p in enumerate((middle, 0.8 * middle + 0.2, middle)):
             draw = SampleKey(k % 2, 5, 10 * n + k, p_to_threshold(p))
             found = slabs.row(draw).numbers
-            one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-            expected = judge.rows(draw.generator, draw.seed, *one)[0]
+            expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(found, expected, err_msg=f"{whole} {share} {draw}")
         print(whole, share, "late", late, "early", early)
     assert late

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -129,19 +130,10 @@ def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_p
 
 
 def test_lines_of_times_are_named_at_their_ends_with_p_in_units_of_p_c():
+    labelers = [("square", "four_step"), ("square", "tiled"), ("cubic", "tiled")]
     times = [
-        Timing(
-            lattice,
-            labeler,
-            ratio,
-            n,
-            1e-6 * n * (ratio if lattice == "square" else 1),
-            batch=10000 // n,
-        )
-        for lattice, labelers in (("square", ("four_step", "tiled")), ("cubic", ("tiled",)))
-        for labeler in labelers
-        for ratio in (0.5, 1.0)
-        for n in (100, 1000)
+        Timing(*pair, ratio, n, 1e-6 * n * (ratio if "square" in pair else 1), batch=10000 // n)
+        for pair, ratio, n in product(labelers, (0.5, 1.0), (100, 1000))
     ]
     figure, _ = plot_timing(times, title="time")
     square, cubic = figure.axes

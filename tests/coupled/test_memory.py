@@ -1,12 +1,11 @@
 """What a labeler says it takes of memory is what it takes, forest, lists and all."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import psutil
 import pytest
-from helpers import JUDGED_LABELERS
+from helpers import JUDGED_LABELERS, traced_peak
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
@@ -74,14 +73,13 @@ def extent_and_topology(name, boundary):
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)
     said = memory_of(labeler, "cpu", extent, model, needs)
-    asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)  # compiles
-    tracemalloc.start()
-    coupling = new_coupling(labeler, "cpu", topology, model, tally=needs.tally)
-    asked(coupling, name, needs)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+
+    def use():
+        asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)
+
+    use()  # compiles
     # Coordinates belong to the study, end layers and the like are small.
-    peak -= 8 * needs.radii_axes * topology.num_points
+    peak = traced_peak(use) - 8 * needs.radii_axes * topology.num_points
     assert 0.5 * said.host <= peak <= 1.05 * said.host + 100_000
     assert said.device == 0
 

@@ -1,12 +1,11 @@
 """A lattice in boxes has the row of the whole lattice, however its boundaries are merged."""
 
-import tracemalloc
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice
+from helpers import lattice, traced_peak
 from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
@@ -393,10 +392,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
     assert prod(blocks.box) * blocks.num_boxes == whole.num_points
     draw, box = SampleKey(0, 5, 1, p_to_threshold(0.6)), (1,) * 2 + (0,) * (len(shape) - 2)
     BoxRaster(blocks).boundary(box, draw)
-    tracemalloc.start()
-    BoxRaster(blocks).boundary(box, draw)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = traced_peak(lambda: BoxRaster(blocks).boundary(box, draw))
     assert peak <= BoxRaster.memory(blocks).host < 3 * peak
 
 
@@ -406,10 +402,7 @@ def test_memory_of_a_row_is_stated(text):
     blocks, merge = Blocks(whole, (4, 4, 2)), Merge.parse(text)
     draw = SampleKey(0, 5, 1, p_to_threshold(0.3))
     Boxes(whole, blocks.counts, merge).row(draw)
-    tracemalloc.start()
-    Boxes(whole, blocks.counts, merge).row(draw)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = traced_peak(lambda: Boxes(whole, blocks.counts, merge).row(draw))
     alone, rank = (Boxes.memory(blocks, is_rank=is_rank).host for is_rank in (False, True))
     assert peak <= alone < 12 * peak
     assert rank < alone
