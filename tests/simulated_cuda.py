@@ -1,4 +1,4 @@
-"""Runs the CUDA labelers in CUDA's simulator and compares them with the judge; a test starts it.
+"""Runs the CUDA labelers in CUDA's simulator, compared with the reference; a test starts it.
 
 The simulator's blocks are tiny, so that a few dozen sites meet the edges of blocks and words.
 """
@@ -76,7 +76,7 @@ def compare_bonds(name):
         compare_opening_seams(name)
 
 
-#: What is drawn beside bonds, in turn.
+#: What is drawn in addition to bonds, in turn.
 SITE_MODELS = (
     Model.parse("site"),
     Model.parse("site-bond"),

@@ -218,7 +218,7 @@ def assert_same_places(expected, found):
 
 
 def compare_periods():
-    """Compare many periods, of one axis beside others, up to those that are too many."""
+    """Compare many periods, of one axis next to others, up to those that are too many."""
     gpu = FrontsCuda()
     for axes in (1, 2, 3, 5):
         for axis in range(axes):

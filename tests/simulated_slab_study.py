@@ -50,8 +50,8 @@ def compare_gpus():
                 "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=watcher
             )
         (run,) = found.runs
-        told = run["device"], run["executor"], run["workers"]
-        assert told == ("cuda:0,1", "processes", 2 * workers)
+        drivers = run["device"], run["executor"], run["workers"]
+        assert drivers == ("cuda:0,1", "processes", 2 * workers)
         assert run.get("slabs") == ({"6": 3} if slabs else None)
         assert set(counts) == {1}
         assert_same_blocks(found, expected)

@@ -1,4 +1,4 @@
-"""Runs trees in CUDA's simulator and compares them with a plain judge; a test starts it."""
+"""Runs trees in CUDA's simulator and compares them with a plain reference; a test starts it."""
 
 from unittest.mock import patch
 

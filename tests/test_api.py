@@ -144,8 +144,8 @@ def test_fit_is_the_fit_of_the_command_line(tmp_path):
 def test_plot_is_the_plot_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.png").numbers
-    told = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
-    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    message = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
+    assert json.loads(json.dumps(numbers)) == json.loads(message)
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
 
 
@@ -154,8 +154,8 @@ def test_plot_is_the_plot_of_the_command_line(tmp_path):
 def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.svg", kind=kind).numbers
-    told = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
-    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    message = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
+    assert json.loads(json.dumps(numbers)) == json.loads(message)
     assert numbers["kind"] == kind
     with pytest.raises(InputError, match="unknown kind 'curvs'; did you mean 'curves'"):
         plot(small_results(), tmp_path / "none.svg", kind="curvs")
@@ -331,9 +331,9 @@ def test_the_library_prints_nothing_and_logs_what_it_does(capfd, caplog):
     with caplog.at_level("DEBUG", logger="percolab"):
         sweep("square", **{**OPTIONS, "p": None})
     assert capfd.readouterr() == ("", "")
-    told = [record.getMessage() for record in caplog.records]
-    assert any(line.startswith("pilot: L = 4: ") for line in told)
-    assert any("L = 4, L = 8 on cpu by raster" in line for line in told)
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("pilot: L = 4: ") for line in lines)
+    assert any("L = 4, L = 8 on cpu by raster" in line for line in lines)
     assert {record.name for record in caplog.records} == {"percolab"}
 
 

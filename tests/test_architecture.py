@@ -24,7 +24,7 @@ sweep("square", L=[4, 6], samples=4, method="tree", device="cpu")
 print([name for name in sys.modules if name.startswith("percolab.papers")])
 """
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}
-#: What stands at the top beside the rooms: the door, which may lead anywhere.
+#: The modules outside of the rooms, which may import anything.
 DOORS = {"__init__", "__main__"}
 
 

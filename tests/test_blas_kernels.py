@@ -54,9 +54,9 @@ def test_every_other_kernel_is_tried_once_with_the_instructions_of_its_time(
     monkeypatch.setattr(blas_kernels, "passes", lambda variables: tried.append(variables) or True)
     blas_kernels.main()
     assert tried == [{"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3"}]
-    told = capsys.readouterr().out
-    assert told.startswith("Haswell Haswell: tried by make test")
-    assert "\nSkylakeX: not on this processor\n" in told
+    output = capsys.readouterr().out
+    assert output.startswith("Haswell Haswell: tried by make test")
+    assert "\nSkylakeX: not on this processor\n" in output
 
 
 def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
@@ -72,8 +72,10 @@ def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
     with pytest.raises(SystemExit) as ended:
         blas_kernels.main()
     assert ended.value.code.startswith("tests fail under\nNehalem Nehalem: ")
-    told = capfd.readouterr().out
-    assert "FAILED" in told
+    output = capfd.readouterr().out
+    assert "FAILED" in output
     assert (
-        told.index("1 failed") < told.index("Sandybridge Sandybridge: {") < told.index("1 passed")
+        output.index("1 failed")
+        < output.index("Sandybridge Sandybridge: {")
+        < output.index("1 passed")
     )

@@ -72,7 +72,7 @@ def extent_and_topology(name, boundary):
 @pytest.mark.parametrize("labeler", JUDGED_LABELERS)
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)
-    said = memory_of(labeler, "cpu", extent, model, needs)
+    reported = memory_of(labeler, "cpu", extent, model, needs)
 
     def use():
         asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)
@@ -80,8 +80,8 @@ def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs)
     use()  # compiles
     # Coordinates belong to the study, end layers and the like are small.
     peak = traced_peak(use) - 8 * needs.radii_axes * topology.num_points
-    assert 0.5 * said.host <= peak <= 1.05 * said.host + 100_000
-    assert said.device == 0
+    assert 0.5 * reported.host <= peak <= 1.05 * reported.host + 100_000
+    assert reported.device == 0
 
 
 @every_case
@@ -90,7 +90,7 @@ def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs
     report = load_report()
     extent, topology = extent_and_topology(name, boundary)
     for items in (1, 3):
-        said = memory_of(labeler, "cuda", extent, model, needs, items)
+        reported = memory_of(labeler, "cuda", extent, model, needs, items)
         peak = Peak()
         with report.on_host([], "case", peak.add):
             coupling = new_coupling(
@@ -98,7 +98,7 @@ def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs
             )
             asked(coupling, name, needs)
         taken = peak.most - 8 * needs.radii_axes * topology.num_points
-        assert 0.4 * said.device <= taken <= said.device + 100_000, (items, taken, said)
+        assert 0.4 * reported.device <= taken <= reported.device + 100_000, (items, taken, reported)
 
 
 def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(monkeypatch):

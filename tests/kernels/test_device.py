@@ -89,13 +89,13 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
+    ("number", "requests"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
 )
-def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, told):
+def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, requests):
     made = []
     monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
     begin_context(("cuda:0", "cuda:5"), number)
-    assert made[0].asked == ["libcuda.so.1", "init", *told]
+    assert made[0].asked == ["libcuda.so.1", "init", *requests]
 
 
 def test_without_a_driver_no_context_is_begun(monkeypatch):

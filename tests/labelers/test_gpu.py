@@ -164,7 +164,7 @@ def test_thresholds_of_samples_equal_the_cpu(name):
                 assert_thresholds_equal(*both, window=window, samples=5, generator=number % 2)
 
 
-#: What is drawn beside bonds, and where the square lattice begins to span in p.
+#: What is drawn in addition to bonds, and where the square lattice begins to span in p.
 SITE_MODELS = {
     Model.parse("site"): 0.593,
     Model.parse("site-bond"): 0.75,

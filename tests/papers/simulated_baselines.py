@@ -1,4 +1,4 @@
-"""Runs the labelers of papers in CUDA's simulator, compared with the judge; a test starts it.
+"""Runs the labelers of papers in CUDA's simulator, compared with the reference; a test starts it.
 
 Tiles are tiny there, so that lattices of a few hundred sites have many, joined over several levels.
 """
@@ -31,7 +31,7 @@ CASES = {
     ),
     3: (((5, 3, 4), ("open",) * 3), ((4, 6, 3), ("periodic", "open", "periodic"))),
 }
-#: Edges of tiles beside the usual one of the simulator, 4.
+#: Edges of tiles other than the usual one of the simulator, 4.
 EDGES = (2, 5, 20)
 
 
@@ -134,7 +134,7 @@ def compare_rows():
 
 
 def main(name):
-    """Compare on one lattice, or what does not hang on the lattice."""
+    """Compare on one lattice, or what does not depend on the lattice."""
     if name == "edges":
         compare_edges()
         compare_tiles()

@@ -1,4 +1,4 @@
-"""The schemes of papers: the judge's labels, in CUDA's simulator, and what they do not serve."""
+"""The schemes of papers in CUDA's simulator: the reference's labels, and what they refuse."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""Runs Guo's Prim and its primitive in CUDA's simulator beside a plain judge; a test starts it."""
+"""Runs Guo's Prim and its primitive in CUDA's simulator, compared with sorted bonds."""
 
 from functools import partial
 
