@@ -369,14 +369,19 @@ def assert_simulated(program: str, *arguments: str) -> None:
     assert done.stdout.strip(), "no case was run"
 
 
-def record_program(path: str) -> ModuleType:
+def record_program(path: str, folder: Path = RESULTS) -> ModuleType:
     """Import a program of results/; it finds the others of its folder."""
-    program = RESULTS / path
+    program = folder / path
     sys.path.insert(0, str(program.parent))
     try:
         return importlib.import_module(program.stem)
     finally:
         sys.path.remove(str(program.parent))
+
+
+def script(name: str) -> ModuleType:
+    """Import a program of scripts/."""
+    return record_program(f"{name}.py", RESULTS.parent / "scripts")
 
 
 def exact(name: str) -> dict:

@@ -213,17 +213,6 @@ def test_a_mask_may_be_a_file(tmp_path):
         label(str(tmp_path / "mask.png"))
 
 
-@pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])
-def test_labels_are_the_smallest_site_of_each_cluster(labeler):
-    labels = label("triangular", 9, p=0.3, labeler=labeler)
-    assert labels.shape == (9, 9)
-    assert labels.dtype == np.int32
-    flat = labels.ravel()
-    assert (flat <= np.arange(81)).all()
-    assert (flat[flat] == flat).all()
-    np.testing.assert_array_equal(labels, label("triangular", 9, p=0.3, labeler="reference"))
-
-
 def test_labels_follow_sample_seed_and_generator():
     base = label("square", 16, p=0.5)
     np.testing.assert_array_equal(base, label("square", 16, p=0.5))
@@ -245,7 +234,8 @@ def test_given_bonds_take_the_place_of_random_ones():
     topology = load_lattice("square").topology((4, 4))
     closed = np.zeros_like(topology.exists)
     assert label("square", 4, opened=closed).ravel().tolist() == list(range(16))
-    assert not label("square", 4, opened=topology.exists).any()
+    one = label("square", 4, opened=topology.exists)
+    assert (one.shape, one.dtype, one.any()) == ((4, 4), np.int32, False)
     along_x = closed.copy()
     along_x[0] = topology.exists[0]
     assert label("square", 4, opened=along_x).tolist() == [[4 * y] * 4 for y in range(4)]
@@ -267,10 +257,6 @@ def test_a_label_is_of_the_sample_that_a_sweep_measures():
     ]
     largest = sum(int(np.bincount(labels).max()) for labels in sizes)
     assert largest == int(item.column("largest").sum())
-
-
-def test_the_version_is_that_of_the_installed_package():
-    assert percolab.__version__ == version("percolab")
 
 
 def test_results_are_shown_in_a_line():

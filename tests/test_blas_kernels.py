@@ -2,14 +2,11 @@
 
 import platform
 import sys
-from pathlib import Path
 
 import pytest
+from helpers import script
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import blas_kernels
-
-sys.path.pop(0)
+blas_kernels = script("blas_kernels")
 
 
 def test_tests_of_fits_are_there():

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import click
 import pytest
+from helpers import script
 
 import percolab
 from percolab.cli import COMMANDS, main
 from percolab.measure.columns import MEASURES, list_observables
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import docs_blocks
-
-sys.path.pop(0)
+docs_blocks = script("docs_blocks")
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

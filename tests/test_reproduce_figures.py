@@ -1,23 +1,19 @@
 """scripts/reproduce_figures.py: small runs of what a GPU does at full size."""
 
 import json
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import script
 
 import percolab
 from percolab.benchmark import timer
 from percolab.figures.timing import Timing, plot_timing
 from percolab.papers.komura2016 import figures as komura
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import reproduce_figures
-
-sys.path.pop(0)
+reproduce_figures = script("reproduce_figures")
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,13 @@ def extent_and_topology(name, boundary):
 
 
 @every_case
-@pytest.mark.parametrize("labeler", JUDGED_LABELERS)
+@pytest.mark.parametrize(
+    "labeler",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * bool(LABELERS[name].paper))
+        for name in JUDGED_LABELERS
+    ],
+)
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)
     reported = memory_of(labeler, "cpu", extent, model, needs)

@@ -172,7 +172,7 @@ def spanning_curves(p):
     return [SpanningCurve(size, p, [1000], [row]) for size, row in zip(SIZES, counts)]
 
 
-@pytest.mark.parametrize("with_drift", [True, False])
+@pytest.mark.parametrize("with_drift", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_nine_sizes_close_to_the_threshold_are_not_hidden_by_their_legend(with_drift):
     curves = spanning_curves([0.2484, 0.2486, 0.2488, 0.2490, 0.2492])
     figure, _ = plot_spanning(curves, with_drift=with_drift, **TEXT)
