@@ -312,12 +312,6 @@ def test_bursts_of_a_sample_begin_within_its_weights():
     assert run("invade", *options, "--p0", 2).exit_code == 0
 
 
-@pytest.mark.parametrize("option", ["fit", "plot"])
-def test_an_observable_without_a_name_is_refused(option):
-    percolab.sweep("square", out="r.h5", **QUICK)
-    assert "observable" in refusal(option, "r.h5", "--observable", "")
-
-
 def test_values_of_p_that_differ_in_their_last_digit_are_one():
     near = [0.6, 0.1 + 0.2, 0.3, 0.6]
     found = percolab.sweep("square", **QUICK | {"p": near}, out="r.h5")

@@ -218,15 +218,6 @@ def test_every_labeler_finds_the_same_thresholds(labeler):
     assert_thresholds_equal(*both, window=(0.3, 0.4), samples=9)
 
 
-def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
-    monkeypatch.setattr("percolab.coupled.tiled.isqrt", lambda late: -late // 8 - 1)
-    topology = lattice("square").topology((200, 200))
-    items = items_of((0.48, 0.49, 0.5), samples=4)
-    device, host = pair(topology, capacity=4)
-    assert device.rows_from_openings(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
-    np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
-
-
 def test_two_hundred_million_sites_in_tiles_equal_the_cpu():
     topology = lattice("honeycomb").topology((2**14, 2**14))
     device, host = pair(topology, capacity=1)
