@@ -228,6 +228,7 @@ def test_exported_means_and_errors_agree_with_the_store(file, to_file):
         assert float(row["spanning_x_error"]) == pytest.approx(binomial, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file):
     more = {**SMALL, "seed": 6, "L": (4, 32), "samples": 20}
     stored(Path("more.h5"), sweep("square", device="cpu", **more))

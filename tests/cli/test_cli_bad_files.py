@@ -71,7 +71,10 @@ def full_disk():
          "--samples", 500, "--out", "new.h5"),
         ("export", "results.h5", "--out", "new.csv"),
         ("merge", "results.h5", "--out", "new.h5"),
-        ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
+        pytest.param(
+            ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda command: command[0],
 )  # fmt: skip
@@ -83,6 +86,7 @@ def test_a_full_disk_leaves_nothing_half_written(file, command):
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout_is_told(file):
     code = "from percolab.cli import main; main()"
     with open("/dev/full", "w") as full:

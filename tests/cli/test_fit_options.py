@@ -61,6 +61,7 @@ def test_the_command_line_and_python_agree(file, results):
         fit_results(results, nu="fixed")
 
 
+@pytest.mark.slow
 def test_what_is_no_answer_is_said_first(tmp_path):
     """All p are above p_c: in the text, in JSON, in the last line of a sweep and in a report."""
     path, page = tmp_path / "above.h5", tmp_path / "above.html"
@@ -82,6 +83,7 @@ def test_what_is_no_answer_is_said_first(tmp_path):
     assert ">nan<" not in words
 
 
+@pytest.mark.slow
 def test_exponents_stand_beside_theory(file):
     record = as_json(file, *QUICK, "--exponents")["exponents"]
     found = {item["name"]: item for item in record["exponents"]}
@@ -119,6 +121,7 @@ def test_what_is_given_to_a_collapse_is_held(results):
         compute_collapse(results, "nothing", threshold=0.5, y_t=0.75)
 
 
+@pytest.mark.slow
 def test_single_thresholds_follow_the_fit(thresholds):
     record = as_json(thresholds, *QUICK)["sample_thresholds"]
     assert [row["L"] for row in record["sizes"]] == [4, 8, 16]

@@ -198,6 +198,7 @@ def test_a_target_that_cannot_be_reached_is_told():
     assert "the target was not reached" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_stored_invasion_is_drawn_again_and_nothing_else_is():
     told = json.loads(
         answer("invade", *SQUARE, "--seed", 5, "--out", "steps.h5", "--plot", "a.png", "--json")

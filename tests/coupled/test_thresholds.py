@@ -63,7 +63,7 @@ def test_every_labeler_finds_the_same(labeler):
             cpu_labeler(labeler, topology),
             cpu_labeler("raster", topology),
             window=(0.4, 0.6),
-            samples=5,
+            samples=2,
             generator=generator,
         )
 
@@ -83,7 +83,7 @@ def test_a_sample_spans_from_its_threshold_on_and_not_before(name):
 
 
 def test_the_threshold_is_the_number_of_a_bond_and_one():
-    topology = lattice("honeycomb").topology((20, 20))
+    topology = lattice("honeycomb").topology((10, 10))
     found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 8, samples_of(3), (0, TOP))
     for sample, thresholds in enumerate(found.tolist()):
         numbers = {

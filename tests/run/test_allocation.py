@@ -156,6 +156,7 @@ def test_a_target_error_is_that_of_the_whole_error():
     assert why_unmet(results, 2e-3) is None
 
 
+@pytest.mark.slow
 def test_a_target_that_samples_alone_do_not_reach_is_told_with_the_sizes_that_would(tmp_path):
     out = tmp_path / "results.h5"
     told = answer("sweep", "--lattice", "square", "-L", "8,16", "--target-error", "1e-3", "--seed",

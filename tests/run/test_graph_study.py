@@ -177,6 +177,7 @@ def test_parallel_edges_are_bonds_of_their_own_if_they_are_kept(multi, bonds):
     assert_z(item.column("spanning").sum() / item.num_samples, expected, error)
 
 
+@pytest.mark.slow
 def test_a_results_file_is_read_without_the_graph(tmp_path):
     nx.write_edgelist(KARATE, "karate.txt", data=False)
     sweep = ("sweep", "--graph", "karate.txt", "--samples", 1000, "--out", "one.h5")
@@ -307,6 +308,7 @@ def test_a_graph_is_known_by_its_sites_bonds_and_terminals():
     assert len({digest, *(graph.digest for graph in others)}) == 8
 
 
+@pytest.mark.slow
 def test_networkx_and_the_readers_are_loaded_when_a_graph_is_read():
     write_edges("bridge.txt", BRIDGE)
     code = (

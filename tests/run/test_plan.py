@@ -97,6 +97,7 @@ def test_memory_is_that_of_what_samples(tmp_path):
         assert plan.sizes[0].device_bytes == plan.device_bytes == 0
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_the_file_holds(tmp_path):
     path = tmp_path / "results.h5"
     swept(path, **SQUARE | {"samples": 1000})

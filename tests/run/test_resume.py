@@ -94,6 +94,7 @@ def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, 
     assert_equal_datasets(path, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_path, undisturbed):
     path = tmp_path / "results.h5"
     done = 0
