@@ -2,7 +2,7 @@
 
 import tracemalloc
 from dataclasses import fields, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 
 import numpy as np
@@ -106,8 +106,9 @@ def test_end_layers_may_be_thicker_than_one():
 def test_rows_of_slabs_with_all_boundaries_and_models(name):
     rng = np.random.default_rng(2)
     cases = product(boundaries_of(name), MODELS, GENERATORS.values(), ps_of(name))
-    for n, (boundary, model, generator, p) in enumerate(cases):
-        given = {"rng": rng, "tally": n % 3 == 0}
+    # Every third has all boundaries, models and p.
+    for n, (boundary, model, generator, p) in islice(enumerate(cases), 0, None, 3):
+        given = {"rng": rng, "tally": n % 2 == 0}
         assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, **given)
     for n in range(100):
         # Near the threshold of bonds, on tori, where windings are easily wrong.

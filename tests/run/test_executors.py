@@ -383,7 +383,7 @@ def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, nu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("saves", [1, 2, 7])
+@pytest.mark.parametrize("saves", [1, 7])
 def test_a_parent_that_is_killed_takes_its_processes_with_it_and_the_rerun_ends_equal(
     tmp_path, saves
 ):

@@ -89,7 +89,9 @@ def test_every_figure_is_drawn_and_says_what_was_found(record, tmp_path):
 
 
 @pytest.mark.slow
-def test_steps_that_grow_otherwise_do_not_agree(record, tmp_path):
+def test_steps_that_grow_otherwise_do_not_agree_and_a_figure_without_its_part_is_left_out(
+    record, tmp_path
+):
     document = json.loads(record.read_text())
     for each in document["parts"]["sizes"]["records"]:
         if "steps" in each:
@@ -98,18 +100,10 @@ def test_steps_that_grow_otherwise_do_not_agree(record, tmp_path):
     record.write_text(json.dumps(document))
     reported = drawing.draw_all(record, tmp_path / "figures")
     assert "1.500(0.000) for L/B >= 8, which does not agree" in "".join(reported)
+    assert "fig12: left out, the record has no beta" in reported
 
 
 def test_without_a_record_one_line_says_so_and_nothing_is_made(tmp_path):
     (line,) = drawing.draw_all(tmp_path / "none.json", tmp_path / "figures")
     assert "none.json is missing" in line
     assert not (tmp_path / "figures").exists()
-
-
-@pytest.mark.slow
-def test_a_figure_without_its_part_is_left_out(record, tmp_path):
-    document = json.loads(record.read_text())
-    document["parts"] = {"sizes": document["parts"]["sizes"]}
-    record.write_text(json.dumps(document))
-    reported = drawing.draw_all(record, tmp_path / "figures")
-    assert "fig12: left out, the record has no beta" in reported
