@@ -35,8 +35,8 @@ from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
     count_words,
+    find_set_bits,
     period_codes,
-    places_of,
     unpack_bits,
 )
 
@@ -364,7 +364,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         inside = zip(layers, grid.inside_layers(offset), strict=True)
         there = grid.mask(at, layers)
         across = there ^ grid.mask(at, [one & other for one, other in inside])
-        owners = places_of(across)
+        owners = find_set_bits(across)
         other_ends, codes_of_class = grid.other_ends(owners, offset)
         down = (reach + step) * layer
         exists.append(there)

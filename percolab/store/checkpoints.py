@@ -27,7 +27,7 @@ from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
-#: Formats of earlier versions, whose blocks are measured anew.
+#: Formats of earlier versions, whose blocks are measured again.
 _EARLIER = ("percolab checkpoint 1",)
 #: The numbers of rows and of sums over clusters, which another version may have others of.
 _NUMBERS = " ".join(ROW)
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints beside one results file, of which one process at a time is the writer.
+    """The checkpoints of one results file, of which one process at a time is the writer.
 
     path: of the results file
     """
@@ -144,7 +144,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
-        f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
+        f"{path}: is damaged or no checkpoint; remove it to measure its rows again ({reason})"
     )
 
 

@@ -17,11 +17,11 @@ from percolab.tasks.values import AUTO
 
 
 def merge(
-    parts: Iterable[tuple[str, StoredResults]], told: Callable[[str], None] = lambda line: None
+    parts: Iterable[tuple[str, StoredResults]], report: Callable[[str], None] = lambda line: None
 ) -> StoredResults:
     """Return the union of results of one lattice; InputError if any samples come in twice.
 
-    told: is given one line on the columns that are left out, because a part lacks them.
+    report: receives one line on the columns that are left out, because a part lacks them.
     """
     merged: StoredResults | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
@@ -56,7 +56,7 @@ def merge(
         raise InputError("merge: give at least one file")
     without = not_in_all(items)
     if without:
-        told(f"left out, since not all of the files have it: {', '.join(without)}")
+        report(f"left out, since not all of the files have it: {', '.join(without)}")
     _unite(merged, items, without)
     merged.runs = _merge_runs(runs, longest)
     return merged
@@ -102,7 +102,7 @@ def _check_whole(name: str, item: TaskResult) -> None:
 def _check_same_chain(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
     """Raise InputError unless two parts of a long chain are equal where they overlap."""
     columns = [column for column in item.columns if other.has(column.name)]
-    own, others = (held.of_columns(columns).blocks for held in (item, other))
+    own, others = (each.of_columns(columns).blocks for each in (item, other))
     for number in sorted(own.keys() & others.keys()):
         if not same_block(own[number], others[number]):
             raise InputError(

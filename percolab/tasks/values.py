@@ -390,6 +390,24 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
     return found
 
 
+def take_sample_key(key: str, value: Any) -> int:
+    """Return a seed or the number of a sample; InputError unless it is from 0 to 2^64 - 1."""
+    try:
+        found = take_integer(key, value)
+    except InputError:
+        found = -1
+    if not 0 <= found < 2**64:
+        raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
+    return found
+
+
+def refuse_given(reason: str, **given: Any) -> None:
+    """Raise InputError if one of these is not None."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}: {reason}; leave it out")
+
+
 def refuse_sample_settings(reason: str, seed: Any, sample: Any, rng: Any) -> None:
     """Raise InputError unless settings that name a sample are at their defaults."""
     for key, value, usual in (("seed", seed, 1), ("sample", sample, 0), ("rng", rng, "xorwow")):

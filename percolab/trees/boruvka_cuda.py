@@ -25,7 +25,7 @@ from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import parts_in_boxes
-from percolab.lattices.topology import PartWords, Topology, places_of
+from percolab.lattices.topology import PartWords, Topology, find_set_bits
 from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
@@ -166,7 +166,7 @@ class BoruvkaCuda:
         for k in range(top.num_classes):
             parts = zip(top.exists_parts(k), inner_parts(k), strict=True)
             for (first, exists), (_, inner) in parts:
-                owners = places_of(exists ^ inner).astype(np.uint32)
+                owners = find_set_bits(exists ^ inner).astype(np.uint32)
                 numbers.append(owners + np.uint32(32 * (k * top.num_words + first)))
         self._num_tiles = prod(counts)
         self._tiles = BoruvkaTiles(

@@ -254,7 +254,7 @@ SQUARE = np.zeros((2, 4, 4))
         ([(0, 1, None)], {}, "there is no weight"),
         ([(0, 1, float("nan"))], {}, "weight nan, but a weight is a finite number"),
         ([(0, 1, 2**63)], {}, "weight 9223372036854775808, but integers are at least"),
-        ([(0, 1, BEYOND + 1), (1, 2, 0.5)], {}, "weight 9007199254740993, but beside floats"),
+        ([(0, 1, BEYOND + 1), (1, 2, 0.5)], {}, "weight 9007199254740993, but next to floats"),
         ([(0, -1, 2)], {}, "a bond names site -1"),
         ([(0, 9, 2)], {"num_sites": 5}, "a bond names site 9, but sites are 0 to 4"),
         ([], {}, "names no sites"),

@@ -8,7 +8,7 @@ import pytest
 
 from percolab.api import sweep
 from percolab.bonds.words import GENERATORS, uniform_number
-from percolab.configurations.invade import Invader, field_of
+from percolab.configurations.invade import Invader, make_field
 from percolab.configurations.invade import invade as invade_named
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, graph_topology
@@ -219,7 +219,7 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
 )
 @pytest.mark.parametrize("rng", GENERATORS)
 def test_invasion_of_everything_is_the_minimum_spanning_tree(name, L, boundary, rng):
-    field = field_of(load_structure(name), L, boundary)
+    field = make_field(load_structure(name), L, boundary)
     topology = field.structure.topology(field.shape, field.boundary)
     asker = Invader(field, source="centre", stop="all", rng=rng, seed=2)
     trees = new_trees("kruskal", "cpu", topology)
@@ -271,7 +271,7 @@ def test_invasion_from_end_to_end_takes_what_first_connects_the_ends(name, L, bo
     bonds = np.random.default_rng(1).integers(0, 60, (200, 2))
     graph = Graph.of_bonds(60, bonds, source=[0, 1], target=[58, 59])
     structure = graph if name == "graph" else load_structure(name)
-    field = field_of(structure, L, boundary)
+    field = make_field(structure, L, boundary)
     topology = structure.topology(field.shape, field.boundary)
     asker = Invader(field, model=model, rng="philox", seed=4)
     for sample in range(3):
@@ -289,7 +289,9 @@ def test_the_largest_weight_is_the_threshold_that_a_sweep_finds(model):
     blocks = [item.blocks[number].thresholds for number in sorted(item.blocks)]
     expected = np.concatenate(blocks)
     for axis, source in enumerate(("left", "bottom")):
-        asker = Invader(field_of(load_structure("square"), 33), source=source, model=model, seed=4)
+        asker = Invader(
+            make_field(load_structure("square"), 33), source=source, model=model, seed=4
+        )
         found = [asker.run(sample).threshold_key for sample in range(6)]
         assert found == expected[:, axis].tolist()
 
@@ -406,7 +408,7 @@ def test_sites_of_a_graph_have_the_numbers_of_its_file():
 
 
 def test_mass_within_a_distance_uses_the_places_of_sites():
-    field = field_of(load_structure("triangular"), 20, "periodic")
+    field = make_field(load_structure("triangular"), 20, "periodic")
     found = Invader(field, source=[0], stop="all").run()
     distances = field.distances(found.sites, 0)
     assert found.mass_within(distances, [0.5, 1.01, 1.8]).tolist() == [1, 7, 13]
