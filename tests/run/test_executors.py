@@ -9,14 +9,23 @@ import sys
 import time
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
+from cli_support import (
+    assert_equal_datasets,
+    blocks_in,
+    refusal,
+    run,
+    running,
+    start,
+    wait_for_blocks,
+    without_runs,
+)
 from process_support import (
+    Interrupting,
     begin_after_note,
     early_note,
     endless_begin,
@@ -37,9 +46,8 @@ from percolab.run.engine import Engine
 from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
 from percolab.run.processes import Processes, tell
-from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
 GRID = {"L": [8, 12], "p": [0.4, 0.5, 0.6], "samples": 1000, "device": "cpu"}
@@ -50,11 +58,6 @@ PROCESSES = ("--executor", "processes", "--workers", "2")
 RING = [(n, (n + 1) % 40) for n in range(40)] + [(0, 17)]
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
-def without_runs(results):
-    """Return the file of results without what tells who made them and when."""
-    return encode(replace(results, runs=[]))
 
 
 def serial(**settings):
@@ -138,17 +141,6 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert not worker_processes()
 
 
-class InterruptedOnce(Watcher):
-    """Is interrupted by the first blocks."""
-
-    done = False
-
-    def advanced(self, results, item, blocks):
-        if not self.done:
-            self.done = True
-            raise KeyboardInterrupt
-
-
 def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
     monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: True)
@@ -163,7 +155,7 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     monkeypatch.setattr("percolab.run.executors.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
-        sweep("square", out="r.h5", watcher=InterruptedOnce(), **settings)
+        sweep("square", out="r.h5", watcher=Interrupting(), **settings)
     assert own
     own.clear()
     monkeypatch.setattr(Processes, "start", start_and_wait)
@@ -319,18 +311,15 @@ def test_blocks_that_lose_three_workers_end_the_study_with_what_is_finished():
 
 
 def test_the_command_line_says_how_to_go_on(monkeypatch):
-    monkeypatch.setattr("percolab.cli.sweep.run_study", lost)
-    from cli_support import run
+    def lose(*_, **__):
+        raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
 
+    monkeypatch.setattr("percolab.cli.sweep.run_study", lose)
     result = run(*STUDY, "--out", "r.h5", "--quiet")
     assert result.exit_code == 137
     assert result.stderr == (
         "workers were lost; finished blocks are in r.h5. Run the same command again to go on.\n"
     )
-
-
-def lost(*_, **__):
-    raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
 
 
 @pytest.mark.slow
@@ -423,22 +412,27 @@ def test_an_unknown_executor_is_refused_in_one_line():
         sweep("square", executor=3, **GRID)
 
 
-def test_the_executor_changes_no_id(tmp_path):
-    square = load_lattice("square")
-    assert "executor" not in Task(square, 8, ("open", "open"), (0.5,)).sampling
+TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
+
+
+def test_the_executor_changes_no_id():
+    assert "executor" not in TASK.sampling
+
+
+def call_of(*devices):
+    """Return a call for one block on devices of these names."""
+    return Call("run", GridSampler(TASK, device=Device("cpu")).spec(), devices, (0,))
 
 
 def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(calls._HERE, "number", 2)
-    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cuda:0", "cuda:1"), (0,))
+    call = call_of("cuda:0", "cuda:1")
     with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
         measure_blocks(call)
 
 
 def test_one_study_that_is_stopped_here_stops_no_other():
-    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cpu",), (0,))
+    call = call_of("cpu")
     stopped, other = calls.ThisWorker(), calls.ThisWorker()
     stopped.stop()
     with pytest.raises(Stopped):

@@ -1,8 +1,7 @@
 """One study on several GPUs of one host: a process each, one file, the same numbers."""
 
-from dataclasses import replace
-
 import pytest
+from cli_support import without_runs
 from process_support import endless_begin, impatient_worker, start_and_wait, worker_processes
 
 from percolab.api import sweep
@@ -11,31 +10,20 @@ from percolab.lattices.graph import Graph
 from percolab.run import calls
 from percolab.run.processes import Processes
 from percolab.run.request import Watcher
-from percolab.store.results import encode
 
 START = Processes.start
+CHAINS = {
+    "p": [0.5, 0.6],
+    "model": "ising",
+    "boundary": "periodic",
+    "burn_in": 20,
+    "sweeps": 60,
+}
 STUDIES = {
     "grid": {"L": [64, 256], "p": [0.45, 0.5], "samples": 20_000, "measure": ["sizes"]},
     "threshold": {"L": [64], "method": "threshold", "samples": 20_000},
-    "chains": {
-        "L": [32],
-        "p": [0.5, 0.6],
-        "model": "ising",
-        "boundary": "periodic",
-        "burn_in": 20,
-        "sweeps": 60,
-        "samples": 40 * 200,
-    },
-    "one chain": {
-        "L": [32, 48],
-        "p": [0.5, 0.6],
-        "model": "ising",
-        "boundary": "periodic",
-        "burn_in": 20,
-        "sweeps": 60,
-        "samples": 40 * 20,
-        "chains": 1,
-    },
+    "chains": CHAINS | {"L": [32], "samples": 40 * 200},
+    "one chain": CHAINS | {"L": [32, 48], "samples": 40 * 20, "chains": 1},
     "slabs": {"L": [300], "p": [0.45, 0.5], "samples": 8, "block_size": 1, "slabs": 5},
     "trees": {"L": [64], "method": "tree", "samples": 2000},
 }
@@ -55,10 +43,6 @@ def two_gpus(monkeypatch):
 
 
 pytestmark = pytest.mark.gpu
-
-
-def without_runs(results):
-    return encode(replace(results, runs=[]))
 
 
 def device_of_worker(names):

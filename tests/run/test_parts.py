@@ -1,15 +1,14 @@
 """Parts of a study, made apart and merged, are the undivided study byte for byte."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_support import answer, blocks_in, refusal, run
+from cli_support import answer, blocks_in, refusal, run, without_runs
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 from percolab.tasks.part import JobPart
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
@@ -28,8 +27,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 def file_of(path):
-    """Return a file as it is without the record of its runs."""
-    return encode(replace(read_results(path), runs=[]))
+    return without_runs(read_results(path))
 
 
 @pytest.mark.parametrize(
@@ -97,16 +95,19 @@ def test_progress_of_a_part_is_that_of_its_own_blocks():
     assert "100%" in told
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "0/0"])
-def test_a_part_that_is_none_of_n_is_refused(text):
-    told = refusal(*STUDY, "-p", "0.5", "--part", text)
-    assert told == f"part = {text}: of n parts k is the first, 1, to the last, n"
-
-
-@pytest.mark.parametrize("text", ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"])
-def test_a_part_that_is_no_part_is_refused(text):
-    told = refusal(*STUDY, "-p", "0.5", "--part", text)
-    assert told == f"part = {text!r}, but a part is k/n, as in 3/16"
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["0/4", "5/4", "0/0"], "part = {}: of n parts k is the first, 1, to the last, n"),
+        (
+            ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"],
+            "part = {!r}, but a part is k/n, as in 3/16",
+        ),
+    ],
+)
+def test_what_is_no_part_of_n_is_refused(texts, message):
+    for text in texts:
+        assert refusal(*STUDY, "-p", "0.5", "--part", text) == message.format(text)
 
 
 @pytest.mark.parametrize(
