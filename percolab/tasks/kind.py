@@ -172,21 +172,8 @@ class Kind(Protocol):
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        **hints: Any,
-    ) -> BlockSampler:
-        """Return a task made ready for a device.
-
-        labeler: the name of a labeler or a tree method, None for the fastest.  share: the part of a
-        CUDA device's free memory that it may take.  hints: what :meth:`hints` returns; they change
-        how long sampling takes, or where it continues, never the numbers.
-        """
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what makes a task's blocks, as :class:`SamplerSpec` has it."""
 
     def unplaced(self, study: Study) -> str:
         """Return what a pilot looks for beside p, in words, or ""."""
@@ -228,6 +215,10 @@ class Kind(Protocol):
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
-    """Return a task made ready for a device; options: as for :meth:`Kind.sampler`."""
-    sampler: BlockSampler = task.kind.sampler(task, device=device, **options)
-    return sampler
+    """Return a task made ready for a device.
+
+    options: ``labeler``, the name of a labeler or a tree method, None for the fastest; ``share``,
+    the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,
+    which changes how long sampling takes, or where it continues, never the numbers.
+    """
+    return SamplerSpec(task.kind.sampler_place(task), task, options).make(task, device)
