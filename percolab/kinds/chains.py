@@ -58,6 +58,7 @@ class ChainsOfSpins(Kind):
     }
     number_is = "chains"
     independent = False
+    most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**12, "cuda": 2**16}
     algorithms = Labelers()
 
     def check(self, item: Task | Study) -> None:
@@ -120,7 +121,7 @@ class ChainsOfSpins(Kind):
         if study.sweeps or study.block_size or samples is None or task.burn_in == AUTO:
             return task
         burn_in = -(-task.burn_in // task.every)
-        if task.chains:
+        if task.is_serial:
             length = min(-(-samples // _CHAINS), 10 * burn_in)
             return replace(task, block_size=max(length, burn_in, _LEAST_SWEEPS))
         longest = min(max(10 * burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
@@ -131,16 +132,20 @@ class ChainsOfSpins(Kind):
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
         """Return the ``end`` of the tasks of one long chain."""
-        return {key: {"end": item.end} for key, item in stored.items() if item.task.chains}
+        return {key: {"end": item.end} for key, item in stored.items() if item.task.is_serial}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of chains, their batch and their labeler."""
         needs = Needs("sizes" in task.measure, len(task.p))
         return spin_chains.memory_of(name, device, extent, task.draw.states, needs, items)
 
+    def is_serial(self, item: Task | Study) -> bool:
+        """Return whether there is one long chain at every p."""
+        return bool(item.chains)
+
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes many chains, or one long chain."""
-        return f"kinds.chains:{'LongChainSampler' if task.chains else 'ChainSampler'}"
+        return f"kinds.chains:{'LongChainSampler' if task.is_serial else 'ChainSampler'}"
 
 
 @dataclass(frozen=True, eq=False)

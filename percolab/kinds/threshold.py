@@ -82,6 +82,10 @@ class Threshold(Kind):
         """Return the memory of a batch, its labeler and its coupling."""
         return memory_of(name, device, extent, task.draw, Needs(thresholds=True), items)
 
+    def count_labelings(self, task: Task) -> int:
+        """Return the steps of bisection, about."""
+        return 32
+
     def sampler_place(self, task: Task) -> str:
         """Return the place of what finds thresholds."""
         return "kinds.threshold:ThresholdSampler"

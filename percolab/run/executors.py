@@ -17,7 +17,7 @@ from percolab.kernels.device import Device, begin_context
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.run.calls import ThisWorker, be_worker, stop
-from percolab.run.measured import Callers, Crew, Threads
+from percolab.run.measured import Callers, WorkerPool
 from percolab.run.processes import Processes
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.settings import DASK
@@ -75,9 +75,9 @@ def executor_name(executor: str | Executor) -> str:
 
 
 def count_workers(executor: Executor) -> int:
-    """Return how many calls an executor makes at a time, as far as it tells: else as many as cores.
+    """Return how many calls an executor makes at a time, by default as many as there are cores.
 
-    Python's own pools and those of mpi4py tell.
+    Python's own pools and those of mpi4py have an attribute for it.
     """
     for name in ("num_workers", "_max_workers"):
         found = getattr(executor, name, None)
@@ -89,8 +89,8 @@ def count_workers(executor: Executor) -> int:
 def is_worker_too(devices: Sequence[Device]) -> bool:
     """Return whether the process of a study over processes makes blocks itself.
 
-    It has to have one of several GPUs open for a study's first calls, so that it can begin there
-    seconds before another process could.
+    One of several GPUs is open in it for the study's first calls, seconds before another process
+    could begin there.
     """
     return len(devices) > 1
 
@@ -119,10 +119,9 @@ def opened(
     """Open what makes the blocks of a study until the end of the context.
 
     executor: "threads", "processes", or an executor, which is left open.  structure: what is
-    sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
-    the threads of each; they are started at once, so that they are there after a pilot.  Where they
-    drive several GPUs, this process drives the first.  hear: is called with what they tell of the
-    blocks in work.
+    sampled; all processes get a graph when they start.  workers: threads.  processes: how many, and
+    the threads of each; they start at once, so that they are ready after a pilot.  Where they drive
+    several GPUs, this process drives the first.  hear: is called with the progress of blocks.
     """
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
@@ -149,12 +148,11 @@ def make_worker_pool(
     samplers: Mapping[str, BlockSampler],
     devices: tuple[Device, ...],
     workers: int,
-) -> Crew:
-    """Return those who make the blocks of these tasks by an opened executor.
+) -> WorkerPool:
+    """Return the workers that make the blocks of these tasks by an opened executor.
 
-    devices: that are driven, by threads the first of them.  workers: how many calls are made at a
-    time.
+    devices: that they drive, threads the first.  workers: how many calls are made at a time.
     """
     if executor == "threads":
-        return Threads(samplers, opened, workers)
+        return WorkerPool(samplers, opened, workers)
     return Callers(samplers, opened, workers, tuple(map(str, devices)))

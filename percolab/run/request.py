@@ -91,19 +91,9 @@ class SweepOptions(TypedDict, total=False):
 
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     """Return the options of what a user asked for; InputError if there is no such device."""
-    return {
-        "device": _open_requested_device(request),
-        "executor": request.executor,
-        "part": request.part,
-        "labeler": request.labeler,
-        "workers": request.workers,
-        "slabs": request.slabs,
-        "split": request.split,
-        "blocks": request.blocks,
-        "merge": request.merge,
-        "watcher": watcher,
-        "left_open": request.left_open,
-    }
+    same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
+    options: Any = {name: getattr(request, name) for name in same}
+    return {**options, "device": _open_requested_device(request), "watcher": watcher}
 
 
 def _open_requested_device(request: SweepRequest) -> Device:
@@ -191,7 +181,7 @@ def _check_part(opened: Opened, part: JobPart) -> None:
             f"part {part}: a target error is judged on all blocks of a study: give the number of "
             "samples"
         )
-    if opened.results.study.chains:
+    if opened.results.study.is_serial:
         raise InputError(f"part {part}: one long chain (chains 1) has no parts")
     if opened.needs_placing:
         is_p = None in opened.missing.values()

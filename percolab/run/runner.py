@@ -11,7 +11,7 @@ from typing import Unpack
 
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
-from percolab.run.measured import Crew
+from percolab.run.measured import WorkerPool
 from percolab.run.parts_checkpoints import begin_checkpoints
 from percolab.run.parts_sampler import check_p
 from percolab.run.placement import Placed, make_samplers, place
@@ -72,9 +72,9 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)
         # A target error makes many rounds, not all of which are worth a save.
         saver = Saver(writer, every_run=rule.target_error is None, saved=forget)
-        crew = engine.crew(samplers, executor)
+        pool = engine.make_pool(samplers, executor)
         try:
-            return _sampled(placed, rule, part, crew, engine, saver, watcher)
+            return _sampled(placed, rule, part, pool, engine, saver, watcher)
         finally:
             saver.end()
 
@@ -109,7 +109,7 @@ def _sampled(
     placed: Placed,
     rule: StopRule,
     part: JobPart,
-    crew: Crew,
+    pool: WorkerPool,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
@@ -120,6 +120,6 @@ def _sampled(
     while targets is not None:
         wanted = wanted_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(wanted.values()), dict(wanted))
-        results = with_blocks(results, wanted, asked, crew, engine, saver, watcher, part)
+        results = with_blocks(results, wanted, asked, pool, engine, saver, watcher, part)
         targets = next_targets(results, rule, targets)
     return results

@@ -11,7 +11,14 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run.engine import Engine
-from percolab.run.measured import BlockJob, Crew, Work, WorkersLost, missing_jobs, sites_to_label
+from percolab.run.measured import (
+    BlockJob,
+    Work,
+    WorkerPool,
+    WorkersLost,
+    missing_jobs,
+    sites_to_label,
+)
 from percolab.run.request import Watcher
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
@@ -133,7 +140,7 @@ def with_blocks(
     results: StoredResults,
     wanted: Mapping[str, int],
     asked: Mapping[str, Any],
-    crew: Crew,
+    pool: WorkerPool,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
@@ -151,8 +158,8 @@ def with_blocks(
     run = _Run(results, engine.record() | {"asked": asked}, watcher)
     watcher.started(total, total - left)
     try:
-        jobs = missing_jobs(results, wanted, crew.samplers, part)
-        _keep_all(run, Work(jobs, crew), saver)
+        jobs = missing_jobs(results, wanted, pool.samplers, part)
+        _keep_all(run, Work(jobs, pool), saver)
     finally:
         watcher.finished()
     return run.results

@@ -129,6 +129,8 @@ class Kind(Protocol):
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
     independent:      whether the samples of a block are independent of each other
+    most_placed:      the grid points of the largest lattice whose p a plan looks for, by kind of
+                      device
     always_has_pilot: whether one measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
@@ -143,6 +145,7 @@ class Kind(Protocol):
     number_is: ClassVar[str] = "samples"
     tables_on_host: ClassVar[bool] = False
     independent: ClassVar[bool] = True
+    most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**18, "cuda": 2**24}
     always_has_pilot: ClassVar[bool] = False
     codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
@@ -208,6 +211,14 @@ class Kind(Protocol):
         of further tasks of the study, too.
         """
         return {}
+
+    def count_labelings(self, task: Task) -> int:
+        """Return how often the sites of a sample are labeled, about."""
+        return len(task.p)
+
+    def is_serial(self, item: Task | Study) -> bool:
+        """Return whether each block of a task begins where the one before has ended."""
+        return False
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest number of one sample that is summed over the samples of a block."""

@@ -104,8 +104,8 @@ def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     monkeypatch.setattr(plan, "usable_cores", lambda: 2)
     time_blocks = plan._Planning._time_blocks
 
-    def timed(self, item, crew, blocks):
-        time_blocks(self, item, crew, blocks)
+    def timed(self, item, pool, blocks):
+        time_blocks(self, item, pool, blocks)
         return blocks / 2
 
     monkeypatch.setattr(plan._Planning, "_time_blocks", timed)

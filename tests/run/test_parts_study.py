@@ -37,7 +37,7 @@ FILES = [
      "model": "site-bond:site=0.9", "rng": "philox"},
     {**WIDE, "slabs": 2, "lattice": "cubic", "boundary": "periodic"},
     {**WIDE, "slabs": 6, "lattice": "bcc", "model": "site"},
-    {**WIDE, "slabs": 3, "lattice": "hypercubic_4d", "L": (4, 6), "rng": "philox",
+    {**WIDE, "slabs": 3, "lattice": "hypercubic-4d", "L": (4, 6), "rng": "philox",
      "boundary": ("open", "open", "periodic", "open")},
     {**RANKS, **ODD, "workers": 3},
     {**RANKS, **ODD, "workers": 3, "slabs": 8, "executor": "processes", "is_slow": True},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import small_results
 
-from percolab.run.measured import Threads, missing_jobs
+from percolab.run.measured import WorkerPool, missing_jobs
 from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated
@@ -44,9 +44,9 @@ class Sampler:
         return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
 
 
-def crew_of(samplers):
+def pool_of(samplers):
     """Return two workers, who are done at once."""
-    return Threads(samplers, AtOnce(), 2)
+    return WorkerPool(samplers, AtOnce(), 2)
 
 
 class Engine:
@@ -94,7 +94,7 @@ def run(sampler, **options):
     saver = Saver(writer, **options)
     try:
         found = with_blocks(
-            results, {key: WANTED}, {}, crew_of({key: sampler}), Engine(), saver, told
+            results, {key: WANTED}, {}, pool_of({key: sampler}), Engine(), saver, told
         )
         assert found.tasks[key].blocks.keys() == told.blocks
         assert len(found.runs) == 1
@@ -124,7 +124,7 @@ def test_results_that_have_all_blocks_are_returned_as_they_are():
     results.tasks[key].blocks = dict.fromkeys(range(WANTED))
     wanted = {key: WANTED}
     assert (
-        with_blocks(results, wanted, {}, crew_of({}), Engine(), Saver(None), Watcher()) is results
+        with_blocks(results, wanted, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
     )
 
 
@@ -143,9 +143,9 @@ def test_pressing_ctrl_c_twice_still_saves():
 
 def test_without_a_file_a_stop_says_that_nothing_is_saved():
     results, key = fresh()
-    crew = crew_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
+    pool = pool_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
     with pytest.raises(Interrupted, match="interrupted, finished blocks not saved"):
-        with_blocks(results, {key: WANTED}, {}, crew, Engine(), Saver(None), Told())
+        with_blocks(results, {key: WANTED}, {}, pool, Engine(), Saver(None), Told())
 
 
 def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
