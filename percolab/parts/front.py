@@ -10,7 +10,7 @@ slab at a time in one memory) and a tree (a slab on each of many processors) are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,11 +150,21 @@ class Front:
         return self.sizes.size
 
     @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Its arrays, of ARRAY_KINDS."""
+        low, high = self.low, self.high
+        return low.clusters, low.codes, high.clusters, high.codes, self.sizes, self.flags
+
+    def with_arrays(self, arrays: Sequence[Any]) -> Front:
+        """Return a front with other arrays, in the order of ``arrays``."""
+        low, low_codes, high, high_codes, sizes, flags = arrays
+        faces = Face(low, low_codes), Face(high, high_codes)
+        return replace(self, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+
+    @property
     def num_bytes(self) -> int:
         """The memory of its arrays."""
-        faces = (self.low, self.high)
-        entries = sum(face.clusters.nbytes + face.codes.nbytes for face in faces)
-        return entries + self.sizes.nbytes + self.flags.nbytes
+        return sum(array.nbytes for array in self.arrays)
 
 
 class Row(NamedTuple):

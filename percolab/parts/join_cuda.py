@@ -7,7 +7,7 @@ of a face are about in the order of its bonds, not just in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -252,24 +252,14 @@ def _sums_of(totals: Any, bins: int, blocks: int) -> FrontSums:
 
 def to_device(front: Front) -> Front:
     """Return a front with its arrays copied to the selected GPU; those that are there stay."""
-    return _copied(
-        front, lambda array: cuda.to_device(array) if isinstance(array, np.ndarray) else array
-    )
+    return _with_copies(front, lambda x: cuda.to_device(x) if isinstance(x, np.ndarray) else x)
 
 
 def to_host(front: Front) -> Front:
     """Return a front with its arrays copied to the host; those that are there stay."""
-    return _copied(
-        front, lambda array: array if isinstance(array, np.ndarray) else array.copy_to_host()
-    )
+    return _with_copies(front, lambda x: x if isinstance(x, np.ndarray) else x.copy_to_host())
 
 
-def _copied(front: Front, copy: Any) -> Front:
-    def copied(array: Any) -> Any:
-        return copy(array) if array.size else np.empty(0, array.dtype)
-
-    low, high = (
-        Face(copied(face.clusters), copied(face.codes)) for face in (front.low, front.high)
-    )
-    sizes, flags = copied(front.sizes), copied(front.flags)
-    return replace(front, low=low, high=high, sizes=sizes, flags=flags)
+def _with_copies(front: Front, copy: Callable[[Any], Any]) -> Front:
+    """Return a front with copies of its arrays; empty ones are on the host."""
+    return front.with_arrays([copy(x) if x.size else np.empty(0, x.dtype) for x in front.arrays])

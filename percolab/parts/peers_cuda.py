@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,13 @@ from numpy.typing import NDArray
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import checked
-from percolab.parts.front import ARRAY_KINDS, Face, Front
+from percolab.parts.front import ARRAY_KINDS, Front
 from percolab.parts.tiled_cuda import FaceArrays
 
 cuda = load_cuda()
 
 # Bytes that arrays begin at multiples of, and those of a handle.
 _ALIGNED, _HANDLE = 256, 64
-
-
-def _arrays_in(front: Front) -> tuple[Any, ...]:
-    low, high = front.low, front.high
-    return low.clusters, low.codes, high.clusters, high.codes, front.sizes, front.flags
 
 
 def _starts(counts: Sequence[int]) -> tuple[list[int], int]:
@@ -62,7 +56,7 @@ class Outbox:
         """
         from cuda.bindings import driver
 
-        arrays = _arrays_in(front)
+        arrays = front.arrays
         counts = [int(array.size) for array in arrays]
         starts, total = _starts(counts)
         memory = _pointer(self._memory.array("front", total, np.uint8))
@@ -115,6 +109,4 @@ class Inbox:
             cuda.synchronize()
         finally:
             checked(driver.cuIpcCloseMemHandle(base))
-        low, low_codes, high, high_codes, sizes, flags = arrays
-        faces = Face(low, low_codes), Face(high, high_codes)
-        return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+        return front.with_arrays(arrays)

@@ -81,16 +81,6 @@ class Joiner(Protocol):
         """Return the front of a whole torus, closed."""
 
 
-class _OnHost:
-    """Joins fronts on the CPU."""
-
-    def join(self, low: Front, high: Front) -> Front:
-        return on_host.join(low, high)
-
-    def close(self, front: Front) -> Front:
-        return on_host.close(front)
-
-
 class Slabs:
     """One lattice cut into slabs, ready for any number of samples; one thread at a time.
 
@@ -133,7 +123,7 @@ class Slabs:
             self._joiner = FrontsCuda()
         else:
             self._labeler = SlabRaster(whole, max(layers), tally=tally)
-            self._joiner = _OnHost()
+            self._joiner = on_host
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:

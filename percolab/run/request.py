@@ -92,8 +92,9 @@ class SweepOptions(TypedDict, total=False):
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     """Return the options of what a user asked for; InputError if there is no such device."""
     same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
-    options: Any = {name: getattr(request, name) for name in same}
-    return {**options, "device": _open_requested_device(request), "watcher": watcher}
+    found: Any = {name: getattr(request, name) for name in same}
+    options: SweepOptions = found | {"device": _open_requested_device(request), "watcher": watcher}
+    return options
 
 
 def _open_requested_device(request: SweepRequest) -> Device:

@@ -124,7 +124,7 @@ class Sampling(Shown):
     @property
     def kind(self) -> Any:
         """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
-        return find_kind(self.method, self.has_spins)
+        return find_kind(self.method, Model.parse(self.model).has_spins)
 
     @property
     def is_serial(self) -> bool:

@@ -10,6 +10,7 @@ import operator
 import os
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +37,30 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
     >>> parse_probabilities("0.5:0.6:3")
     (0.5, 0.55, 0.6)
     """
+    values = _parse_numbers("p", text, lambda part: _probability(part, text), "0.50:0.55:21")
+    if not values:
+        raise InputError(f"p = {text!r}: the list is empty")
+    return tuple(map(float, values))
+
+
+def _parse_numbers(
+    key: str, text: str, number: Callable[[str], Decimal], example: str
+) -> list[Decimal]:
+    """Read "0.5", "0.4,0.5,0.6" or "from:to:count" (both ends included)."""
     if ":" not in text:
-        values = [_probability(part, text) for part in text.split(",") if part.strip()]
-        if not values:
-            raise InputError(f"p = {text!r}: the list is empty")
-        return tuple(float(value) for value in values)
-    parts = text.split(":")
-    if len(parts) != 3 or not parts[2].strip().isdecimal():
-        raise InputError(f"p = {shown(text)}, but a range is from:to:count, as in 0.50:0.55:21")
-    low, high = _probability(parts[0], text), _probability(parts[1], text)
-    count = int(parts[2])
+        return [number(part) for part in text.split(",") if part.strip()]
+    ends = text.split(":")
+    digits = ends[2].strip() if len(ends) == 3 else ""
+    if not digits.isdecimal():
+        raise InputError(f"{key} = {shown(text)}, but a range is from:to:count, as in {example}")
+    low, high = number(ends[0]), number(ends[1])
+    count = int(digits[:9])
     if not 2 <= count <= _MAX_COUNT or high <= low:
         raise InputError(
-            f"p = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
+            f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
         )
-    # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
-    return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
+    # In decimal arithmetic 0.5:0.6:3 has 0.55, not 0.55000000000000004.
+    return [low + (high - low) * n / (count - 1) for n in range(count)]
 
 
 def _probability(text: str, whole: str) -> Decimal:
@@ -71,33 +80,15 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
     (2.0, 2.25, 2.5)
     """
 
-    def parse(text: str) -> tuple[float, ...]:
-        if ":" not in text:
-            parts = [part for part in text.split(",") if part.strip()]
-            return check_couplings(key, [_number(key, part) for part in parts])
-        ends = text.split(":")
-        count = ends[2].strip() if len(ends) == 3 else ""
-        if not count.isdecimal():
-            raise InputError(
-                f"{key} = {shown(text)}, but a range is from:to:count, as in 2.2:2.4:9"
-            )
-        low, high = _number(key, ends[0]), _number(key, ends[1])
-        if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
-            raise InputError(
-                f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
-            )
-        steps = int(count) - 1
-        return check_couplings(key, [low + (high - low) * n / steps for n in range(steps + 1)])
-
-    return parse
+    number = partial(_number, key)
+    return lambda text: check_couplings(key, _parse_numbers(key, text, number, "2.2:2.4:9"))
 
 
 def _number(key: str, text: str) -> Decimal:
     try:
-        value = Decimal(text.strip())
+        return Decimal(text.strip())
     except InvalidOperation as error:
         raise InputError(f"{key} = {shown(text.strip())} is not a number") from error
-    return value
 
 
 def check_couplings(key: str, values: Sequence[Any]) -> tuple[float, ...]:

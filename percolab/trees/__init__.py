@@ -58,7 +58,7 @@ TREE_METHODS = {
         ),
         TreeEntry(
             "heap",
-            "Prim with a binary heap, the judge",
+            "Prim with a binary heap, the reference",
             {"cpu": "trees.heap:Heap"},
         ),
     )

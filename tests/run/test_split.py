@@ -129,7 +129,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
     monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**11))
-    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
+    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB of GPU"):
         team(gpus)
     monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
     with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
