@@ -110,7 +110,7 @@ class ChainsOfSpins(Kind):
         return self.choose_blocks(study, study.with_burn_in(task, found.updates), samples)
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        """Return a task in chains of the length that is asked for, or in _CHAINS of them.
+        """Return a task in chains of the length that is requested, or in _CHAINS of them.
 
         They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
         where there are many samples, longer than ten times the burn-in: a chain is what an
@@ -152,8 +152,7 @@ class ChainsOfSpins(Kind):
 class Measured:
     """What is measured of chains, side by side: their rows, their spins, structure factors.
 
-    planes: the spins after the last sweep, uint32 (chains, planes, num_words); empty unless asked
-    for
+    planes: the spins after the last sweep, uint32 (chains, planes, num_words), if requested
     """
 
     rows: np.ndarray
@@ -200,7 +199,7 @@ class ChainSampler(TaskSampler):
         """Return what is measured of chains (number, p), a block of sweeps of each.
 
         end: where they are continued; from their start unless given.  with_planes: whether the
-        spins are wanted after the last sweep.
+        spins are requested after the last sweep.
         """
         task, shape = self.task, (len(items), self.task.block_size)
         found = Measured(

@@ -25,7 +25,7 @@ from percolab.tasks.study import Task
 SITES_PER_LAUNCH = 2**30
 #: A CPU call measures about this many sites before it looks whether it should stop.
 SITES_PER_CALL = 2**22
-#: Rows of one call, which the host holds.
+#: Rows of one call, in host memory.
 _ROWS_PER_CALL = 2**22
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ IsStopped = Callable[[], bool]
 
 
 class Stopped(Exception):
-    """Sampling was asked to stop before the blocks were finished."""
+    """Sampling was to stop before the blocks were finished."""
 
 
 class Workplace:
@@ -104,7 +104,7 @@ def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
 
 
 class TaskSampler:
-    """Makes blocks of a task (:class:`percolab.tasks.kind.BlockSampler`); each kind says how.
+    """Makes blocks of a task (:class:`percolab.tasks.kind.BlockSampler`); every kind has one.
 
     labeler: the name of a labeler or a tree method, None for the fastest.  share: of a CUDA
     device's free memory, that may be taken.
@@ -153,7 +153,7 @@ class TaskSampler:
         return SamplerSpec(place, self.task, self._arguments())
 
     def _arguments(self) -> dict[str, Any]:
-        """Return what it was made with beside the task and the device."""
+        """Return what it was made with besides the task and the device."""
         return {"labeler": self._labeler, "share": self._place.share}
 
 

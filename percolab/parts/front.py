@@ -191,7 +191,7 @@ def front_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
 
 
 def joining_bytes(clusters: int, *, has_periods: bool) -> int:
-    """Return the bytes that joining takes beside the fronts before and after it.
+    """Return the bytes that joining takes in addition to the fronts before and after it.
 
     clusters: of both fronts together
     """

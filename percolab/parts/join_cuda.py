@@ -53,12 +53,12 @@ from percolab.parts.parts import Whole
 
 cuda = load_cuda()
 
-# Room grows by this part of what is asked for, so that it does not grow at every slab.
+# Room grows by this part of what is requested, so that it does not grow at every slab.
 _SPARE = 16
 
 
 class _Room:
-    """Memory of the device by names, which is used again; it grows when more is asked for."""
+    """Memory of the device by names, which is used again; it grows when more is requested."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
@@ -78,7 +78,7 @@ class _Room:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that are held."""
+        """Bytes of all arrays."""
         return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
@@ -93,7 +93,7 @@ class FrontsCuda:
     """
 
     def __init__(self) -> None:
-        # The next slab is labeled at the same time, by more blocks than the device holds.
+        # The next slab is labeled at the same time, by more blocks than fit on the device.
         self._launches = Launches(is_urgent=True)
         self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
         self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
@@ -122,7 +122,7 @@ class FrontsCuda:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that it holds on the device."""
+        """Bytes that it takes on the device."""
         rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
         return rooms + 8 * int(self._totals.size)
 

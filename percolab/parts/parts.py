@@ -68,7 +68,7 @@ class Whole:
         if not isinstance(self.lattice, Lattice):
             raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
         if self.model.has_spins:
-            raise InputError(f"model {self.model}: the spins of a chain must be held at once")
+            raise InputError(f"model {self.model}: the spins of a chain must all be in memory")
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
             raise InputError(
@@ -167,7 +167,7 @@ class Whole:
 class Tables:
     """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
 
-    What is for kernels on the CPU is made when it is asked for.
+    What is for kernels on the CPU is made when it is requested.
 
     topology: of a lattice of the slab's shape, open along the last axis, without end layers there
     """

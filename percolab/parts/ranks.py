@@ -91,7 +91,7 @@ class Member(Protocol):
         """Return the row of a sample from what all ranks have found."""
 
 
-class Keeper(Protocol):
+class Checkpointer(Protocol):
     """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
 
     def begin(self, draw: SampleKey) -> Front | None:
@@ -168,7 +168,7 @@ class RankJob:
         """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
 
-    def keeper(self, rank: int) -> Keeper | None:
+    def checkpointer(self, rank: int) -> Checkpointer | None:
         """Return what keeps the fronts of a rank; None if nothing does."""
         return None
 
@@ -201,7 +201,7 @@ class RankJob:
             return Device("cpu")
         if transport.place >= len(self.devices):
             raise InputError(
-                f"--split lattice: {transport.beside} ranks on one host, which has "
+                f"--split lattice: {transport.on_host} ranks on one host, which has "
                 f"{', '.join(self.devices)}; every rank needs a GPU of its own"
             )
         return Device.parse(self.devices[transport.place])
@@ -309,7 +309,7 @@ def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inb
 
     That is where all are processes of one host, which drive a GPU each.
     """
-    is_near = transport.beside == transport.size > 1 and not transport.in_one_process
+    is_near = transport.on_host == transport.size > 1 and not transport.in_one_process
     if device.kind == "cpu" or not is_near:
         return None, None
     from percolab.parts.peers_cuda import Inbox, Outbox
@@ -335,7 +335,7 @@ class _Member:
 
     def __init__(self, transport: Transport, job: RankJob) -> None:
         self.transport, self.device = transport, job.choose_device(transport)
-        self._keeper = job.keeper(transport.rank)
+        self._checkpointer = job.checkpointer(transport.rank)
         self.job: AnyJob = job
         self.stages = (job.ranks - 1).bit_length()
         check_memory(job, transport, self.device)
@@ -383,9 +383,9 @@ class _Member:
         self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Front:
         """Return the front of this rank's layers, by a chain; _Left if they are left."""
-        keeper, front, before = self._keeper, None, 0
-        if keeper is not None:
-            front = keeper.begin(draw)
+        checkpointer, front, before = self._checkpointer, None, 0
+        if checkpointer is not None:
+            front = checkpointer.begin(draw)
         if front is not None:
             before = front.layers
             with self.device.driven():
@@ -400,14 +400,14 @@ class _Member:
                 front = longer
                 done(front.layers - before)
                 before, is_left = front.layers, left()
-                if keeper is not None and (is_left or keeper.is_due):
-                    keeper.keep(partial(self._on_host, front))
+                if checkpointer is not None and (is_left or checkpointer.is_due):
+                    checkpointer.keep(partial(self._on_host, front))
                 if is_left:
                     raise _Left
         finally:
-            if keeper is not None:
+            if checkpointer is not None:
                 # A checkpoint must not appear where one was removed.
-                keeper.end()
+                checkpointer.end()
         assert front is not None
         return front
 
@@ -510,10 +510,10 @@ def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
     """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
     memory, available = job.most_memory, psutil.virtual_memory().available
     # One rank of each host checks for all.
-    beside = transport.beside if transport.place == 0 else 0
-    if beside * memory.host > available:
+    local = transport.on_host if transport.place == 0 else 0
+    if local * memory.host > available:
         raise InputError(
-            f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
+            f"{local} ranks on one host need {local * memory.host / 1e9:.1f} GB of memory; "
             f"{available / 1e9:.1f} GB are free"
         )
     if device.is_shared and memory.device > device.free_memory():

@@ -67,7 +67,7 @@ class Maker(Protocol):
     def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with its arrays where they were made.
 
-        following: the part of the sample that is asked for next, which may be begun by then.
+        following: the part of the sample that is requested next, which may be begun by then.
         """
 
 
@@ -230,9 +230,9 @@ def row_by_slabs(
     """Return the row of one sample at one p: that of the whole lattice, bit for bit.
 
     slabs: how many, or the layers of each from the first on
-    order: CHAIN, which holds one slab and two fronts; TREE; or for each of slabs - 1 steps a number
-           n, which joins the n-th of the fronts that are left, counted from 0, to the next one.
-           All but CHAIN hold all fronts.
+    order: CHAIN, which keeps one slab and two fronts in memory, the others all fronts; TREE; or for
+           each of slabs - 1 steps a number n, which joins the n-th of the fronts that are left,
+           counted from 0, to the next one
     tally: whether sizes are tallied
 
     InputError: as for :class:`Slabs`, or an order that leaves more than one front.

@@ -169,7 +169,7 @@ class SlabLabels(Tiled):
 
 
 class FaceArrays:
-    """Memory of a front: what was in it is gone when more is asked for."""
+    """Memory of a front: what was in it is gone when more is requested."""
 
     def __init__(self) -> None:
         self._held: dict[str, Any] = {}
@@ -259,7 +259,7 @@ class SlabTiled:
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
-        """Draw and label a part, whose front is asked for next; this does not wait for it."""
+        """Draw and label a part, whose front is requested next; this does not wait for it."""
         self._take_keys(draw)
         labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
@@ -275,7 +275,7 @@ class SlabTiled:
     def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with arrays of the device.
 
-        following: the part of the sample that is asked for next.  It is begun before this waits, so
+        following: the part of the sample that is requested next.  It is begun before this waits, so
         that the device is idle neither then nor while something else is done with the front.
         """
         key = part.first_layer, part.layers, draw
@@ -300,7 +300,7 @@ class SlabTiled:
             self._draw = draw
 
     def _get_labeler(self, part: Slab) -> SlabLabels:
-        """Return what labels slabs with these tables, made when first asked for."""
+        """Return what labels slabs with these tables, made when first requested."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
@@ -347,7 +347,7 @@ class SlabTiled:
         key = draw, above
         one, other = self._crossed
         if key not in (one.key, other.key) or key == other.key:
-            # Of two the one that was asked for last stays.
+            # Of two the one that was requested last stays.
             one, other = self._crossed = other, one
         if one.key == key:
             return one

@@ -123,8 +123,8 @@ class Engine:
         if self.ranks is not None:
             return self.ranks.opened()
         processes = self.processes, self.threads
-        devices, workers, hear = self.every_device, self.workers, self.report
-        return opened(self.given, structure, devices, workers, processes, hear)
+        devices, workers, report = self.every_device, self.workers, self.report
+        return opened(self.given, structure, devices, workers, processes, report)
 
     def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
         """Return the workers that make the blocks of these tasks by what was opened."""

@@ -114,14 +114,15 @@ def opened(
     devices: tuple[Device, ...],
     workers: int,
     processes: tuple[int, int],
-    hear: Callable[[Any], None] | None = None,
+    on_progress: Callable[[Any], None] | None = None,
 ) -> Iterator[Executor]:
     """Open what makes the blocks of a study until the end of the context.
 
     executor: "threads", "processes", or an executor, which is left open.  structure: what is
     sampled; all processes get a graph when they start.  workers: threads.  processes: how many, and
     the threads of each; they start at once, so that they are ready after a pilot.  Where they drive
-    several GPUs, this process drives the first.  hear: is called with the progress of blocks.
+    several GPUs, this process drives the first.  on_progress: is called with the progress of
+    blocks.
     """
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
@@ -130,7 +131,7 @@ def opened(
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
         given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
-        given |= {"halt": stop, "hear": hear}
+        given |= {"halt": stop, "on_progress": on_progress}
         if is_worker_too(devices):
             given["this"] = ThisWorker(graph)
         if devices[0].is_shared:

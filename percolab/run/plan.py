@@ -146,7 +146,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    engine = choose_engine(opened.asked, options, watcher)
+    engine = choose_engine(opened.requested, options, watcher)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
@@ -156,7 +156,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
     base = psutil.Process().memory_info().rss
     try:
-        with engine.opened(opened.asked.structure) as workers:
+        with engine.opened(opened.requested.structure) as workers:
             return _Planning(opened, engine, workers, watcher, counted).plan(base)
     except WorkersLost as error:
         raise InputError(f"--plan: {error}") from error
@@ -255,7 +255,7 @@ class _Planning:
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
         with report_compiling(lambda: compiled.append(True), self._engine.device):
-            warm_up(self._opened.asked, self._engine, self._watcher, with_pilot=pilot)
+            warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
             return seconds
@@ -270,7 +270,7 @@ class _Planning:
         Where that takes long for a size, its values continue those of smaller lattices.
         """
         opened, engine, late = self._opened, self._engine, list[int]()
-        study = opened.asked
+        study = opened.requested
         most = study.kind.most_placed[self._kind]
         if (opened.needs_placing or opened.needs_pilot) and study.structure.is_scalable:
             late = [size for size in opened.missing if study.task(size).num_points > most]
@@ -283,7 +283,7 @@ class _Planning:
             opened = Opened(StoredResults(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
         placed = place(opened, engine, self._watcher)
-        self._look_for_hints(opened.asked, placed.tasks, placed.results)
+        self._look_for_hints(opened.requested, placed.tasks, placed.results)
         seconds = time.perf_counter() - begin
         if late and quick:
             self._continue({task.size: task for task in placed.tasks})
@@ -319,7 +319,7 @@ class _Planning:
                 }
             new.append(task)
         self._results = with_tasks(opened.results, new)
-        tasks = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
+        tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
         self._tasks = sorted(tasks, key=lambda task: task.size)
 
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:

@@ -37,7 +37,7 @@ class Interrupted(Exception):
     """Ctrl-C, SIGTERM, or workers that were lost ended a run; what was finished is in the results.
 
     stored: whether it was saved as well.  exit_code: the shell's for what happened, which
-    ``reason`` tells in words.
+    ``reason`` has in words.
     """
 
     def __init__(self, *, stored: bool, exit_code: int, reason: str = "interrupted") -> None:
@@ -49,7 +49,7 @@ class Saver:
     """Saves results: every few seconds, less often if saving takes long, and at the end of a run.
 
     writer: of the file; None saves nothing.  every_run: whether the end of each run is saved; of
-    many short ones it is not.  saved: is told of results that were saved.
+    many short ones it is not.  saved: is called with results that were saved.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Saver:
 
 
 def saving_seconds(sampling: float, one: float) -> float:
-    """Return the seconds that saving takes beside so many of sampling, if the last takes ``one``.
+    """Return the seconds of saving during so many of sampling, if the last save takes ``one``.
 
     The file grows, so that those before take half as long on average.
     """
@@ -148,7 +148,7 @@ def with_blocks(
 ) -> StoredResults:
     """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
 
-    They are the ones given if these have the blocks.  asked: what a run is asked for, as its record
+    They are the ones given if these have the blocks.  asked: what is requested, as the run's record
     has it.  part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
     are lost, after the finished blocks were saved; any other error comes through, after that.
     """

@@ -1,4 +1,4 @@
-"""What a kind of study is: the one object that knows what its tasks refuse, hold and measure.
+"""What a kind of study is: the one object that knows what its tasks refuse, store and measure.
 
 The kinds themselves are in :mod:`percolab.kinds`, one file each, found by name
 (:mod:`percolab.tasks.kind_registry`).  Whoever needs to know something that differs between kinds
@@ -104,7 +104,7 @@ class Algorithms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PilotConditions:
-    """What pilots measure with, and who hears of it.
+    """What pilots measure with, and what is called with their results.
 
     labeler: or tree method.  on_p: is called with a size and the p that were found for it.
     on_note: is called with a line on what a user should know.
@@ -154,7 +154,7 @@ class Kind(Protocol):
         """Raise InputError for what this kind refuses: a model, a boundary, p."""
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes the samples beside what changes those of any kind."""
+        """Return what changes the samples in addition to what changes those of any kind."""
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Kind(Protocol):
         """Return the place of what makes a task's blocks, as :class:`SamplerSpec` has it."""
 
     def unplaced(self, study: Study) -> str:
-        """Return what a pilot looks for beside p, in words, or ""."""
+        """Return what a pilot looks for in addition to p, in words, or ""."""
         return ""
 
     def shorten(self, task: Task) -> Task:
@@ -193,11 +193,11 @@ class Kind(Protocol):
     def place_task(
         self, study: Study, task: Task, samples: int | None, pilot: PilotConditions
     ) -> Task:
-        """Return a task with what a pilot looks for beside p; samples: that are asked for."""
+        """Return a task with what a pilot looks for in addition to p; samples: requested."""
         return task
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        """Return a task in blocks that make up the samples that are asked for."""
+        """Return a task in blocks that make up the samples that are requested."""
         if study.block_size or samples is None:
             return task
         return replace(task, block_size=block_size_for(samples, task.block_size))
@@ -205,7 +205,7 @@ class Kind(Protocol):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return what the samplers of tasks are given beside the task, by the tasks' ids.
+        """Return what the samplers of tasks are given in addition to the task, by the tasks' ids.
 
         stored: what there is of the tasks, a :class:`percolab.store.task_result.TaskResult` each,
         of further tasks of the study, too.

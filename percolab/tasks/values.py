@@ -200,13 +200,13 @@ def read_integer(low: int, high: int) -> Callable[[Table, str], int]:
 
 
 def read_lattice(table: Table, key: str) -> str:
-    """Return a lattice's name, or its file, which is looked for beside the study file."""
+    """Return a lattice's name, or its file, which is looked for next to the study file."""
     name = table.text(key)
     return str(study_folder(table) / name) if name.endswith(".toml") else name
 
 
 def read_file_beside(table: Table, key: str) -> Path:
-    """Return the path of a file, which is looked for beside the study file."""
+    """Return the path of a file, which is looked for next to the study file."""
     return study_folder(table) / table.text(key)
 
 
@@ -218,7 +218,7 @@ def study_folder(table: Table) -> Path:
 def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path:
     """Return sites, by number or name, a text that lists them, or the file that does.
 
-    A file is looked for beside the study file; a text that is none of them may be a name.
+    A file is looked for next to the study file; a text that is none of them may be a name.
     """
     from percolab.lattices.graph_files import names_file
 
@@ -367,7 +367,7 @@ def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:
 
 
 def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return what is measured beside the observables, from words or from "one,other".
+    """Return what is measured in addition to the observables, from words or from "one,other".
 
     >>> take_measure("measure", "sizes")
     ('sizes',)

@@ -4,9 +4,9 @@ A lattice is cut into tiles, boxes of sites that a block of threads joins in sha
 their inner bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other
 topologies, is joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).
 
-How many rounds it takes depends on the weights.  Calls of some rounds are recorded; a round for
-which no bond is left takes a few microseconds, and the host looks only at the end of a call whether
-there is one left.
+How many rounds it takes depends on the weights.  Calls of some rounds are captured as graphs; a
+round for which no bond is left takes a few microseconds, and the host looks only at the end of a
+call whether there is one left.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from percolab.trees.tiles_cuda import (
 
 cuda = load_cuda()
 
-#: Rounds of the first recorded call over light bonds and then over all, odd, so that the first of
+#: Rounds of the first captured call over light bonds and then over all, odd, so that the first of
 #: these end at the first list and the others at the second; and rounds of further calls, even.
 LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
 #: Light bonds are about so many times as many as it takes for a cluster of infinite size.

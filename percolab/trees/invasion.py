@@ -59,7 +59,7 @@ Floats = NDArray[np.float64]
 
 #: When an invasion stops: when a target is invaded, when nothing is left, or at so many sites.
 Stop = Literal["spanning", "all"] | int
-#: About the bytes that an invaded site takes, and a grid point where trapping is asked for.
+#: About the bytes that an invaded site takes, and a grid point where trapping is requested.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
 _COUNTERS = 10
 # Sites for which there is room at once.
@@ -207,7 +207,7 @@ def _longer(values: Any, size: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Frontier:
-    """All that was ever on the frontier, from which more about an invasion is told.
+    """All that was ever on the frontier, from which more about an invasion follows.
 
     items:    as the kernels left them; accepted: bool like it
     taken:    int64, the item of every step, -1 of a given source
@@ -260,10 +260,10 @@ class Invasion(Shown):
     _frontier: _Frontier
 
     def _facts(self) -> dict[str, Any]:
-        told = {"model": self.model, "invaded": self.num_invaded, "of sites": self.num_sites}
+        facts = {"model": self.model, "invaded": self.num_invaded, "of sites": self.num_sites}
         if self.breakthrough is not None:
-            told |= {"breakthrough at step": self.breakthrough, "T": f"{self.threshold:.8g}"}
-        return told
+            facts |= {"breakthrough at step": self.breakthrough, "T": f"{self.threshold:.8g}"}
+        return facts
 
     @property
     def num_invaded(self) -> int:

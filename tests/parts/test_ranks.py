@@ -296,7 +296,7 @@ def test_nothing_is_measured_after_rank_0_has_failed():
 def test_ranks_that_are_not_those_of_the_job_are_refused():
     job = RankJob(WHOLE, choose_rank_layers(WHOLE, 3, 3))
     (alone,) = Local.ranks(1)
-    with pytest.raises(InputError, match="3 ranks are wanted, and 1 there"):
+    with pytest.raises(InputError, match="3 ranks are needed, but there are 1"):
         Leader(alone).row(job, DRAW)
     many = replace(job, devices=("cuda:0", "cuda:1"))
     with pytest.raises(InputError, match="3 ranks on one host, which has cuda:0, cuda:1; every"):

@@ -45,7 +45,7 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine
 from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
-from percolab.run.processes import Processes, tell
+from percolab.run.processes import Processes, report_progress
 from percolab.run.stored import Interrupted
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
@@ -199,20 +199,25 @@ def test_processes_answer_and_raise_what_was_raised():
 
 def test_processes_tell_what_they_have_come_to():
     heard = []
-    with Processes(1, threads=2, begin=abs, halt=os.getpid, hear=heard.append) as pool:
-        found = [pool.submit(tell, n) for n in range(4)]
+    with Processes(1, threads=2, begin=abs, halt=os.getpid, on_progress=heard.append) as pool:
+        found = [pool.submit(report_progress, n) for n in range(4)]
         assert [future.result() for future in found] == [None] * 4
     assert sorted(heard) == [0, 1, 2, 3]
-    tell("of no call, so that nobody hears it")
+    report_progress("of no call, so that nobody hears it")
 
 
 def test_this_process_answers_while_another_starts():
     heard = []
-    given = {"begin": abs, "halt": os.getpid, "hear": heard.append, "this": calls.ThisWorker()}
+    given = {
+        "begin": abs,
+        "halt": os.getpid,
+        "on_progress": heard.append,
+        "this": calls.ThisWorker(),
+    }
     with Processes(2, **given) as pool:
         other = pool.submit(time.sleep, 0.3)
         assert pool.submit(os.getpid).result() == os.getpid()
-        pool.submit(tell, "here").result()
+        pool.submit(report_progress, "here").result()
         with pytest.raises(ZeroDivisionError):
             pool.submit(divmod, 7, 0).result()
         assert heard == ["here"]
@@ -239,9 +244,9 @@ def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_thi
 
 
 def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
-    with Processes(1, begin=abs, halt=os.getpid, hear={"one": 1}.__getitem__) as pool:
+    with Processes(1, begin=abs, halt=os.getpid, on_progress={"one": 1}.__getitem__) as pool:
         with pytest.raises(KeyError, match="two"):
-            pool.submit(tell, "two").result()
+            pool.submit(report_progress, "two").result()
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
 
 

@@ -126,16 +126,16 @@ class WorkerKiller(Watcher):
 
 
 def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    sampler, told = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
+    sampler, reported = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
     (tmp_path / "results.h5").touch()
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    monkeypatch.setattr("percolab.run.parts_sampler.tell", told.append)
+    monkeypatch.setattr("percolab.run.parts_sampler.report_progress", reported.append)
     call = Call("run", sampler.spec(), ("cpu",), (4,))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], lambda: next(calls))
     (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
-    assert told == [36, 36]
+    assert reported == [36, 36]
     (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
 

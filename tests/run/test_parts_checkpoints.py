@@ -32,7 +32,7 @@ from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
 from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.run.rank_group import RankGroup, split_whole
-from percolab.run.saving import RankKeeper
+from percolab.run.saving import RankCheckpointer
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
 from percolab.store.reading import FileFormat
 from percolab.tasks.blocks import same_block
@@ -248,7 +248,7 @@ class Recorder:
 
 def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
     recorder = Recorder()
-    monkeypatch.setattr(RankJob, "keeper", lambda job, rank: recorder)
+    monkeypatch.setattr(RankJob, "checkpointer", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
     job, draw = RankJob(split_whole(task()), ((4, 5, 3),)), SampleKey(0, 1, 7, p_to_threshold(0.5))
     assert leader.row(job, draw) is not None
@@ -399,8 +399,8 @@ def test_a_rank_uses_what_is_its_own_alone():
     path = checkpoints.find_checkpoint("0" * 16, 3, 2)
 
     def begun(layers=layers, first=6, draw=draw, block_size=2, task_id="0" * 16):
-        keeper = RankKeeper(checkpoints, task_id, block_size, 2, layers, first)
-        return keeper.begin(draw)
+        checkpointer = RankCheckpointer(checkpoints, task_id, block_size, 2, layers, first)
+        return checkpointer.begin(draw)
 
     def written(**changed):
         checkpoints.save(replace(own, **changed))
@@ -433,10 +433,12 @@ def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
     draw, front = SampleKey(0, 1, 7, p_to_threshold(0.5)), None
     whole = split_whole(task())
     front = next(Slabs(whole, (3, 3), first_layer=6).fronts(draw))
-    keeper = RankKeeper(Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6)
-    assert keeper.begin(draw) is None
-    keeper.keep(lambda: front)
-    keeper.end()
+    checkpointer = RankCheckpointer(
+        Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6
+    )
+    assert checkpointer.begin(draw) is None
+    checkpointer.keep(lambda: front)
+    checkpointer.end()
     assert not Path("elsewhere").exists()
 
 

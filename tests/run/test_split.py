@@ -102,7 +102,7 @@ def team(devices=ON_CPU, **kinds):
 def test_some_ranks_may_be_on_other_hosts():
     """Two of six are on this one."""
     one = Local.ranks(6)[0]
-    one.beside, one.in_one_process = 2, False
+    one.on_host, one.in_one_process = 2, False
     given = RankExecutor(one, "mpi")
     found = team(executor=given)
     assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
@@ -147,7 +147,7 @@ def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
     monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
     assert layers(None) == many
     one = Local.ranks(4)[0]
-    one.beside = 1
+    one.on_host = 1
     with RankExecutor(one, "mpi") as of_many_hosts:
         assert len(layers("auto", of_many_hosts)[0]) == 1
     with pytest.raises(InputError, match=r"over 4 ranks in 4 slabs needs .* GB of memory for 4 of"):
@@ -265,7 +265,7 @@ from percolab.parts.ranks import Leader, RankJob, follow, choose_rank_layers
 from percolab.parts.raster import SampleKey
 from percolab.lattices.lattice import load_lattice
 own = transport.Mpi(MPI)
-assert (own.place, own.beside) == (own.rank, own.size)
+assert (own.place, own.on_host) == (own.rank, own.size)
 # Arrays of many chunks, both ways at once.
 transport._CHUNK = 1000
 if own.rank < 2:

@@ -119,7 +119,7 @@ def test_bonds_that_agree_in_their_first_digits_are_told_apart_by_all(digits):
         for each in (Kruskal(topology, tile_bits=5), Kruskal(topology.explicit())):
             built(each, generator, 4)
             each.prefixes &= mask
-            each.join(weights)
+            each.find(weights)
             np.testing.assert_array_equal(each.words(1)[0], expected)
 
 

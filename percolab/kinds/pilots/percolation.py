@@ -3,7 +3,7 @@
 A pilot's samples are drawn for that purpose: they are not the study's.
 
 **Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
-which it spans.  A few samples' T are found by bisection; their mean and spread say where R_L(p)
+which it spans.  A few samples' T are found by bisection; their mean and spread show where R_L(p)
 rises along each axis.  An anisotropic lattice, like the honeycomb's brick wall, spans along one
 axis at smaller p than along another, and the p values serve all of them.  On a torus nothing spans,
 and T is the smallest p at which a sample wraps around.
@@ -129,7 +129,7 @@ def place_windows(
 ) -> dict[int, tuple[float, float]]:
     """Return where the thresholds of these sizes are looked for first.
 
-    stored: tasks of the study, whose thresholds tell it where there are some.
+    stored: tasks of the study, whose thresholds show it where there are some.
     """
     windows: dict[int, tuple[float, float]] = {}
     for size in sizes:

@@ -17,7 +17,7 @@ that one and the 20 times.  At high temperature such clusters are so small that 
 do what one of all clusters does: of long chains only every n-th update is measured.
 
 At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
-a burn-in is what a chain needs to forget where in its phase it was, and this is said.
+a burn-in is what a chain needs to forget where in its phase it was, and a note reports this.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MOST_MEASURED, _UPDATES_PER_POINT = 2**10, 64
 #: Measured updates in which chains of two phases have not left them, at least.
 _LEAST_APART = 8 * _SWEEPS
 _PHASES = "chains that start ordered and at random stay in different phases"
-#: The burn-in where the pilot cannot tell it.
+#: The burn-in where the pilot does not find it.
 _UNKNOWN_BURN_IN = 2**10
 #: Standard errors within which chains of both starts agree.
 _AGREEING = 3.0
@@ -229,7 +229,7 @@ def _crossing(rising: Floats, p: Floats, value: float) -> float:
 
 @dataclass(frozen=True)
 class BurnIn:
-    """Updates at the start of a chain that are not measured, and what must be said of them."""
+    """Updates at the start of a chain that are not measured, and a warning about them."""
 
     updates: int
     warning: str = ""
@@ -239,7 +239,7 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
     """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
 
     With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
-    stay in two phases, or are correlated over so long that no chain of a pilot tells it, there is a
+    stay in two phases, or are correlated over so long that no chain of a pilot shows it, there is a
     warning.  InputError: updates of some clusters are so slow.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
