@@ -18,7 +18,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.measured import Callers, WorkerPool
-from percolab.run.processes import Processes
+from percolab.run.processes import Hooks, Processes
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.settings import DASK
 
@@ -130,13 +130,10 @@ def opened(
     elif isinstance(executor, str):
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
-        given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
-        given |= {"halt": stop, "on_progress": on_progress}
-        if is_worker_too(devices):
-            given["this"] = ThisWorker(graph)
-        if devices[0].is_shared:
-            given["early"] = partial(begin_context, names)
-        with Processes(*processes, **given) as pool:
+        early = partial(begin_context, names) if devices[0].is_shared else None
+        hooks = Hooks(be_worker, stop, (names, graph), early=early)
+        this = ThisWorker(graph) if is_worker_too(devices) else None
+        with Processes(*processes, hooks, on_progress=on_progress, this=this) as pool:
             pool.start()
             yield pool
     else:

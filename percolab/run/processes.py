@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -47,37 +48,43 @@ class This(Protocol):
         """Have the calls that are being made leave what they are at."""
 
 
-class Processes(Executor):
-    """So many processes of so many threads; functions and arguments must be picklable.
+@dataclass(frozen=True)
+class Hooks:
+    """What is called in each process; functions and arguments must be picklable.
 
-    begin: called first in each process, with its number from 0 on and these arguments.  halt:
-    called in each process by :meth:`stop`.  leave: called last in each, also when the process that
-    started it was killed.  on_progress: called here, by threads of this process, with the progress
-    that calls report.
-    this: makes the calls of this process, which is then the one of number 0; by default it is none.
-    early: called in each other one with its number, by a thread, while what ``begin`` needs is
-    imported.
+    begin: first, with its number from 0 on and these arguments.  halt: by :meth:`Processes.stop`.
+    leave: last, also when the process that started it was killed.  early: with its number, by a
+    thread, while what ``begin`` needs is imported.
+    """
+
+    begin: Callable[..., None]
+    halt: Callable[[], None]
+    arguments: tuple[Any, ...] = ()
+    leave: Callable[[], None] | None = None
+    early: Callable[[int], None] | None = None
+
+
+class Processes(Executor):
+    """So many processes of so many threads.
+
+    on_progress: called here, by threads of this process, with the progress that calls report.
+    this: makes the calls of this process, which is then the one of number 0, without hooks; by
+    default it is none.
     """
 
     def __init__(
         self,
         processes: int,
-        threads: int = 1,
+        threads: int,
+        hooks: Hooks,
         *,
-        begin: Callable[..., None],
-        arguments: tuple[Any, ...] = (),
-        halt: Callable[[], None],
-        leave: Callable[[], None] | None = None,
         on_progress: Callable[[Any], None] | None = None,
         this: This | None = None,
-        early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_PoolProcess | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
-            _PoolProcess(
-                threads, begin, (number, *arguments), halt, leave, on_progress, (early, number)
-            )
+            _PoolProcess(threads, hooks, number, on_progress)
             for number in range(0 if this is None else 1, processes)
         ]
         # Those that are to be started have their threads here first.
@@ -173,14 +180,11 @@ class _PoolProcess:
     def __init__(
         self,
         threads: int,
-        begin: Callable[..., None],
-        arguments: tuple[Any, ...],
-        halt: Callable[[], None],
-        leave: Callable[[], None] | None,
+        hooks: Hooks,
+        number: int,
         on_progress: Callable[[Any], None] | None,
-        early: tuple[Callable[[int], None] | None, int],
     ) -> None:
-        self._threads, self._early, self._asked = threads, early, (begin, arguments, halt, leave)
+        self._threads, self._hooks, self._number = threads, hooks, number
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -257,8 +261,9 @@ class _PoolProcess:
         self._control, *self._lines = ours
         # If it is lost already, so are its lines.
         with suppress(OSError):
-            self._control.send(self._early)
-            self._control.send(self._asked)
+            # The second message imports what it names, after the first was taken.
+            self._control.send((self._hooks.early, self._number))
+            self._control.send((self._hooks, self._number))
 
     def _leave(self) -> None:
         """Close the lines to a process, which ends by that."""
@@ -299,13 +304,13 @@ def serve(handles: list[str]) -> None:
         early, number = control.recv()
         if early is not None:
             threading.Thread(target=early, args=(number,), daemon=True).start()
-        # Received is a name, and what has that name is imported now.
-        begin, arguments, halt, leave = control.recv()
-        begin(*arguments)
+        hooks, _ = control.recv()
+        leave = hooks.leave
+        hooks.begin(number, *hooks.arguments)
         for line in lines:
             threading.Thread(target=_answer, args=(line,), daemon=True).start()
         while control.recv() == "stop":
-            halt()
+            hooks.halt()
     # The caller is gone, so there is no orderly end.
     if leave is not None:
         leave()

@@ -28,7 +28,7 @@ from percolab.parts.transport import Local, RankLost, Sockets, Transport
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.measured import WorkersLost
 from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
-from percolab.run.processes import Processes
+from percolab.run.processes import Hooks, Processes
 from percolab.run.saving import job_from_record
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
@@ -305,19 +305,14 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
     def problem() -> Exception | None:
         wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
-        found = [item.exception() for item in futures if item.done()]
-        first = [
-            error
-            for error in found
-            if isinstance(error, Exception) and not isinstance(error, RankLost)
-        ]
-        return first[0] if first else None
+        for error in (item.exception() for item in futures if item.done()):
+            if isinstance(error, Exception) and not isinstance(error, RankLost):
+                return error
+        return None
 
     try:
         own = Sockets(0, group.size, folder)
-        pool = Processes(
-            group.size - 1, begin=be_rank, arguments=arguments, halt=_nothing, leave=leave_folder
-        )
+        pool = Processes(group.size - 1, 1, Hooks(be_rank, _nothing, arguments, leave_folder))
         executor = RankExecutor(own, "processes")
         for _ in range(group.size - 1):
             future = pool.submit(follow_here)

@@ -422,14 +422,12 @@ def invade(
     enters: bool = False,
     stop: Stop = "all",
     exits: Integers | None = None,
-    num_points: int = 0,
 ) -> Invasion:
     """Invade from sources; what there is has been checked.
 
     sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
     model they are the first frontier, each with its own weight, and not invaded from the start.
     exits: int64, all sites of the target, where there is trapping; else None.
-    num_points: grid points, needed with trapping.
     """
     by_site = weights.by_site
     is_free = not (by_site and enters)
@@ -451,7 +449,7 @@ def invade(
     state.fronts[:free] = state.fronts[free - 1] if free else 0
     if exits is not None:
         entrance = sources if not is_free else sources[:0]
-        kept = _untrapped(ground, by_site, state, free, entrance, exits, num_points)
+        kept = _untrapped(ground, by_site, state, free, entrance, exits)
     has_target = bool(target.layers.any() or target.sites.size)
     return _make_invasion(state, weights, draw, free, num_sites, stop, has_target, kept)
 
@@ -463,10 +461,11 @@ def _untrapped(
     free: int,
     entrance: Integers,
     exits: Integers,
-    num_points: int,
 ) -> tuple[NDArray[np.bool_], Integers]:
     """Return (which steps there are with trapping, after which step each site is cut off)."""
     sites = state.sites[: state.count[STEPS]]
+    lengths = ground.axes[:, 0]
+    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
     steps = np.full(num_points, -1, np.int32)
     steps[sites] = np.arange(sites.size, dtype=np.int32)
     is_exit = np.zeros(num_points, bool)

@@ -184,7 +184,7 @@ def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, mon
     found = by_ranks(job, draws)
     for (row, steps), (expected, others) in zip(found, through_host, strict=True):
         np.testing.assert_array_equal(row.numbers, expected.numbers)
-        # Both ways the same bytes are told.
+        # Both ways the same bytes are reported.
         joins = sorted(step[:3] for step in steps if step.stage >= 0)
         assert joins == sorted(step[:3] for step in others if step.stage >= 0)
     # A rank that was refused does not offer again.

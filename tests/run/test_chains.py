@@ -242,7 +242,7 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--update", "wolff"), "update is sw there, wolff here"),
         (("--burn-in", "12"), "burn_in is 10 there, 12 here"),
@@ -254,10 +254,10 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
     ],
     ids=str,
 )
-def test_a_file_of_other_chains_is_not_continued(options, told):
+def test_a_file_of_other_chains_is_not_continued(options, message):
     answer(*COMMAND)
     before = read_results("results.h5").study
-    assert refusal(*COMMAND, *options).startswith(f"results.h5: holds another study ({told});")
+    assert refusal(*COMMAND, *options).startswith(f"results.h5: holds another study ({message});")
     assert read_results("results.h5").study == before
 
 
@@ -287,7 +287,7 @@ def test_files_of_other_seeds_stand_beside_each_other():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"update": "wolff"}, "b: has update wolff, not sw like the others"),
         ({"burn_in": 12}, "b: has burn_in 12, not 10 like the others"),
@@ -296,11 +296,11 @@ def test_files_of_other_seeds_stand_beside_each_other():
     ],
     ids=str,
 )
-def test_files_of_other_chains_are_not_merged(changes, told):
+def test_files_of_other_chains_are_not_merged(changes, message):
     one, other = parts(seed=6, **changes)
     with pytest.raises(InputError) as found:
         merge([("a", one), ("b", other)])
-    assert str(found.value) == told
+    assert str(found.value) == message
 
 
 def test_chains_of_another_length_are_still_the_same_chains():

@@ -45,7 +45,7 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine
 from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
-from percolab.run.processes import Processes, report_progress
+from percolab.run.processes import Hooks, Processes, report_progress
 from percolab.run.stored import Interrupted
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
@@ -116,7 +116,7 @@ def test_the_bonds_of_a_graph_are_asked_for_once(monkeypatch):
     with Executor(1) as executor:
         found = sweep(graph=Graph.of_bonds(40, RING), executor=executor, **settings)
     assert without_runs(found) == without_runs(expected)
-    # Two jobs were under way before the first was told.
+    # Two jobs were under way before the first had reported.
     assert sum(sent) == 2
     assert len(sent) == len(found.tasks.popitem()[1].blocks) + 2
 
@@ -177,8 +177,11 @@ def test_a_process_of_its_own_has_loaded_python_for_each_further_gpu():
 # Processes by themselves, of light functions.
 
 
-def processes(count, threads=1):
-    return Processes(count, threads, begin=abs, halt=os.getpid)
+HOOKS = Hooks(abs, os.getpid)
+
+
+def processes(count, threads=1, hooks=HOOKS, **given):
+    return Processes(count, threads, hooks, **given)
 
 
 def test_processes_answer_and_raise_what_was_raised():
@@ -199,7 +202,7 @@ def test_processes_answer_and_raise_what_was_raised():
 
 def test_processes_tell_what_they_have_come_to():
     heard = []
-    with Processes(1, threads=2, begin=abs, halt=os.getpid, on_progress=heard.append) as pool:
+    with processes(1, threads=2, on_progress=heard.append) as pool:
         found = [pool.submit(report_progress, n) for n in range(4)]
         assert [future.result() for future in found] == [None] * 4
     assert sorted(heard) == [0, 1, 2, 3]
@@ -208,13 +211,7 @@ def test_processes_tell_what_they_have_come_to():
 
 def test_this_process_answers_while_another_starts():
     heard = []
-    given = {
-        "begin": abs,
-        "halt": os.getpid,
-        "on_progress": heard.append,
-        "this": calls.ThisWorker(),
-    }
-    with Processes(2, **given) as pool:
+    with processes(2, on_progress=heard.append, this=calls.ThisWorker()) as pool:
         other = pool.submit(time.sleep, 0.3)
         assert pool.submit(os.getpid).result() == os.getpid()
         pool.submit(report_progress, "here").result()
@@ -227,7 +224,7 @@ def test_this_process_answers_while_another_starts():
 
 def test_nobody_waits_for_a_process_that_still_starts():
     begin = time.monotonic()
-    with Processes(2, 2, begin=endless_begin, halt=os.getpid, this=calls.ThisWorker()) as pool:
+    with processes(2, 2, Hooks(endless_begin, os.getpid), this=calls.ThisWorker()) as pool:
         pool.start()
         found = [pool.submit(os.getpid) for _ in range(20)]
         assert {future.result() for future in found} == {os.getpid()}
@@ -236,15 +233,14 @@ def test_nobody_waits_for_a_process_that_still_starts():
 
 
 def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
-    with Processes(
-        2, begin=begin_after_note, halt=os.getpid, this=calls.ThisWorker(), early=early_note
-    ) as pool:
+    hooks = Hooks(begin_after_note, os.getpid, early=early_note)
+    with processes(2, hooks=hooks, this=calls.ThisWorker()) as pool:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
     assert [path.name for path in Path().glob("early-*")] == ["early-1"]
 
 
 def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
-    with Processes(1, begin=abs, halt=os.getpid, on_progress={"one": 1}.__getitem__) as pool:
+    with processes(1, on_progress={"one": 1}.__getitem__) as pool:
         with pytest.raises(KeyError, match="two"):
             pool.submit(report_progress, "two").result()
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
@@ -262,8 +258,8 @@ def test_a_lost_process_fails_what_it_has_in_hand_alone():
 def test_processes_end_with_the_one_that_started_them():
     program = (
         "import os, time\n"
-        "from percolab.run.processes import Processes\n"
-        "pool = Processes(1, begin=abs, halt=os.getpid)\n"
+        "from percolab.run.processes import Hooks, Processes\n"
+        "pool = Processes(1, 1, Hooks(abs, os.getpid))\n"
         "print(pool.submit(os.getpid).result(), flush=True)\n"
         "pool.submit(time.sleep, 100)\n"  # The script is not made to be imported.
         "time.sleep(100)\n"
@@ -409,8 +405,8 @@ os.replace = stand_in
 
 
 def test_an_unknown_executor_is_refused_in_one_line():
-    told = refusal(*STUDY, "--executor", "thread")
-    assert told == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
+    message = refusal(*STUDY, "--executor", "thread")
+    assert message == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
     with pytest.raises(
         InputError, match=r"executor = 3, but it must be threads, processes, mpi or dask:ADDRESS"
     ):
@@ -471,7 +467,7 @@ def test_auto_is_every_gpu(three_gpus):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("cuda:0,0", "--device cuda:0,0: a GPU is named twice"),
         ("cuda:0,3", "--device cuda:0,3: this machine has 3 CUDA device(s)"),
@@ -480,12 +476,12 @@ def test_auto_is_every_gpu(three_gpus):
         ("cpu,cuda", "--device cpu,cuda: must be auto, cpu, cuda or cuda:n"),
     ],
 )
-def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, told):
+def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, message):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
-    assert refusal(*study, "--device", text) == told
+    assert refusal(*study, "--device", text) == message
 
 
 def test_threads_drive_one_gpu(three_gpus):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
-    told = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
-    assert told.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")
+    message = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
+    assert message.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")

@@ -107,9 +107,9 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
     stored = percolab.open_results("a.h5")
     assert stored.tasks.keys() != percolab.sweep("square", **OPTIONS).tasks.keys()
     header, rows = long_table(stored)
-    told = [dict(zip(header, row, strict=True)) for row in rows]
+    message = [dict(zip(header, row, strict=True)) for row in rows]
     (mean,) = [
-        row["mean"] for row in told
+        row["mean"] for row in message
         if (row["observable"], row["L"], row["p"]) == ("corner", 4, 0.6)
     ]  # fmt: skip
     (item,) = stored.of_size(4)
@@ -133,7 +133,7 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
 
 
 @pytest.mark.parametrize(
-    ("own", "options", "told"),
+    ("own", "options", "message"),
     [
         ({"clusters": clusters}, {}, "observable clusters: is measured already; choose another"),
         ({"a b": clusters}, {}, "observable 'a b': a name has letters, digits and underscores"),
@@ -146,10 +146,10 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
         ({"x": clusters}, {"slabs": 2}, "observables: functions of labels need whole samples"),
     ],
 )
-def test_what_cannot_be_a_function_of_labels_is_refused(own, options, told):
+def test_what_cannot_be_a_function_of_labels_is_refused(own, options, message):
     with pytest.raises(InputError) as error:
         percolab.sweep("square", observables=own, **OPTIONS | options)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 def test_several_blocks_of_one_call_have_their_own_sums():

@@ -8,7 +8,7 @@ from percolab.api import sweep
 from percolab.kernels.device import Device, cuda_problem, gpu_count
 from percolab.lattices.graph import Graph
 from percolab.run import calls
-from percolab.run.processes import Processes
+from percolab.run.processes import Hooks, Processes
 from percolab.run.request import Watcher
 
 START = Processes.start
@@ -51,7 +51,7 @@ def device_of_worker(names):
 
 def test_each_worker_drives_the_gpu_of_its_number():
     names = ("cuda:1", "cuda:0")
-    with Processes(2, 3, begin=calls.be_worker, arguments=(names,), halt=calls.stop) as pool:
+    with Processes(2, 3, Hooks(calls.be_worker, calls.stop, (names,))) as pool:
         # Each thread waits for answers of one of them.
         found = [pool.submit(device_of_worker, names) for _ in range(60)]
         assert {future.result() for future in found} == {"cuda:0", "cuda:1"}

@@ -184,10 +184,10 @@ def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, 
 
 def test_slabs_are_measured_on_one_host(tmp_path):
     given = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = "slabs: threads or processes of one host measure slabs; on many hosts take "
+    message = "slabs: threads or processes of one host measure slabs; on many hosts take "
     out = "--out", tmp_path / "none.h5"
-    assert told in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
-    with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=told):
+    assert message in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=message):
         sweep("square", **ASKED, slabs=2, executor=executor)
 
 

@@ -62,14 +62,14 @@ def test_ranks_are_stopped_by_ctrl_c():
 @pytest.mark.parametrize("given", [(), ("--plan",), ("--plan", "--split", "lattice")])
 def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
     monkeypatch.setattr(mpi.importlib.util, "find_spec", lambda name: None)
-    told = refusal(*STUDY, *given, "--executor", "mpi")
-    assert told == "--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')"
+    message = refusal(*STUDY, *given, "--executor", "mpi")
+    assert message == "--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')"
 
 
 @by_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("ranks", "given", "told"),
+    ("ranks", "given", "message"),
     [
         (3, ("--part", "5/4"), "part = 5/4: of n parts k is the first, 1, to the last, n"),
         (1, (), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
@@ -77,11 +77,11 @@ def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
         (3, ("--slabs", "2", "--plan"), "--slabs: threads or processes of one host measure slabs"),
     ],
 )
-def test_ranks_end_with_one_line_for_bad_input(ranks, given, told):
+def test_ranks_end_with_one_line_for_bad_input(ranks, given, message):
     code, output, errors = run_by_ranks(*STUDY, "--samples", 10, *given, ranks=ranks)
     assert (code, output) == (2, "")
     (line,) = error_lines(errors)
-    assert line.startswith(f"percolab: error: {told}")
+    assert line.startswith(f"percolab: error: {message}")
 
 
 @by_mpi
@@ -169,10 +169,10 @@ class Meeting(World):
         return Meeting(self.rank, self.groups, self.barriers, self.host)
 
     def allgather(self, value):
-        told, barrier = self.groups[self.own], self.barriers[self.own]
-        told[self.rank] = value
+        message, barrier = self.groups[self.own], self.barriers[self.own]
+        message[self.rank] = value
         barrier.wait(timeout=10)
-        return [told[rank] for rank in self.own]
+        return [message[rank] for rank in self.own]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ def test_ranks_work_at_a_time_where_their_hosts_have_cores(cores, first, expecte
     own = threading.local()
     monkeypatch.setattr(mpi, "cores_here", lambda: own.cores)
     groups = [*World.hosts, sum(World.hosts, ())]
-    told, barriers = {g: {} for g in groups}, {g: threading.Barrier(len(g)) for g in groups}
+    message, barriers = {g: {} for g in groups}, {g: threading.Barrier(len(g)) for g in groups}
 
     def work(rank):
         own.cores = cores(rank)
-        return mpi.ranks_at_once(Meeting(rank, told, barriers), 0, first)
+        return mpi.ranks_at_once(Meeting(rank, message, barriers), 0, first)
 
     with ThreadPoolExecutor(5) as executor:
         assert list(executor.map(work, range(5))) == expected

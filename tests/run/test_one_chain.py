@@ -338,10 +338,10 @@ def test_blocks_are_no_shorter_than_the_burn_in():
 
 def test_short_blocks_are_told_and_its_single_start_is_not_compared():
     items = list(undivided().tasks.values())
-    told = short_blocks(items)
-    assert told is not None
-    assert "they are 15 measured sweeps," in told
-    assert told.endswith("so that errors are too small")
+    message = short_blocks(items)
+    assert message is not None
+    assert "they are 15 measured sweeps," in message
+    assert message.endswith("so that errors are too small")
     assert short_blocks(list(sweep("square", **(SWEEP | {"chains": 0})).tasks.values())) is None
     cold = sweep("square", **(SWEEP | {"burn_in": 0, "sweeps": 3, "samples": 12, "p": [0.01]}))
     assert start_differences(list(cold.tasks.values())) == []

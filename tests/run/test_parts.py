@@ -77,8 +77,8 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
 def test_what_is_left_open_is_placed_once(more):
     study = (*STUDY, *more, "--samples", 400, "--quiet")
     answer(*study, "--out", "whole.h5")
-    told = answer(*study, "--prepare", "--out", "prepared.h5")
-    assert told == "square: 2 tasks prepared in prepared.h5\n"
+    message = answer(*study, "--prepare", "--out", "prepared.h5")
+    assert message == "square: 2 tasks prepared in prepared.h5\n"
     assert blocks_in("prepared.h5") == 0
     before = Path("prepared.h5").read_bytes()
     answer(*study, "--prepare", "--out", "prepared.h5")
@@ -91,8 +91,8 @@ def test_what_is_left_open_is_placed_once(more):
 
 
 def test_progress_of_a_part_is_that_of_its_own_blocks():
-    told = run(*STUDY, "-p", "0.5", "--samples", 1000, "--part", "1/4", "--out", "p.h5").stderr
-    assert "100%" in told
+    message = run(*STUDY, "-p", "0.5", "--samples", 1000, "--part", "1/4", "--out", "p.h5").stderr
+    assert "100%" in message
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_no_part_of_n_is_refused(texts, message):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is judged on all "),
         ((), "part 1/2: p must be the same in all parts: give it, or place it once with --prepare"),
@@ -125,8 +125,8 @@ def test_what_is_no_part_of_n_is_refused(texts, message):
     ],
     ids=["target error", "p", "burn-in", "one chain", "plan", "prepare"],
 )
-def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, told, tmp_path):
-    assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(told)
+def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, message, tmp_path):
+    assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(message)
     assert not list(tmp_path.iterdir())
 
 

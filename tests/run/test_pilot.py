@@ -90,9 +90,9 @@ def test_the_p_values_tell_about_as_much_of_every_axis(distance, sharper):
     spreads = scale * np.array([1.0, 1.0 / sharper])
     grid = grid_of(centres, spreads)
     assert len(grid) == POINTS
-    told = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
-    assert np.all(told > [0.89, 0.74])
-    assert np.ptp(told[:, 0]) < 0.04
+    message = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
+    assert np.all(message > [0.89, 0.74])
+    assert np.ptp(message[:, 0]) < 0.04
     np.testing.assert_allclose(grid_of(centres[::-1], spreads[::-1]), grid)
 
 

@@ -66,8 +66,8 @@ def test_one_line_tells_of_samples_that_are_no_whole_blocks():
     command = ("sweep", "--lattice", "square", "-L", 4, "-p", 0.5, "--device", "cpu",
                "--out", "r.h5")  # fmt: skip
     assert "samples are made" not in run(*command, "--samples", 250).stderr
-    told = run(*command, "--samples", 260).stderr.splitlines()
-    assert told.count("L = 4: 275 samples are made, not 260: a block has 25") == 1
+    message = run(*command, "--samples", 260).stderr.splitlines()
+    assert message.count("L = 4: 275 samples are made, not 260: a block has 25") == 1
     assert samples_of() == {(4, 0.5): 275}
     assert "samples are made" not in run(*command, "--samples", 260).stderr
 
@@ -227,7 +227,7 @@ def test_what_is_published_is_no_part_of_a_digest():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--lattice", ""), "unknown lattice ''"),
         (("-L", ""), "L = ''"),
@@ -239,13 +239,13 @@ def test_what_is_published_is_no_part_of_a_digest():
     ],
     ids=str,
 )
-def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, told):
-    assert told in refusal("sweep", *options, "--samples", 10)
+def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, message):
+    assert message in refusal("sweep", *options, "--samples", 10)
     assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "study.toml: is empty"),
         ("# nothing\n", "study.toml: is empty"),
@@ -254,9 +254,9 @@ def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, tol
         ('out = "nowhere/r.h5"', "the directory"),
     ],
 )
-def test_a_study_file_that_asks_for_nothing_or_a_wrong_file_is_refused(text, told):
+def test_a_study_file_that_asks_for_nothing_or_a_wrong_file_is_refused(text, message):
     Path("study.toml").write_text(text)
-    assert told in refusal("sweep", "study.toml")
+    assert message in refusal("sweep", "study.toml")
     assert [path.name for path in Path().iterdir()] == ["study.toml"]
 
 

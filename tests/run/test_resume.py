@@ -137,7 +137,7 @@ def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
 def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
     tmp_path, undisturbed, monkeypatch, times
 ):
-    """Pressed once, the save is made again; pressed again, it is left, and the user is told."""
+    """Pressed once, the save is made again; pressed again, it is left, and the user is informed."""
     path = stored(tmp_path / "results.h5", read_results(undisturbed))
     pressed, real = [], ResultsWriter.save
 
@@ -150,13 +150,13 @@ def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
     monkeypatch.setattr(ResultsWriter, "save", save)
     result = run(*STUDY, *ALONE, "--samples", SAMPLES + 100, "--out", path, "--quiet")
     assert result.exit_code == 130
-    told = result.stderr.splitlines()[-1]
+    message = result.stderr.splitlines()[-1]
     if times == 1:
         assert blocks_in(path) == BLOCKS + len(SIZES)
-        assert told.startswith(f"interrupted; finished blocks are in {path}. ")
+        assert message.startswith(f"interrupted; finished blocks are in {path}. ")
     else:
         assert blocks_in(path) == BLOCKS
-        assert told.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
+        assert message.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
 
 
 def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
@@ -214,8 +214,8 @@ def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
     path = tmp_path / "results.h5"
     with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
-        told = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
-        assert told == f"{path}: another process is writing this file; wait for it to end"
+        message = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
+        assert message == f"{path}: another process is writing this file; wait for it to end"
         assert "blocks" in answer("status", path)
         assert process.poll() is None
 
@@ -345,6 +345,6 @@ def test_a_save_that_fails_at_the_end_of_a_run_is_reported(tmp_path, undisturbed
         raise InputError(f"{self.path}: cannot be written: No space left on device")
 
     monkeypatch.setattr(ResultsWriter, "save", fail)
-    told = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
-    assert told == f"{path}: cannot be written: No space left on device"
+    message = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert message == f"{path}: cannot be written: No space left on device"
     assert path.read_bytes() == before

@@ -44,8 +44,8 @@ def assert_equal_blocks(one, other):
 @pytest.mark.parametrize("labeler", JUDGED_LABELERS)
 def test_sums_do_not_depend_on_the_labeler(labeler, boundary):
     task = replace(TASK, boundary=boundary)
-    judge = make_sampler(task, labeler="reference", device=CPU).sample([0, 5])
-    assert_equal_blocks(make_sampler(task, labeler=labeler, device=CPU).sample([0, 5]), judge)
+    reference = make_sampler(task, labeler="reference", device=CPU).sample([0, 5])
+    assert_equal_blocks(make_sampler(task, labeler=labeler, device=CPU).sample([0, 5]), reference)
 
 
 @pytest.mark.parametrize("groups", [[[0], [1], [2]], [[2, 0], [1]], [[1], [0, 2]]], ids=str)

@@ -175,9 +175,9 @@ def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error()
 
 def test_a_fit_that_fails_tells_of_the_starts_too():
     short_chains(12, 14, 16, model="potts:q=20", p="0.79:0.84:6")
-    told = refusal("fit", "results.h5")
-    assert "chains that started ordered and at random differ (L = 1" in told
-    assert "the burn-in is too short or the transition is of first order" in told
+    message = refusal("fit", "results.h5")
+    assert "chains that started ordered and at random differ (L = 1" in message
+    assert "the burn-in is too short or the transition is of first order" in message
 
 
 @pytest.mark.parametrize(("name", "size", "model", "p"), [("square", 32, "potts:q=4", 2 / 3)])

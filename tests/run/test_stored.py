@@ -69,7 +69,7 @@ class Writer:
 
 
 class Told(Watcher):
-    """Notes the blocks that it is told of."""
+    """Notes the blocks that are reported."""
 
     def __init__(self):
         self.blocks = set()
@@ -90,18 +90,18 @@ def fresh():
 def run(sampler, **options):
     """Run jobs two at a time; return the blocks, those of every save, and what was raised."""
     results, key = fresh()
-    writer, told, raised = Writer(), Told(), None
+    writer, message, raised = Writer(), Told(), None
     saver = Saver(writer, **options)
     try:
         found = with_blocks(
-            results, {key: WANTED}, {}, pool_of({key: sampler}), Engine(), saver, told
+            results, {key: WANTED}, {}, pool_of({key: sampler}), Engine(), saver, message
         )
-        assert found.tasks[key].blocks.keys() == told.blocks
+        assert found.tasks[key].blocks.keys() == message.blocks
         assert len(found.runs) == 1
     except (Interrupted, MemoryError) as error:
         raised = error
     assert (results.tasks[key].blocks, results.runs) == ({}, []), "what was given has changed"
-    return told.blocks, writer.saved, raised
+    return message.blocks, writer.saved, raised
 
 
 def test_all_blocks_are_made_once_and_saved():

@@ -50,8 +50,8 @@ def test_the_documentation_of_a_sweep_tells_of_every_argument():
 
 @pytest.mark.parametrize("function", [percolab.sweep, make_request])
 def test_an_argument_that_is_no_setting_is_refused(function):
-    told = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
-    with pytest.raises(TypeError, match=told):
+    message = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
+    with pytest.raises(TypeError, match=message):
         function("square", colour=1)
 
 
