@@ -71,7 +71,7 @@ def compare_gpus():
     expected = sweep("square", **asked, device="cpu")
     for slabs, workers in ((3, 1), (None, 2)):
         counts = Counts()
-        with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+        with mock.patch("percolab.run.engine.be_worker", simulated_worker):
             found = sweep(
                 "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=counts
             )

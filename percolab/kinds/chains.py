@@ -103,7 +103,7 @@ class ChainsOfSpins(Kind):
         """Return a task with the burn-in that a pilot finds, and chains that go with it."""
         if task.burn_in != AUTO:
             return task
-        found = load("kinds.pilots.spins:find_burn_in")(task, pilot.labeler, pilot.device)
+        found = load("kinds.pilots.spins:find_burn_in")(task, pilot)
         pilot.on_note(f"pilot: L = {task.size}: a burn-in of {found.updates} sweeps")
         if found.warning:
             pilot.on_note(f"pilot: L = {task.size}: {found.warning}")

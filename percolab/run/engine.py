@@ -8,29 +8,30 @@ so that its rate and the time it has left are those of sampling.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from numba.core import event
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device, device_names, gpu_name
+from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, required_memory
+from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
+from percolab.parts.slab_partition import SlabDivision
+from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.executors import (
     check_workers,
     count_workers,
     default_workers,
     executor_name,
     is_worker_too,
-    make_executor,
-    make_worker_pool,
-    opened,
 )
-from percolab.run.measured import WorkerPool
+from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import (
     LABELERS,
     PartsSampler,
@@ -39,8 +40,8 @@ from percolab.run.parts_sampler import (
     check_labeler,
     choose_slabs,
     warm_up_parts,
-    warm_up_slabs,
 )
+from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
 from percolab.run.request import SweepOptions, Watcher
 from percolab.store.provenance import processor_name, run_record
@@ -114,24 +115,43 @@ class Engine:
         given = {"labeler": self.labeler, "share": share} | hints
         return make_sampler(task, device=self.device, **given)
 
-    def executor(self) -> Executor:
-        """Return threads of this process, for pilots; InputError if there are none."""
-        return make_executor(self.device, self.workers)
+    @contextmanager
+    def opened(self, structure: Structure) -> Iterator[Executor]:
+        """Open what makes the blocks of a study of a structure, until the end of the context.
 
-    def opened(self, structure: Structure) -> AbstractContextManager[Executor]:
-        """Open what makes the blocks of a study of a structure, until the end of the context."""
+        An executor that was given is left open.  Threads will do on the CPU, whose kernels release
+        the GIL, and for one GPU.  Processes start at once, so that they are ready after a pilot,
+        and get a graph when they start; where they drive several GPUs, this process drives the
+        first.
+        """
         if self.ranks is not None:
-            return self.ranks.opened()
-        processes = self.processes, self.threads
-        devices, workers, report = self.every_device, self.workers, self.report
-        return opened(self.given, structure, devices, workers, processes, report)
+            with self.ranks.opened() as executor:
+                yield executor
+        elif self.given == "threads":
+            name = f"percolab-{self.device.kind}"
+            with ThreadPoolExecutor(self.workers, thread_name_prefix=name) as threads:
+                yield threads
+        elif isinstance(self.given, str):
+            graph = structure if isinstance(structure, Graph) else None
+            names = tuple(map(str, self.every_device))
+            early = partial(begin_context, names) if self.device.is_shared else None
+            hooks = Hooks(be_worker, stop, (names, graph), early=early)
+            this = ThisWorker(graph) if is_worker_too(self.every_device) else None
+            counts = self.processes, self.threads
+            with Processes(*counts, hooks, on_progress=self.report, this=this) as pool:
+                pool.start()
+                yield pool
+        else:
+            yield self.given
 
     def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
         """Return the workers that make the blocks of these tasks by what was opened."""
         if self.ranks is not None:
             return WorkerPool(samplers, executor, 1)
         workers = self.processes * self.threads
-        return make_worker_pool(self.given, executor, samplers, self.every_device, workers)
+        if self.given == "threads":
+            return WorkerPool(samplers, executor, workers)
+        return Callers(samplers, executor, workers, tuple(map(str, self.every_device)))
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
@@ -281,7 +301,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
             warm_up_parts(_small_task(study), engine.ranks.division)
             return
         if engine.slabs:
-            warm_up_slabs(_small_task(study), engine.device)
+            warm_up_parts(_small_task(study), SlabDivision({}, (str(engine.device),)))
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             if task.size not in engine.slabs:
                 # A share of nothing: memory for one sample.

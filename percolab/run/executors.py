@@ -6,20 +6,12 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device, begin_context
-from percolab.lattices.graph import Graph
-from percolab.lattices.structure import Structure
-from percolab.run.calls import ThisWorker, be_worker, stop
-from percolab.run.measured import Callers, WorkerPool
-from percolab.run.processes import Hooks, Processes
-from percolab.tasks.kind import BlockSampler
+from percolab.kernels.device import Device
 from percolab.tasks.settings import DASK
 
 _CUDA_THREADS = 6
@@ -51,12 +43,6 @@ def check_workers(workers: int) -> None:
     """Raise InputError if there are none."""
     if workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
-
-
-def make_executor(device: Device, workers: int) -> Executor:
-    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
-    check_workers(workers)
-    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
 
 
 class CountedWorkers(Executor):
@@ -105,52 +91,3 @@ def connected(executor: str | Executor | None) -> Iterator[str | Executor | None
 
     with dask_executor(executor.removeprefix(DASK)) as found:
         yield found
-
-
-@contextmanager
-def opened(
-    executor: str | Executor,
-    structure: Structure,
-    devices: tuple[Device, ...],
-    workers: int,
-    processes: tuple[int, int],
-    on_progress: Callable[[Any], None] | None = None,
-) -> Iterator[Executor]:
-    """Open what makes the blocks of a study until the end of the context.
-
-    executor: "threads", "processes", or an executor, which is left open.  structure: what is
-    sampled; all processes get a graph when they start.  workers: threads.  processes: how many, and
-    the threads of each; they start at once, so that they are ready after a pilot.  Where they drive
-    several GPUs, this process drives the first.  on_progress: is called with the progress of
-    blocks.
-    """
-    if executor == "threads":
-        with make_executor(devices[0], workers) as threads:
-            yield threads
-    elif isinstance(executor, str):
-        graph = structure if isinstance(structure, Graph) else None
-        names = tuple(map(str, devices))
-        early = partial(begin_context, names) if devices[0].is_shared else None
-        hooks = Hooks(be_worker, stop, (names, graph), early=early)
-        this = ThisWorker(graph) if is_worker_too(devices) else None
-        with Processes(*processes, hooks, on_progress=on_progress, this=this) as pool:
-            pool.start()
-            yield pool
-    else:
-        yield executor
-
-
-def make_worker_pool(
-    executor: str | Executor,
-    opened: Executor,
-    samplers: Mapping[str, BlockSampler],
-    devices: tuple[Device, ...],
-    workers: int,
-) -> WorkerPool:
-    """Return the workers that make the blocks of these tasks by an opened executor.
-
-    devices: that they drive, threads the first.  workers: how many calls are made at a time.
-    """
-    if executor == "threads":
-        return WorkerPool(samplers, opened, workers)
-    return Callers(samplers, opened, workers, tuple(map(str, devices)))

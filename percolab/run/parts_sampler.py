@@ -384,11 +384,6 @@ def warm_up_parts(task: Task, division: Division) -> None:
     division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
 
 
-def warm_up_slabs(task: Task, device: Device) -> None:
-    """Call once what samples in slabs call, for a small task."""
-    warm_up_parts(task, SlabDivision({}, (str(device),)))
-
-
 def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
     """Raise InputError if p is left to a pilot, which measures samples as a whole.
 

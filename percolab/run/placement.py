@@ -112,28 +112,13 @@ def _missing_grids(
     # which sizes were requested.
     sizes = tuple(size for size in opened.results.study.sizes if size <= max(unplaced))
     study = replace(opened.requested, sizes=sizes, p=None)
-    return choose_grids(study, engine, _OfSizes(watcher, unplaced))
 
+    def on_p(size: int, p: tuple[float, ...]) -> None:
+        if size in unplaced:
+            watcher.placed(size, p)
 
-class _OfSizes(Watcher):
-    """Passes on the p of some sizes alone."""
-
-    def __init__(self, watcher: Watcher, sizes: Sequence[int]) -> None:
-        self._watcher, self._sizes = watcher, sizes
-
-    def placed(self, size: int, p: tuple[float, ...]) -> None:
-        """Take the p values that the pilot placed for a size."""
-        if size in self._sizes:
-            self._watcher.placed(size, p)
-
-
-def choose_grids(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[float, ...]]:
-    """Return the p of every size, placed by a pilot unless they are given or not needed."""
-    if study.p is not None or study.kind.fixed_p is not None:
-        return dict.fromkeys(study.sizes, study.p or study.some_p)
-    grids: dict[int, tuple[float, ...]] = study.kind.place_p(
-        study, pilot_conditions(engine, watcher)
-    )
+    pilot = replace(pilot_conditions(engine, watcher), on_p=on_p)
+    grids: dict[int, tuple[float, ...]] = study.kind.place_p(study, pilot)
     return grids
 
 

@@ -143,7 +143,7 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
 
 def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
-    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: True)
+    monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: True)
     own, started = [], []
 
     class This(calls.ThisWorker):
@@ -152,7 +152,7 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
             started.append(len(worker_processes()))
             return super().call(function, call)
 
-    monkeypatch.setattr("percolab.run.executors.ThisWorker", This)
+    monkeypatch.setattr("percolab.run.engine.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
         sweep("square", out="r.h5", watcher=Interrupting(), **settings)

@@ -72,9 +72,9 @@ def test_the_record_of_a_run_lists_them():
 
 
 def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_path, monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     # The first GPU has a process that can be killed, too.
-    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: False)
+    monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: False)
     asked = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
     killer = Killer()
     found = sweep(
@@ -101,7 +101,7 @@ def test_the_first_is_driven_by_the_process_of_the_study():
 
 
 def test_a_study_that_is_over_early_does_not_wait_for_the_others(monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", endless_begin)
+    monkeypatch.setattr("percolab.run.engine.be_worker", endless_begin)
     monkeypatch.setattr(Processes, "start", START)
     found = sweep("square", device="cuda:0,1", L=[64], p=[0.5], samples=2000)
     assert [item.num_samples for item in found.tasks.values()] == [2000]

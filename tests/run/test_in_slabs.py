@@ -142,7 +142,7 @@ def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monk
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_replaced_and_its_sample_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     asked = ASKED | {"L": [60], "workers": 2}
     killer, path = WorkerKiller(100), tmp_path / "results.h5"
     sweep("square", **ASKED | {"L": [60]}, out=tmp_path / "whole.h5")
@@ -167,8 +167,8 @@ def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, 
     cut = (*given, "--slabs", 200, "--executor", "processes", "--out", path)
     before = (
         f"sys.path.insert(0, {str(Path(impatient_worker.__code__.co_filename).parent)!r})\n"
-        "import percolab.run.executors, process_support\n"
-        "percolab.run.executors.be_worker = process_support.impatient_worker\n"
+        "import percolab.run.engine, process_support\n"
+        "percolab.run.engine.be_worker = process_support.impatient_worker\n"
     )
     process = start(*cut, before=before)
     wait_for(lambda: len(list(tmp_path.glob("*.checkpoint"))) == 2, process)
