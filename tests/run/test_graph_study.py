@@ -254,28 +254,6 @@ def test_a_maximum_at_the_end_of_the_grid_is_called_so():
     assert "may lie beyond it" in message
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [
-        nx.gnm_random_graph(3000, 6000, seed=1),
-        nx.barabasi_albert_graph(3000, 3, seed=1),
-        nx.complete_graph(150),
-        nx.path_graph(40),
-    ],
-    ids=["random", "scale-free", "complete", "path"],
-)
-def test_the_pilot_places_p_over_both_maxima(graph):
-    sampled = Graph.of_bonds(len(graph), list(graph.edges))
-    results = percolab.sweep(graph=sampled, samples=200, device="cpu")
-    (item,) = results.tasks.values()
-    assert 20 <= len(item.task.p) <= 25
-    (size,) = percolab.estimates(results, bootstrap=0)
-    for estimate in size.estimates[:2]:
-        inside = [p for p in item.task.p if abs(p / estimate.p - 1) < 0.5]
-        assert not estimate.at_edge, estimate
-        assert len(inside) >= 6, estimate
-
-
 @pytest.mark.parametrize(("edges", "end"), [([], 0.9), ([(0, 1)], 0.5)], ids=["none", "one bond"])
 def test_the_pilot_of_a_graph_without_a_maximum_covers_where_its_means_are_high(edges, end):
     (item,) = percolab.sweep(

@@ -134,11 +134,16 @@ def test_two_errors_at_once_cost_no_finished_block():
     assert blocks == saved[-1] == {0, 3}
 
 
-def test_pressing_ctrl_c_twice_still_saves():
-    blocks, saved, raised = run(Sampler(KeyboardInterrupt(), fails=(0, 1, 2)))
+@pytest.mark.parametrize(
+    ("error", "fails", "code"),
+    [(KeyboardInterrupt(), (0, 1, 2), 130), (Terminated(), (3,), 143)],
+    ids=["ctrl-c pressed twice", "sigterm"],
+)
+def test_what_interrupts_saves_and_has_its_exit_code(error, fails, code):
+    blocks, saved, raised = run(Sampler(error, fails=fails))
     assert isinstance(raised, Interrupted)
     assert saved == [blocks]
-    assert (raised.stored, raised.exit_code) == (True, 130)
+    assert (raised.stored, raised.exit_code) == (True, code)
 
 
 def test_without_a_file_a_stop_says_that_nothing_is_saved():
@@ -146,13 +151,6 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved():
     pool = pool_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
     with pytest.raises(Interrupted, match="interrupted, finished blocks not saved"):
         with_blocks(results, {key: WANTED}, {}, pool, Engine(), Saver(None), Told())
-
-
-def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
-    blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
-    assert isinstance(raised, Interrupted)
-    assert saved == [blocks]
-    assert (raised.stored, raised.exit_code) == (True, 143)
 
 
 @pytest.mark.parametrize("step", [1, 3, 100])
