@@ -20,7 +20,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
-from percolab.tasks.blocks import AnyBlock, blocks_of
+from percolab.tasks.blocks import AnyBlock, make_sample_blocks
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
@@ -135,7 +135,7 @@ class GridSampler(CoupledSampler):
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
-        return list(blocks_of(numbers, measured, task.observables, extras))
+        return list(make_sample_blocks(numbers, measured, task.observables, extras))
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:

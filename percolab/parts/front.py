@@ -102,7 +102,7 @@ class FrontSums:
         powers = (self.clusters.sum_squares, self.cubes, self.fourths)
         return [
             np.array([*short, self.flags, self.loop], np.int64),
-            np.array([digit for number in powers for digit in digits_of(number)], np.uint64),
+            np.array([digit for number in powers for digit in split_digits(number)], np.uint64),
             np.array(self.bins, np.int64),
         ]
 
@@ -317,7 +317,7 @@ def _joined(meeting: Meeting) -> Front:
     return meeting.front((low, high), open_sizes, open_flags, total)
 
 
-def digits_of(number: int) -> list[int]:
+def split_digits(number: int) -> list[int]:
     """Return the digits of 64 bits of a number, the lowest first."""
     return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
 
@@ -344,7 +344,7 @@ def row_of(front: Front) -> Row:
     numbers[rows.SPANNING] = sums.flags
     if sums.bins:
         numbers[rows.CUBES : rows.BINS] = _low_digits(
-            *digits_of(sums.cubes)[:2], *digits_of(sums.fourths)[:2]
+            *split_digits(sums.cubes)[:2], *split_digits(sums.fourths)[:2]
         )
         numbers[rows.BINS :] = sums.bins
     return Row(numbers, sums.clusters.sum_squares, sums.cubes, sums.fourths)

@@ -43,7 +43,7 @@ from percolab.parts.transport import Local
 from percolab.run.processes import report_progress
 from percolab.run.saving import Saving, with_checkpoints
 from percolab.store.checkpoints import Checkpoint, Checkpoints
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_sample_blocks
 from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.study import Task
 
@@ -349,7 +349,7 @@ def make_block(task: Task, number: int, rows: Sequence[Row]) -> Block:
         extras["wide_squares"] = np.array(squares, np.int64).reshape(*shape, 2).sum(axis=1)
         if numbers.shape[-1] > BINS:
             extras["powers"] = _wide_powers(numbers, rows)
-    return blocks_of([number], numbers, task.observables, extras)[0]
+    return make_sample_blocks([number], numbers, task.observables, extras)[0]
 
 
 def _wide_powers(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:

@@ -82,7 +82,7 @@ class ThresholdBlock(Shown):
 AnyBlock = Block | ThresholdBlock
 
 
-def blocks_of(
+def make_sample_blocks(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
     observables: Sequence[Column],

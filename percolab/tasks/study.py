@@ -144,7 +144,7 @@ class Sampling(Shown):
         for name in KIND_SETTINGS:
             value = getattr(self, name, SETTINGS[name].default)
             if name not in kind.settings and value != SETTINGS[name].default:
-                raise InputError(refusal_of(name, self.model))
+                raise InputError(explain_refusal(name, self.model))
         words = check_measure(self.measure)
         for word in words:
             if word in kind.refused_measures:
@@ -415,7 +415,7 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
-def refusal_of(name: str, model: str) -> str:
+def explain_refusal(name: str, model: str) -> str:
     """Return why studies of a model do not have a setting that other kinds of study have."""
     return f"{name}: {SETTINGS[name].refusal.format(model=model)}"
 

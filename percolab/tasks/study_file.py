@@ -36,7 +36,7 @@ from percolab.tasks.settings import (
     with_defaults,
 )
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, axis_boundaries, refusal_of
+from percolab.tasks.study import Study, axis_boundaries, explain_refusal
 from percolab.tasks.values import (
     ascending,
     take_couplings,
@@ -96,7 +96,7 @@ def make_request(
     }
     settings = with_defaults(plain)
     settings["p"] = _read_p(settings)
-    structure = _structure_of(lattice, settings)
+    structure = _choose_structure(lattice, settings)
     sizes = default_sizes(structure)
     if settings["L"] is not None:
         sizes = take_integers("L", settings["L"])
@@ -153,7 +153,7 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
         return None if given is None else ascending(given)
     model = Model.parse(settings["model"])
     if name not in find_kind(settings["method"], model.has_spins).settings:
-        raise InputError(refusal_of(name, str(model)))
+        raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")
     couplings = take_couplings(name, settings[name]) or ()
@@ -163,12 +163,14 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
     return ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
 
 
-def _structure_of(lattice: str | Path | Structure | None, settings: Mapping[str, Any]) -> Structure:
+def _choose_structure(
+    lattice: str | Path | Structure | None, settings: Mapping[str, Any]
+) -> Structure:
     """Return the graph or the lattice that settings name."""
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        return _graph_of(settings["graph"], of_graph, given)
+        return _make_graph(settings["graph"], of_graph, given)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
@@ -204,7 +206,7 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
 
 
-def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
+def _make_graph(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
     """Return a graph or read it; InputError if it is given what only a lattice has."""
     for key, value in given.items():
         if value is not None:

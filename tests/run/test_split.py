@@ -228,7 +228,7 @@ def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(monkeypatch, is
             others = started_ranks(process)
             if not is_early:
                 wait_for_blocks(Path("split.h5"), process)
-            wait_for(lambda: list(Path(folder).iterdir()), process)
+            wait_for(lambda: len(list(Path(folder).glob("percolab-*/[12]"))) == 2, process)
         finally:
             process.kill()
             process.communicate()
