@@ -118,17 +118,14 @@ def test_the_pilot_gives_the_same_p_values_every_time():
 
 def test_another_seed_is_another_pilot():
     study = study_of(load_lattice("honeycomb"), 12)
-    assert place_probabilities(study, PILOT) != place_probabilities(
-        replace(study, seed=2), device=CPU
-    )
+    other = replace(study, seed=2)
+    assert place_probabilities(study, PILOT) != place_probabilities(other, PILOT)
 
 
 def test_the_pilot_never_asks_for_the_published_threshold():
     square = load_lattice("square")
-    blind = replace(square, thresholds=())
-    assert place_probabilities(study_of(blind, 16), PILOT) == place_probabilities(
-        study_of(square, 16), device=CPU
-    )
+    one, other = (study_of(item, 16) for item in (square, replace(square, thresholds=())))
+    assert place_probabilities(one, PILOT) == place_probabilities(other, PILOT)
 
 
 def test_one_open_axis_is_enough():
