@@ -53,28 +53,31 @@ from percolab.parts.parts import Whole
 
 cuda = load_cuda()
 
-# Room grows by this part of what is requested, so that it does not grow at every slab.
+# Arrays grow by this part of what is requested, so that they do not grow at every slab.
 _SPARE = 16
 
 
-class _Room:
-    """Memory of the device by names, which is used again; it grows when more is requested."""
+class DeviceArrays:
+    """Arrays of the device by names, which are used again; one is replaced when more is requested.
 
-    def __init__(self) -> None:
+    spare: an array has this part more elements than requested.  least: elements of any array
+    """
+
+    def __init__(self, spare: int, least: int) -> None:
+        self._spare, self._least = spare, least
         self._arrays: dict[str, Any] = {}
 
     def take(self, name: str, size: int, dtype: Any) -> Any:
-        """Return ``size`` elements or more, at least one, with anything in them.
+        """Return ``size`` elements or more, with anything in them.
 
         They are not cut to size: to slice an array of a device takes as long as a launch.
         """
-        held = self._arrays.get(name)
-        if held is None or held.size < size:
-            # What is there goes first, so that both need not fit.
-            held = None
+        if name not in self._arrays or self._arrays[name].size < size:
+            # The old array goes first, so that both need not fit.
             self._arrays.pop(name, None)
-            held = self._arrays[name] = cuda.device_array(max(size + size // _SPARE, 1), dtype)
-        return held
+            elements = max(size + size // self._spare, self._least)
+            self._arrays[name] = cuda.device_array(elements, dtype)
+        return self._arrays[name]
 
     @property
     def num_bytes(self) -> int:
@@ -95,7 +98,8 @@ class FrontsCuda:
     def __init__(self) -> None:
         # The next slab is labeled at the same time, by more blocks than fit on the device.
         self._launches = Launches(is_urgent=True)
-        self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
+        self._rooms, *results = (DeviceArrays(_SPARE, 1) for _ in range(3))
+        self._results, self._turn = tuple(results), 0
         self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
         self._totals = cuda.device_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
         # Stand for arrays that there are not.

@@ -2,12 +2,10 @@
 
 import time
 from dataclasses import fields, replace
-from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 import pytest
-from helpers import run_simulated
 from parts_support import (
     MODELS,
     NAMES,
@@ -326,12 +324,3 @@ def test_layers_are_even():
             choose_rank_layers(kagome, *given)
     with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
         choose_rank_layers(far, 5, 5)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
-@pytest.mark.parametrize("case", ["square", "cubic", "study", "checkpoints"])
-def test_ranks_of_simulated_gpus_have_the_rows_of_the_cpu(case):
-    done = run_simulated("simulated_split.py", case)
-    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
-    assert done.stdout.strip() == case
