@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from percolab.lattices.toml_table import Table, shown
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import MEASURES
 
+_T = TypeVar("_T")
 _MAX_COUNT = 10_000
 #: Values of p that differ relatively by less are one.
 _SAME = 1e-12
@@ -122,10 +123,16 @@ def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
 def read_couplings(table: Table, key: str) -> tuple[float, ...]:
     """Return J / kT or kT / J: a number, a list of them, or a range as text."""
     value = table.data[key]
+    if isinstance(value, str):
+        return _of_file(table, parse_couplings(key), value)
+    items = value if isinstance(value, list) else [value]
+    return _of_file(table, partial(check_couplings, key), items)
+
+
+def _of_file(table: Table, function: Callable[[Any], _T], value: Any) -> _T:
+    """Return what a function makes of a value; InputError with the name of the study file."""
     try:
-        if isinstance(value, str):
-            return parse_couplings(key)(value)
-        return check_couplings(key, value if isinstance(value, list) else [value])
+        return function(value)
     except InputError as error:
         raise InputError(f"{table.where}: {error}") from error
 
@@ -254,17 +261,12 @@ def read_sizes(table: Table, key: str) -> tuple[int, ...]:
 def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
     """Return p values: a number, a list of them, or a range as text."""
     value = table.data[key]
-    try:
-        if isinstance(value, str):
-            return parse_probabilities(value)
-        items = value if isinstance(value, list) else [value]
-        if not items or not all(type(item) in (int, float) for item in items):
-            raise InputError("")
-        return tuple(float(item) for item in items)
-    except InputError as error:
-        if str(error):
-            raise InputError(f"{table.where}: {error}") from error
-        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"') from error
+    if isinstance(value, str):
+        return _of_file(table, parse_probabilities, value)
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) in (int, float) for item in items):
+        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"')
+    return tuple(map(float, items))
 
 
 def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:

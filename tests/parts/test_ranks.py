@@ -11,6 +11,7 @@ from parts_support import (
     NAMES,
     boundaries_of,
     ps_of,
+    row_by_slabs,
     row_of_the_whole,
     shape_of,
     structure,
@@ -31,7 +32,7 @@ from percolab.parts.ranks import (
     most_message,
 )
 from percolab.parts.raster import SampleKey, SlabRaster
-from percolab.parts.slabs import Slabs, row_by_slabs
+from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local, RankLost, run_local
 
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
 from helpers import lattice
+from parts_support import row_by_slabs
 from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, wait_for
 
 from percolab.api import sweep
@@ -25,7 +26,6 @@ from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
-from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
 from percolab.run import rank_group
 from percolab.run.rank_group import RankExecutor, make_rank_group
