@@ -106,7 +106,7 @@ class Engine:
         return self.processes if self.device.is_shared else self.workers
 
     def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
-        """Return a task made ready; share, hints: as for a kind's own method of this name."""
+        """Return a task made ready; options as of :func:`percolab.tasks.kind.make_sampler`."""
         if self.ranks is not None:
             return PartsSampler(task, self.ranks, self.report)
         if task.size in self.slabs:
