@@ -116,17 +116,6 @@ class Transport(ABC):
         assert found is not None
         return found
 
-    def barrier(self) -> None:
-        """Return when all ranks have called this; by empty messages, which are counted."""
-        if self.rank:
-            self.send(0, [])
-            self.receive(0)
-            return
-        for rank in range(1, self.size):
-            self.receive(rank)
-        for rank in range(1, self.size):
-            self.send(rank, [])
-
     @abstractmethod
     def has_message(self, source: int) -> bool:
         """Return whether a message of a rank is there; RankLost if none can come any more."""

@@ -210,11 +210,6 @@ class BoruvkaCuda:
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        self.load(keys)
-        return self.build_loaded()
-
-    def load(self, keys: NDArray[np.uint64]) -> None:
-        """Copy given keys to the device, uint64 (32 * words of all classes,)."""
         self.launches.wait()
         if self._given.size != self._slots:
             self.launches.forget()
@@ -224,18 +219,15 @@ class BoruvkaCuda:
         limits = self.batch.exists, self._given, self._limits
         self.launches.each(limits_kernel, self._slots, 1, *limits)
         self.launches.wait()
-
-    def build_loaded(self) -> int:
-        """Find the tree of the keys that were loaded; return 1."""
         self.generator = None
-        keys = self._keys(0, is_given=True)
+        round_keys = self._keys(0, is_given=True)
 
         def draw() -> None:
             given = self._given, self._limits, self._prefixes
             self.launches.each(given_prefixes_kernel, self._slots, 1, *given)
-            self._join(keys, 1)
+            self._join(round_keys, 1)
 
-        self._finish(("given",), draw, keys)
+        self._finish(("given",), draw, round_keys)
         return 1
 
     @property
