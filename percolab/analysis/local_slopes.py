@@ -1,4 +1,4 @@
-"""The slope of a power law from place to place: what a straight line on logarithmic axes hides."""
+"""The local slope of a power law, which a straight line on logarithmic axes would hide."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from percolab.analysis.statistics import Floats, jackknife_error
 
 @dataclass(frozen=True, eq=False)
 class LocalSlopes:
-    """d ln y / d ln x between points: float64 (m,) each.
+    """d ln y / d ln x between points, with its standard error or NaN: float64 (m,) each.
 
-    x: the geometric mean of both ends.  slope, error: with one standard error, NaN where there is
-    none.
+    x: the geometric mean of both ends.
     """
 
     x: Floats
@@ -39,7 +38,5 @@ def local_slopes(x: Floats, y: Floats, without: Floats, *, ratio: float = 2.0) -
         found = np.log(values[..., kept])
         return np.asarray((found[..., last] - found[..., first]) / steps)
 
-    errors = np.full(first.size, np.nan)
-    if len(without) > 1:
-        errors = np.asarray(jackknife_error(slopes(without)))
+    errors = jackknife_error(slopes(without))
     return LocalSlopes(np.sqrt(x[last] * x[first]), slopes(y), errors)

@@ -1,14 +1,13 @@
-"""The transition of spins from stored results: temperature and exponents, if they may be quoted.
+"""The transition of spins from stored results: temperature and exponents.
 
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
-those of the means of chains, which are independent, however long spins are correlated within one.
-At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z, from the autocorrelation time of the
-energy, tau ~ L^z.
+those of the means of independent chains, whatever the correlations within them.  At p_c, <S_2> / N
+~ L^(2 y_h - d) gives y_h, and the autocorrelation time of the energy, tau ~ L^z, gives z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
-the phase that it began in: then no error is honest, and none is quoted.
+the phase in which it began: then no error is quoted.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: Autocorrelation times that blocks of one long chain must have, or a fit says so.
+#: Autocorrelation times in a block of one long chain; a fit warns of shorter ones.
 _ENOUGH_TIMES = 10
-#: What autocorrelation times are of, in the order of the stored sums, with their names in tables.
+#: The series with autocorrelation times, in the order of the stored sums, with names for tables.
 SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
 
 
@@ -62,16 +61,13 @@ class StartDifference:
 
 @dataclass(frozen=True, repr=False)
 class SpinFit(Shown):
-    """The transition: the joint fit, and what follows of it.
+    """The transition: the joint fit, and its consequences.
 
-    coupling, coupling_error: K of the Ising model or beta of a Potts model.
-    temperature: k_B T_c / J with its error.
-    differences: where chains depend on their start; then errors are None.
-    exponents: y_t, y_h and z, as far as the data give them.
-    joint: the fit of all quantities, with its tables.
-    known: the published coupling, to compare.
-    first_order: of the largest size whose stored energies have two peaks, if judge_order says so.
-    notes: what a reader must know, one line each.
+    coupling, coupling_error: K of the Ising model or beta of a Potts model. temperature: k_B T_c /
+    J with its error. differences: where chains depend on their start; then errors are None.
+    exponents: y_t, y_h and z, as far as the data give them. joint: the fit of all quantities, with
+    its tables. known: the published coupling, to compare. first_order: (L, p, transition) of the
+    largest size whose energies have two peaks, by judge_order. notes: warnings, one line each.
     """
 
     model: Model
@@ -83,12 +79,11 @@ class SpinFit(Shown):
     notes: tuple[str, ...] = field(default=())
 
     def _facts(self) -> dict[str, Any]:
+        # format_with_error leaves out an error of 0.
         temperature, error = self.temperature
         found = {
-            "k_B T_c / J": format_with_error(temperature, math.nan if error is None else error),
-            "p_c": format_with_error(
-                self.threshold, math.nan if self.threshold_error is None else self.threshold_error
-            ),
+            "k_B T_c / J": format_with_error(temperature, error or 0.0),
+            "p_c": format_with_error(self.threshold, self.threshold_error or 0.0),
             "model": str(self.model),
         }
         for item in () if self.differences else self.exponents:
@@ -163,7 +158,14 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
     try:
         joint = fit_quantities(results, names, **options)
     except AnalysisError as error:
-        reasons = f"{error}{_told(differences)}"
+        reasons = str(error)
+        if differences:
+            worst = max(differences, key=lambda found: abs(found.z))
+            reasons += (
+                f"; chains that started ordered and at random differ (L = {worst.L}, p = "
+                f"{worst.p:g}: {abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too "
+                "short or the transition is of first order"
+            )
         raise AnalysisError(f"{order}; no fit: {reasons}" if order else reasons) from error
     exponents, notes = _exponents(items, joint, model)
     short = short_blocks(items)
@@ -176,18 +178,6 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
         known=_published(results, model),
         first_order=first_order,
         notes=tuple(notes),
-    )
-
-
-def _told(differences: Sequence[StartDifference]) -> str:
-    """Return in words where chains depend on their start most, if any do, after a failed fit."""
-    if not differences:
-        return ""
-    worst = max(differences, key=lambda found: abs(found.z))
-    return (
-        f"; chains that started ordered and at random differ (L = {worst.L}, p = {worst.p:g}: "
-        f"{abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too short or the "
-        "transition is of first order"
     )
 
 
@@ -221,8 +211,8 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
 def short_blocks(items: Sequence[TaskResult]) -> str | None:
     """Return one line on blocks of one long chain that are too short for honest errors, or None.
 
-    The scatter of blocks of S sweeps misses what connects neighbouring ones: an error is too small
-    by about tau / 2 S of it, 5 % at S = 10 tau.
+    Their scatter misses the correlation of neighbouring ones: an error is too small by about tau /
+    2 S of it, for S sweeps.
     """
     worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
     for item in items:
@@ -242,9 +232,9 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of every series at every p of a task; None where it is constant.
+    """Return the autocorrelation of every series at every p of a task, by the names of SERIES.
 
-    By the names of SERIES; times are in measured sweeps.
+    None where it is constant; times are in measured sweeps.
     """
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
@@ -263,7 +253,7 @@ def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation
 def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
 ) -> tuple[list[Exponent], list[str]]:
-    """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
+    """Return y_t, y_h and z, as far as there are enough sizes, and notes on the others."""
     boundary = items[0].task.boundary
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
@@ -286,7 +276,7 @@ def _exponents(
 
 
 def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
-    """Return tau ~ L^z of the energy, whose autocorrelation time at p_c is between those at two p.
+    """Return tau ~ L^z of the energy at p_c, interpolated between two p.
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
@@ -312,8 +302,8 @@ def _by_size(
 ) -> tuple[list[int], list[float], list[float]]:
     """Return sizes ascending, and for each a value and its error; sizes without any are left out.
 
-    ``measure`` gives both for a task, or None.  Where tasks have one size, as studies of several
-    seeds in one file do, theirs are averaged by their errors.
+    ``measure`` gives both for a task, or None.  Tasks of one size (several seeds) are averaged by
+    their errors.
     """
     found: dict[int, list[tuple[float, float]]] = {}
     for item in items:
@@ -349,7 +339,7 @@ def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
 def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
     """Return <S_2> / N at p_c and its error, or None where p_c is outside of the p of a task.
 
-    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains, and of
+    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains and
     p_c.
     """
     p = np.array(item.task.p)
@@ -363,9 +353,9 @@ def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | Non
     def read(totals: Floats, at: float) -> float:
         return float(np.polyval(np.polyfit(p[near] - p_c, np.log(totals), 2), at - p_c))
 
-    value = read(total / scale, p_c)
     if len(sums) < 2:
         return None
+    value = read(total / scale, p_c)
     left = scale * (len(sums) - 1) / len(sums)
     replicas = np.array([read((total - own) / left, p_c) for own in sums])
     variance = (len(sums) - 1) * float(np.mean((replicas - replicas.mean()) ** 2))

@@ -20,10 +20,9 @@ from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
 from percolab.validation.check import Conditions, Outcome
 
-# Sites of a CUDA batch, and the part of the free memory it may take.
-_SITES_PER_BATCH, _SHARE = 2**28, 0.5
-# Items of one call on the CPU.
-_ITEMS_PER_CALL = 2048
+# Sites of a CUDA batch, the fraction of the free memory it may take, and samples of a call on the
+# CPU.
+_SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 
 
 def coupling_for(
@@ -34,9 +33,9 @@ def coupling_for(
     items: int,
     name: str | None = None,
 ) -> Coupling:
-    """Return a labeler with its coupling on a device, for so many items.
+    """Return a labeler with its coupling on a device, for `items` batch entries.
 
-    name: None is the fastest one that takes the topology.
+    name: None is the fastest one that supports the topology.
     """
     device.open()
     serving = serving_labeler(name, device.kind, topology)
@@ -45,7 +44,7 @@ def coupling_for(
     def memory(count: int) -> Memory:
         return memory_of(serving, device.kind, extent, model, Needs(labels=True), count)
 
-    fitting = items_that_fit(memory, int(_SHARE * device.free_memory()))
+    fitting = items_that_fit(memory, int(_FRACTION * device.free_memory()))
     most = min(fitting, _SITES_PER_BATCH // topology.num_points)
     return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
 
@@ -77,7 +76,7 @@ def sampled_rows(
 
     def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
         coupling = coupling_for(conditions.device, topology, model, items=share.size)
-        pieces = np.array_split(share, -(-share.size // _ITEMS_PER_CALL))
+        pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
         return np.concatenate([rows_of(coupling, piece) for piece in pieces])
 
     workers = min(default_workers(conditions.device), samples)
@@ -96,7 +95,7 @@ def mean_outcome(
 def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
     """Return the outcome of a fraction of independent samples (n,), 0 or 1 each.
 
-    Its error is that of the expected probability: a fraction of 0 or 1 has none of its own.
+    Its error is that of the expected probability, since a fraction of 0 or 1 has none.
     """
     sigma = np.sqrt(expected * (1 - expected) / found.size)
     return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)

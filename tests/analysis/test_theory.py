@@ -14,13 +14,13 @@ from scipy.special import betainc, ellipk, ellipkm1
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS, crossing_probability
 from percolab.analysis.theory.torus import excess_clusters, wrapping_probabilities
 from percolab.lattices.lattice import load_lattice
-from percolab.validation.clusters import TORI
 from percolab.validation.enumeration import (
     cluster_counts,
     connected_counts,
     mean_threshold,
     squared_size_counts,
 )
+from percolab.validation.tori import TORI
 
 #: Newman and Ziff, Phys. Rev. Lett. 85, 4104 (2000), square torus; the last digit is uncertain.
 NEWMAN_ZIFF = {

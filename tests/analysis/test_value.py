@@ -15,7 +15,7 @@ from percolab.analysis.averaging import (
 )
 from percolab.analysis.json_values import Record
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected
+from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected, list_rejections
 
 GOOD = ChiSquare.of(5.0, 5)
 
@@ -94,8 +94,8 @@ def test_what_is_rejected_has_no_distance_and_one_line_that_says_so():
     assert Value(2.0, 0.5).deviation(known) == pytest.approx(2)
     assert np.isnan(bad.deviation(known))
     assert np.isnan(Value(2.0, 0.5).deviation(None))
-    assert Value(2.0, 0.5, 0.3, GOOD, 1).rejection("tau") == []
-    (line,) = bad.rejection("tau")
+    good = Value(2.0, 0.5, 0.3, GOOD, 1)
+    (line,) = list_rejections([("d_f", good), ("tau", bad), ("z", None)])
     assert line.startswith("tau: chi^2 rejects even its best fit (p-value ")
 
 

@@ -1,9 +1,9 @@
-"""Which exact result is the value of a probability at p_c, on a lattice as large as one likes.
+"""The exact value of a probability at p_c, on an infinite lattice.
 
 In two dimensions these probabilities depend on the shape alone, where all directions are alike
 (:mod:`percolab.analysis.theory.isotropy`).  Proved for sites of the triangular lattice (S. Smirnov,
-C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  For a cylinder, open along
-one axis and closed along the other, nothing is given.
+C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  None is known for a
+cylinder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CARDY = "J. Cardy, J. Phys. A 25, L201 (1992)"
 _WATTS = "G. M. T. Watts, J. Phys. A 29, L363 (1996)"
 _PINSON = "H. T. Pinson, J. Stat. Phys. 75, 1167 (1994)"
 
-#: Observable of a torus, and the field of :class:`WrappingProbabilities` that is its mean.
+#: The field of :class:`WrappingProbabilities` that is the mean of an observable of a torus.
 WRAPPING = {
     "wrapping_x": "x",
     "wrapping_y": "y",
@@ -36,10 +36,10 @@ WRAPPING = {
 def critical_probability(
     structure: Structure, boundary: tuple[str, ...], observable: str, model: str = "bond"
 ) -> Known | None:
-    """Return the exact mean of an observable at p_c for large L, or None where none is known.
+    """Return the exact mean of an observable at p_c for large L, or None where it is unknown.
 
     boundary: "open" or "periodic" along each axis; observable: a spanning or wrapping one.
-    model: as tasks have it; nothing is known of one that prefers a direction of a lattice.
+    model: as tasks have it, without a preferred direction.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> critical_probability(load_lattice("square"), ("open", "open"), "spanning_x").expression
@@ -65,8 +65,8 @@ def critical_probability(
 def torus_modulus(lattice: Lattice) -> complex:
     """Return the side of an L x L lattice along y over that along x, as complex numbers.
 
-    lattice: a drawn one in two dimensions.  Its modulus is abs, the angle between both its phase,
-    and it is the modulus tau of the torus.  The imaginary part is positive.
+    lattice: one in two dimensions with coordinates.  The result is the modulus tau of the torus,
+    with a positive imaginary part.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> torus_modulus(load_lattice("square"))
@@ -79,24 +79,25 @@ def torus_modulus(lattice: Lattice) -> complex:
 
 def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
     """Return the value for an open parallelogram with these sides."""
-    both, along_x = double_crossing_probability(y_over_x, angle), 1 / y_over_x
+    along = {"x": 1 / y_over_x, "y": y_over_x}
     shape = "length/width {:.4g}" + ("" if abs(angle - cmath.pi / 2) < 1e-9 else ", oblique")
-    if observable == "spanning_x":
-        value = crossing_probability(along_x, angle)
-        return Known(value, 0.0, "Cardy's formula, " + shape.format(along_x), _CARDY)
-    if observable == "spanning_y":
-        value = crossing_probability(y_over_x, angle)
-        return Known(value, 0.0, "Cardy's formula, " + shape.format(y_over_x), _CARDY)
-    if observable == "spanning_all":
+    word, _, axis = observable.partition("_")
+    if word != "spanning":
+        return None
+    if axis in along:
+        value = crossing_probability(along[axis], angle)
+        return Known(value, 0.0, "Cardy's formula, " + shape.format(along[axis]), _CARDY)
+    both = double_crossing_probability(y_over_x, angle)
+    if axis == "all":
         return Known(both, 0.0, "Watts' formula, " + shape.format(y_over_x), _WATTS)
-    if observable == "spanning_any":
-        one = crossing_probability(along_x, angle) + crossing_probability(y_over_x, angle)
+    if axis == "any":
+        one = crossing_probability(along["x"], angle) + crossing_probability(along["y"], angle)
         named = "Cardy's and Watts' formulae, " + shape.format(y_over_x)
         return Known(one - both, 0.0, named, f"{_CARDY}; {_WATTS}")
     return None
 
 
 def _written(tau: complex) -> str:
-    """Return a modulus in short: i, or -0.5+0.866i."""
+    """Return a modulus as text: i, or -0.5+0.866i."""
     real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
     return f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"

@@ -1,8 +1,7 @@
-"""Exact thermal means of the square Ising model as functions of temperature, where they are known.
+"""Exact thermal means of the square Ising model as functions of temperature.
 
-They stand beside measured ones in figures, by the names of
-:data:`percolab.analysis.thermodynamics.THERMAL`.  A Potts model of two states is the same model
-with beta = 2 K; its energy counts satisfied bonds alone.
+Their names are those of :data:`percolab.analysis.thermodynamics.THERMAL`.  A Potts model of two
+states is the same model with beta = 2 K; its energy counts satisfied bonds alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from percolab.bonds.model import Model
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
 
-#: Bonds of a site of the square lattice, which the two conventions of the energy differ by.
+#: Bonds of a site of the square lattice, the difference of the two conventions of the energy.
 _BONDS = 2
 
 #: Q_m at T_c of the Ising model on a square torus.
@@ -39,7 +38,7 @@ def _square_digest() -> str:
 
 
 def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float | None:
-    """Return the exact mean on a torus of size x size sites, or None where none is known.
+    """Return the exact mean on a torus of size x size sites, or None where it is unknown.
 
     Kaufman's energy and specific heat.  coupling: K, or beta of a Potts model.  ValueError if it is
     not from 1e-6 to 100.
@@ -54,9 +53,9 @@ def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float
 
 
 def exact_infinite(name: str, model: Model, coupling: float) -> float | None:
-    """Return the exact mean of the infinite lattice, or None where none is known.
+    """Return the exact mean of the infinite lattice, or None where it is unknown.
 
-    Onsager's energy and specific heat, Yang's order parameter.  Arguments as for
+    Onsager's energy and specific heat, Yang's order parameter; arguments as for
     :func:`exact_on_torus`.
     """
     own = _ising_coupling(model, coupling)

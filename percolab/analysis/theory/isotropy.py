@@ -1,9 +1,8 @@
 """Whether a lattice, as it is drawn, looks alike in all directions from afar.
 
-What a critical lattice has in the limit, up to scale, is a metric: a symmetric 2 x 2 matrix.  A
-turn by a quarter or a third of a circle that maps the lattice onto itself leaves only multiples of
-the identity, in the coordinates of the drawing.  Then, and only then, the shape that is drawn is
-the shape that conformal invariance speaks of.
+In the limit a critical lattice has, up to scale, a metric: a symmetric 2 x 2 matrix.  A turn by 90
+or 120 degrees that maps the lattice onto itself leaves only multiples of the identity, in the
+coordinates of the drawing.  Then, and only then, the drawn shape is that of conformal invariance.
 Source: R. P. Langlands, P. Pouliot and Y. Saint-Aubin, Bull. Am. Math. Soc. 30, 1 (1994).
 """
 
@@ -22,8 +21,8 @@ Floats = NDArray[np.float64]
 
 #: Cells of more bonds than this are not searched.
 _MOST_BONDS = 400
-#: Cells along each axis in which the turned bonds are looked at: a cell that is not the smallest
-#: can be mapped onto others only after some.
+#: Cells along each axis whose turned bonds are compared: a lattice with a cell that is not the
+#: smallest may be mapped onto itself only over several cells.
 _CELLS = 4
 
 
@@ -31,7 +30,7 @@ _CELLS = 4
 def is_isotropic(lattice: Lattice) -> bool:
     """Return whether a turn by 90 or 120 degrees maps a lattice in two dimensions onto itself.
 
-    False where it is not drawn, or has more than _MOST_BONDS bonds a cell: nothing is known then.
+    False where it is not drawn, or has more than _MOST_BONDS bonds a cell.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> is_isotropic(load_lattice("honeycomb")), is_isotropic(load_lattice("trellis"))
