@@ -3,7 +3,7 @@
 The threshold: curves, likelihood, scaling, averaging, size_fit, crossings, threshold,
 fisher_information, sample_thresholds, and maxima of one size alone.  Several quantities at once:
 quantities, quantity_model, quantity_fits.  At the threshold: power_law, exponents, cluster_numbers,
-tau, radii, local_slopes, collapse, and theory to compare with.  Chains of spins: autocorrelation,
+tau, radii, collapse, and theory to compare with.  Chains of spins: autocorrelation,
 reweighting, transition_order, thermodynamics, spin_fit.  Trees and invasions.  Common: value,
 statistics, json_values, text.  Stored results: study_kinds, stored_data, stored_spins, stored_fits.
 """
@@ -20,7 +20,11 @@ from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
 from percolab.analysis.fisher_information import Information, compute_information
 from percolab.analysis.maxima import Estimate, SizeEstimates, estimate_size
-from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
+from percolab.analysis.sample_thresholds import (
+    SampleThresholds,
+    analyse_samples,
+    compute_sample_moments,
+)
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.text import (
@@ -64,6 +68,7 @@ __all__ = [
     "collapse_curves",
     "collapse_table",
     "compute_information",
+    "compute_sample_moments",
     "estimate_size",
     "estimate_table",
     "exponent_table",
@@ -73,7 +78,6 @@ __all__ = [
     "fit_threshold",
     "format_with_error",
     "known_exponents",
-    "moments_of",
     "ratio_crossings",
     "ratio_table",
     "sample_table",

@@ -163,13 +163,17 @@ class StartComparison:
     """The difference of means of chains that started ordered and at random.
 
     difference, error: ordered less random, and its standard error.  z: the difference as a normal
-    deviate of the same probability.  differ: whether z is beyond START_LIMIT.
+    deviate of the same probability.
     """
 
     difference: float
     error: float
     z: float
-    differ: bool
+
+    @property
+    def differ(self) -> bool:
+        """Whether z is beyond START_LIMIT."""
+        return abs(self.z) > START_LIMIT
 
 
 def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
@@ -193,13 +197,12 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
     variance = sum(parts)
     if variance == 0:
         z = 0.0 if difference == 0 else float(np.copysign(np.inf, difference))
-        return StartComparison(difference, 0.0, z, z != 0)
+        return StartComparison(difference, 0.0, z)
     freedom = variance**2 / sum(
         part**2 / (values.size - 1) for part, values in zip(parts, (first, second))
     )
     size = _deviate(abs(difference) / variance**0.5, freedom)
-    z = float(np.copysign(size, difference))
-    return StartComparison(difference, variance**0.5, z, size > START_LIMIT)
+    return StartComparison(difference, variance**0.5, float(np.copysign(size, difference)))
 
 
 def _deviate(t: float, freedom: float) -> float:

@@ -129,45 +129,35 @@ def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[CurveCrossing, ...], Flo
 
     Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
     """
-    found = tuple(find_crossing(a, b) for a, b in pairwise(fits))
+    found = [find_crossing(a, b) for a, b in pairwise(fits)]
     covariance = np.zeros((len(found), len(found)))
-    # Neighbouring crossings share a size, whose error moves them in opposite directions.
+    crossings = []
     for i, (crossing, (small, large)) in enumerate(zip(found, pairwise(fits), strict=True)):
         p, apart = crossing.p, _slope_difference(crossing, small, large)
-        covariance[i, i] = (small.covariance_at(p, p) + large.covariance_at(p, p)) / apart**2
+        of_small, of_large = small.covariance_at(p, p), large.covariance_at(p, p)
+        covariance[i, i] = (of_small + of_large) / apart**2
+        # Neighbouring crossings share a size, whose error moves them in opposite directions.
         if i + 1 < len(found):
             shared = large.covariance_at(p, found[i + 1].p)
             other = _slope_difference(found[i + 1], large, fits[i + 2])
             covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * other)
-    crossings = tuple(
-        _with_errors(crossing, *pair, variance)
-        for crossing, pair, variance in zip(found, pairwise(fits), np.diag(covariance), strict=True)
-    )
-    return crossings, covariance
+        if crossing.found:
+            # R moves as the probit of the larger size does, and along it with p.
+            part = float(large.probit.deriv()(p)) / apart
+            probit_error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
+            density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
+            crossing = replace(
+                crossing,
+                p_error=float(np.sqrt(covariance[i, i])),
+                probability_error=float(density * probit_error),
+            )
+        crossings.append(crossing)
+    return tuple(crossings), covariance
 
 
 def _slope_difference(crossing: CurveCrossing, small: SizeFit, large: SizeFit) -> float:
     """Return how much steeper the probit of the larger size is at a crossing."""
     return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
-
-
-def _with_errors(
-    crossing: CurveCrossing, small: SizeFit, large: SizeFit, variance: float
-) -> CurveCrossing:
-    """Return a crossing with the errors of p, whose variance is given, and of R there."""
-    if not crossing.found:
-        return crossing
-    p, apart = crossing.p, _slope_difference(crossing, small, large)
-    # R moves as the probit of the larger size does, and along it with p.
-    steep = float(large.probit.deriv()(p))
-    own = (1 - steep / apart) ** 2 * large.covariance_at(p, p)
-    probit_variance = own + (steep / apart) ** 2 * small.covariance_at(p, p)
-    density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
-    return replace(
-        crossing,
-        p_error=float(np.sqrt(variance)),
-        probability_error=float(density * np.sqrt(probit_variance)),
-    )
 
 
 def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
@@ -129,6 +130,14 @@ def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:
 def select_curves(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCurve]:
     """Return the curves of one linear size, in order."""
     return [curve for curve in curves if size == curve.L]
+
+
+def probit_points(curves: Sequence[SpanningCurve]) -> tuple[Floats, Floats]:
+    """Return p and probit R of all points; R is at least half a sample away from 0 and 1."""
+    samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in curves])
+    probability = np.concatenate([curve.probability for curve in curves])
+    p = np.concatenate([curve.p for curve in curves])
+    return p, ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
 
 
 def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,18 +141,20 @@ def maximise(
     step rises because the maximum lies on the edge of monotone R.  AnalysisError: the data leave a
     parameter undetermined, or the iteration does not converge.
     """
-    prior = prior or Prior.none(len(start))
-    here, damping = _Point.at(model, cells, prior, np.array(start, float)), 0.0
+    at = partial(_Point.at, model, cells, prior or Prior.none(len(start)))
+    here, damping = at(np.array(start, float)), 0.0
     if here is None:
         raise AnalysisError("the fit starts from a spanning probability that falls as p rises")
     for _ in range(_MAX_ITERATIONS):
-        curvature = here.information(cells.totals / here.probability) + np.diag(prior.precision)
+        curvature = here.information(cells.totals / here.probability) + np.diag(
+            here.prior.precision
+        )
         step = _solve(curvature, here.score)
         if here.score @ step < _GAIN or damping > _STALLED:
-            return here.maximum(cells, prior)
+            return here.maximum(cells)
         if damping:
             step = _solve(curvature + damping * np.diag(np.diag(curvature)), here.score)
-        there = _best_along(model, cells, prior, here, step)
+        there = _best_along(at, here, step)
         if there is None:
             damping = max(10.0 * damping, 1e-3)
             continue
@@ -162,7 +165,7 @@ def maximise(
         elif gain > 0.5 * expected:
             damping = 0.1 * damping if damping > 1e-5 else 0.0
     if here.score @ step < _NEAR:
-        return here.maximum(cells, prior)
+        return here.maximum(cells)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
@@ -170,6 +173,7 @@ def maximise(
 class _Point:
     """The logarithm of likelihood times priors at theta, and its derivative `score`."""
 
+    prior: Prior
     theta: Floats
     probability: Floats
     slope: Floats
@@ -182,25 +186,27 @@ class _Point:
     ) -> _Point | None:
         """Return a point, None where R falls along p."""
         with np.errstate(over="ignore", invalid="ignore"):
-            probability, slope = _cell_probability(model, cells, theta)
-        if probability is None or not np.isfinite(slope).all():
+            argument, jacobian = model(theta)
+            density = np.exp(-0.5 * argument * argument) / np.sqrt(2.0 * np.pi)
+            probability = cells.differences(ndtr(argument), last=1.0)
+            slope = cells.differences(density[:, None] * jacobian, last=0.0)
+        if not probability.min() >= -_TINY_PROBABILITY or not np.isfinite(slope).all():
             return None
+        probability = np.maximum(probability, _TINY_PROBABILITY)
         # Relative to the observed frequencies the sum is small, and its changes are precise.
         counts = np.maximum(cells.counts, _EMPTY)
         value = float(counts @ np.log(cells.totals * probability / counts))
         score = slope.T @ (counts / probability) - prior.precision * (theta - prior.mean)
-        return cls(theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
+        return cls(prior, theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
 
     def information(self, weights: Floats) -> Floats:
         """Return the Fisher information of cells with these weights, float64 (k, k)."""
         return self.slope.T @ (self.slope * weights[:, None])
 
-    def maximum(self, cells: ThresholdCells, prior: Prior) -> LikelihoodMaximum:
-        """Return this point as the maximum.
-
-        A cell in which less than a sample is expected counts as one: on the edge of monotone R
-        nothing is known better.
-        """
+    def maximum(self, cells: ThresholdCells) -> LikelihoodMaximum:
+        """Return this point as the maximum."""
+        # A cell in which less than a sample is expected counts as one: on the edge of monotone R
+        # nothing is known better.
         information = self.information(
             cells.totals / np.maximum(self.probability, 1 / cells.totals)
         )
@@ -209,25 +215,22 @@ class _Point:
         return LikelihoodMaximum(
             theta=self.theta,
             information=information,
-            covariance=_inverse(information + np.diag(prior.precision)),
+            covariance=_inverse(information + np.diag(self.prior.precision)),
             slope=self.slope / self.probability[:, None],
             probability=self.probability,
             deviance=-2.0 * float(cells.counts[seen] @ np.log(ratio)),
-            penalty=prior.penalty(self.theta),
+            penalty=self.prior.penalty(self.theta),
         )
 
 
-def _best_along(
-    model: ProbitModel, cells: ThresholdCells, prior: Prior, here: _Point, step: Floats
-) -> _Point | None:
+def _best_along(at: Callable[[Floats], _Point | None], here: _Point, step: Floats) -> _Point | None:
     """Return the better of a step's end and the top of the parabola along it; None if both fall."""
     # Where the likelihood bends more than its Fisher information, whole steps are too long.
-    there = _Point.at(model, cells, prior, here.theta + step)
-    expected = float(here.score @ step)
+    there, expected = at(here.theta + step), float(here.score @ step)
     gain = -np.inf if there is None else there.value - here.value
     if gain < 0.4 * expected and np.isfinite(gain):
         part = 0.5 * expected / (expected - gain)
-        between = _Point.at(model, cells, prior, here.theta + part * step)
+        between = at(here.theta + part * step)
         if between is not None and between.value - here.value > gain:
             there, gain = between, between.value - here.value
     return there if gain >= -1e-14 * abs(here.value) else None
@@ -249,19 +252,6 @@ def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
         value += float(np.sum((merged_counts - merged_expected) ** 2 / merged_expected))
         freedom += merged_expected.size - 1
     return ChiSquare.of(value, max(round(freedom), 0))
-
-
-def _cell_probability(
-    model: ProbitModel, cells: ThresholdCells, theta: Floats
-) -> tuple[Floats | None, Floats]:
-    """Probability (cells,) and derivative (cells, k), or (None, ...) where R falls along p."""
-    argument, jacobian = model(theta)
-    density = np.exp(-0.5 * argument * argument) / np.sqrt(2.0 * np.pi)
-    probability = cells.differences(ndtr(argument), last=1.0)
-    slope = cells.differences(density[:, None] * jacobian, last=0.0)
-    if not probability.min() >= -_TINY_PROBABILITY:
-        return None, slope
-    return np.maximum(probability, _TINY_PROBABILITY), slope
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:

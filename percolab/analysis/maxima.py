@@ -112,17 +112,16 @@ def estimate_size(
         blocks = "1 block is" if few == 1 else f"{few} blocks are"
         notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
+    draws = [with_data_first(draw_blocks(own.samples.size, rng, bootstrap)) for own in curves]
     if clusters:
-        draws = [_drawn(curve, bootstrap, rng) for curve in clusters]
         means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
         for name, meaning in MAXIMA.items():
             points = _joined(clusters, [mean[name] for mean in means])
             estimates.append(_estimate(name, meaning, *points, locate_maximum))
     if spanning:
-        draws = [_drawn(curve, bootstrap, rng) for curve in spanning]
         probability = [
             drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
-            for curve, drawn in zip(spanning, draws)
+            for curve, drawn in zip(spanning, draws[len(clusters) :])
         ]
         points = _joined(spanning, probability)
         estimates.append(_estimate("median", MEDIAN, *points, locate_median))
@@ -188,11 +187,6 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
         return float(p[0]), 0.5, False
     part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
-
-
-def _drawn(curve: ClusterCurve | SpanningCurve, replicas: int, rng: np.random.Generator) -> Floats:
-    """Return how often each block counts, float64 (1 + replicas, blocks): once, then as drawn."""
-    return with_data_first(draw_blocks(curve.samples.size, rng, replicas))
 
 
 def _joined(

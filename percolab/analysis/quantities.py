@@ -160,14 +160,14 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
         own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in names)
         # The mean over the axes has the smaller error where they are alike.
         if len(own) > 1:
-            meaning, mean = f"mean of {', '.join(own)}", partial(_mean_of, own)
+            meaning, mean = f"mean of {', '.join(own)}", partial(_average, own)
             found.append(
                 Quantity(f"{word}_axis", f"{symbol}_axis", meaning, _WANG, PROBABILITY, own, mean)
             )
     return (*found, *RATIOS, *((Q_M,) if spins else ()))
 
 
-def _mean_of(names: Sequence[str], of: Moments) -> Floats:
+def _average(names: Sequence[str], of: Moments) -> Floats:
     return sum((of[name] for name in names[1:]), of[names[0]]) / len(names)
 
 

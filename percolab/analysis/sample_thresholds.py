@@ -94,7 +94,7 @@ class SampleThresholds(Record):
     notes: tuple[str, ...]
 
 
-def moments_of(L: int, thresholds: Floats) -> SampleMoments:
+def compute_sample_moments(L: int, thresholds: Floats) -> SampleMoments:
     """Return mean, median and width of T, float64 (n,), of one size.
 
     Raises AnalysisError with fewer than 20 samples, or if they are all the same.
@@ -137,7 +137,7 @@ def analyse_samples(
         if np.isinf(T).any():
             notes.append(f"L = {L} left out of mean and median: some samples never span")
             continue
-        sizes.append(moments_of(L, T))
+        sizes.append(compute_sample_moments(L, T))
     found: list[Extrapolation] = []
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
+from percolab.analysis.curves import SpanningCurve, linear_sizes, probit_points, select_curves
 from percolab.analysis.likelihood import Prior, ThresholdCells
 from percolab.analysis.statistics import Floats, geometric_mean
 from percolab.analysis.theory.known_exponents import Known
@@ -274,11 +274,7 @@ class Lines:
 
 def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:
     """Return centre and slope of a straight line through probit R of one size."""
-    own = select_curves(curves, size)
-    samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in own])
-    probability = np.concatenate([curve.probability for curve in own])
-    probit = ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
-    p = np.concatenate([curve.p for curve in own])
+    p, probit = probit_points(select_curves(curves, size))
     slope, intercept = np.polyfit(p - p.mean(), probit, 1)
     if not slope > 0:
         raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.curves import SpanningCurve, probit_points
 from percolab.analysis.json_values import Record
 from percolab.analysis.likelihood import ThresholdCells, chi_square, maximise
 from percolab.analysis.statistics import Floats
@@ -122,9 +122,7 @@ def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
 
 
 def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:
-    trials = np.concatenate([np.full(c.p.size, c.total_samples) for c in cells.curves])
-    probability = np.concatenate([curve.probability for curve in cells.curves])
-    probit = ndtri(np.clip(probability, 0.5 / trials, 1.0 - 0.5 / trials))
+    _, probit = probit_points(cells.curves)
     line, *_ = np.linalg.lstsq(model.design[:, :2], probit, rcond=None)
     if not line[1] > 0:
         size = cells.curves[0].L

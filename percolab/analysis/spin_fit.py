@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ from percolab.analysis.autocorrelation import (
     compare_starts,
 )
 from percolab.analysis.exponents import Exponent
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Part, plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder
@@ -90,10 +91,7 @@ class SpinFit(Shown):
             found[item.name] = str(item.result)
         return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
-    @property
-    def threshold(self) -> float:
-        """p_c."""
-        return self.joint.threshold
+    threshold = Part[float]("joint.threshold")
 
     @property
     def threshold_error(self) -> float | None:
@@ -239,15 +237,20 @@ def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
     found: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
-    for n, name in enumerate(SERIES):
+    for n, own in enumerate(found.values()):
         for point in range(points):
-            try:
+            one = None
+            with suppress(AnalysisError):
                 one = autocorrelation(parts[:, point, n, 0], parts[:, point, n, 1], sweeps)
-            except AnalysisError:
-                found[name].append(None)
-                continue
-            found[name].append(one)
+            own.append(one)
     return found
+
+
+def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
+    """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
+    parts = item.extra("lagged")[:, at].reshape(len(item.blocks), len(SERIES), 2, -1)
+    own = parts[:, list(SERIES).index(name)]
+    return own[:, 0], own[:, 1]
 
 
 def _exponents(
@@ -261,9 +264,9 @@ def _exponents(
     found = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
-    sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
+    sizes, *values = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        line = _power_law(sizes, values, errors, omega, of_squares=True).exponent
+        line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         found.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
     try:
@@ -280,44 +283,32 @@ def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
-    sizes, taus, errors = _by_size(items, lambda item: _tau_at(item, p_c))
+    sizes, *taus = _by_size(items, lambda item: _tau_at(item, p_c))
     if len(sizes) < 2:
         raise AnalysisError("fewer than two sizes have a known autocorrelation time")
-    return _power_law(sizes, taus, errors, omega)
-
-
-def _power_law(
-    sizes: Sequence[int],
-    values: Sequence[float],
-    errors: Sequence[float],
-    omega: float,
-    of_squares: bool = False,
-) -> PowerLaw:
-    relative = np.array(errors) / np.array(values)
-    return fit_power_law(sizes, values, relative**2, omega=omega, of_squares=of_squares)
+    return fit_power_law(sizes, *taus, omega=omega)
 
 
 def _by_size(
     items: Sequence[TaskResult], measure: Callable[[TaskResult], tuple[float, float] | None]
-) -> tuple[list[int], list[float], list[float]]:
-    """Return sizes ascending, and for each a value and its error; sizes without any are left out.
+) -> tuple[list[int], Floats, Floats]:
+    """Return sizes ascending, and for each a value and the variance of its logarithm.
 
-    ``measure`` gives both for a task, or None.  Tasks of one size (several seeds) are averaged by
-    their errors.
+    ``measure`` gives a value and its error for a task, or None.  Tasks of one size (several seeds)
+    are averaged by their errors.
     """
     found: dict[int, list[tuple[float, float]]] = {}
     for item in items:
         one = measure(item)
         if one is not None:
             found.setdefault(item.task.size, []).append(one)
-    sizes = sorted(found)
-    values, errors = [], []
+    sizes, values, errors = sorted(found), [], []
     for size in sizes:
         parts = np.array(found[size])
         weights = parts[:, 1] ** -2.0 if len(parts) > 1 else np.ones(1)
         values.append(float(np.average(parts[:, 0], weights=weights)))
         errors.append(float(parts[0, 1]) if len(parts) == 1 else float(weights.sum() ** -0.5))
-    return sizes, values, errors
+    return sizes, np.array(values), (np.array(errors) / np.array(values)) ** 2
 
 
 def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:

@@ -55,7 +55,7 @@ def default_observable(results: StoredResults) -> str:
     return name
 
 
-def curves_of(results: StoredResults, observable: str | None = None) -> list[SpanningCurve]:
+def read_curves(results: StoredResults, observable: str | None = None) -> list[SpanningCurve]:
     """Return the spanning curves of all tasks that have blocks, ascending in L.
 
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
@@ -177,7 +177,7 @@ def available_quantities(results: StoredResults) -> list[str]:
     return [item.name for item in known if any(set(item.needs) <= names for names in stored)]
 
 
-def moments_of(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
+def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
     """Return the moments of all tasks that have blocks, ascending in L.
 
     Tasks with the same size, p, block size and moments differ in their seeds alone: they become one

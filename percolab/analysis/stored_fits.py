@@ -34,11 +34,11 @@ from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.stored_data import (
     available_quantities,
-    curves_of,
     default_observable,
-    moments_of,
+    pool_moments,
     probability_names,
     read_cluster_curves,
+    read_curves,
     read_single_thresholds,
     read_size_counts,
 )
@@ -75,7 +75,7 @@ def fit_results(
     name = observable or default_observable(results)
     omega, source = _correction(results, omega)
     y_t, class_notes = class_exponent(results, nu)
-    fit = fit_threshold(curves_of(results, name), omega=omega, y_t=y_t, **options)
+    fit = fit_threshold(read_curves(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
     known = critical_probability(study.structure, study.boundary, name, study.model)
     notes = (*list_notes(results), *class_notes, *fit.notes)
@@ -165,7 +165,7 @@ def compute_exponents(
     )
 
 
-def ratios_of(
+def cross_ratios(
     results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> RatioCrossings | None:
     """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`) near a p_c.
@@ -253,7 +253,7 @@ def _measured(results: StoredResults, name: str, min_size: int | None) -> list[M
     if name in CLUSTER_QUANTITIES:
         found = [Measured.of_clusters(curve, name) for curve in read_cluster_curves(results)]
     else:
-        cut = [Measured.of_spanning(curve) for curve in curves_of(results, name)]
+        cut = [Measured.of_spanning(curve) for curve in read_curves(results, name)]
         found = [item for item in cut if item is not None]
     return [item for item in found if min_size is None or min_size <= item.L]
 
@@ -273,7 +273,7 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     """
     clusters = read_cluster_curves(results)
     coupled = bool(results.study.boundary) and not find_analysis(results.study).no_curve
-    spanning = curves_of(results) if coupled else []
+    spanning = read_curves(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:
@@ -323,7 +323,7 @@ def fit_quantities(
     study = results.study
     _check_scalable(results, ", so no joint fit")
     chosen = choose_quantities(names, study.boundary, available_quantities(results))
-    moments = moments_of(results, chosen)
+    moments = pool_moments(results, chosen)
     notes: list[str] = []
     if list(names) == ["all"]:
         chosen, notes = _fittable(chosen, moments)

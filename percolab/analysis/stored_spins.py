@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
-from percolab.analysis.spin_fit import SERIES
+from percolab.analysis.spin_fit import SERIES, read_lagged
 from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
 from percolab.analysis.thermodynamics import MOMENTS, System, Thermodynamics, thermodynamics
 from percolab.errors import InputError
 from percolab.lattices.extent import count_bonds
-from percolab.measure.spins import LAGS
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
@@ -64,24 +63,16 @@ def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
             continue
         unit = 2 * np.sin(np.pi / length)
 
-        def length_of(zero: Floats, wave: Floats, unit: float = unit) -> Floats:
+        def compute_length(zero: Floats, wave: Floats, unit: float = unit) -> Floats:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.asarray(np.sqrt(zero / wave - 1) / unit)
 
         wave = factors[:, :, axis]
         totals = uniform.sum(axis=0), wave.sum(axis=0)
-        values.append(length_of(*totals))
-        left = length_of(totals[0] - uniform, totals[1] - wave)
+        values.append(compute_length(*totals))
+        left = compute_length(totals[0] - uniform, totals[1] - wave)
         errors.append(jackknife_error(left))
     return np.array(values), np.array(errors)
-
-
-def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
-    """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
-    width = LAGS + 1
-    first = 2 * width * list(SERIES).index(name)
-    found = item.extra("lagged")[:, at, first : first + 2 * width]
-    return found[:, :width], found[:, width:]
 
 
 def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:

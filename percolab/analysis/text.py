@@ -278,23 +278,18 @@ def _transition_rows(found: SpinFit) -> Rows:
     if found.model.name != "ising":
         what = "beta"
         convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
+    published, known, error = "", found.known, found.coupling_error
+    if known is not None:
+        digits = format_with_error(known.value, known.error)
+        digits = digits if known.error else f"{known.value:.9g}"
+        published = f"published {digits}  {known.expression}  ({known.reference})"
+        if error is not None:
+            published += f": {_sigma(Value(found.coupling, error).deviation(known))}"
     return [
         ("p_c", _value_text(found.threshold, found.threshold_error), convention),
-        (f"{what}_c", _value_text(found.coupling, found.coupling_error), _against(found)),
+        (f"{what}_c", _value_text(found.coupling, error), published),
         ("T_c", _value_text(*found.temperature), "kT / J"),
     ]
-
-
-def _against(found: SpinFit) -> str:
-    """Return the published coupling, and how far the fitted one is from it."""
-    known, error = found.known, found.coupling_error
-    if known is None:
-        return ""
-    digits = format_with_error(known.value, known.error) if known.error else f"{known.value:.9g}"
-    text = f"published {digits}  {known.expression}  ({known.reference})"
-    if error is None:
-        return text
-    return f"{text}: {_sigma(Value(found.coupling, error).deviation(known))}"
 
 
 def _first_order_rows(found: SpinFit) -> Rows:

@@ -84,10 +84,10 @@ def squared_size_counts(num_sites: int, bonds: Sequence[tuple[int, int]]) -> Cou
     return tuple(total.tolist())
 
 
-def probability_of(counts: Sequence[int], p: float) -> float:
+def evaluate_counts(counts: Sequence[int], p: float) -> float:
     """Return the polynomial of counts at p: a probability, or a mean where quantities are summed.
 
-    >>> probability_of((0, 2, 1), 0.5)
+    >>> evaluate_counts((0, 2, 1), 0.5)
     0.75
     """
     bonds = len(counts) - 1

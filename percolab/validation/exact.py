@@ -22,8 +22,8 @@ from percolab.validation.enumeration import (
     Counts,
     cluster_counts,
     connected_counts,
+    evaluate_counts,
     mean_threshold,
-    probability_of,
     squared_size_counts,
 )
 from percolab.validation.sampling import (
@@ -116,11 +116,11 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     exact = _exact_sums(topology)
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
-    clusters, expected = rows[:, CLUSTERS], probability_of(exact.clusters, p)
+    clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
     outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
     found = [(outcome, clusters - expected)]
     for axis, counts in exact.spanning.items():
-        spans, expected = rows[:, SPANNING] >> axis & 1, probability_of(counts, p)
+        spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
         found.append((fraction_outcome(text, spans, expected), spans - expected))
     yield from with_joint(f"{name}, p = {p}", found)

@@ -157,7 +157,8 @@ def _merged(
     """Return counts with the cells of both tails merged until each expects at least ten."""
     inner = np.flatnonzero(expected >= 10)
     cells = np.clip(np.arange(expected.size), inner[0], inner[-1]) - inner[0]
-    return np.bincount(cells, found), np.bincount(cells, expected)
+    sums = np.bincount(cells, found.astype(float)), np.bincount(cells, expected)
+    return np.asarray(sums[0], np.float64), np.asarray(sums[1], np.float64)
 
 
 CHECKS = (

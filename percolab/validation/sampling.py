@@ -67,21 +67,21 @@ def sampled_rows(
     numbers = np.arange(samples, dtype=np.uint64)
     threshold = p_to_threshold(p)
 
-    def rows_of(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def sample_rows(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
         limits = np.full(part.size, threshold, np.uint64)
         return coupling.rows(GENERATORS[rng], seed, part, limits)
 
     if conditions.device.is_shared:
-        return rows_of(coupling_for(conditions.device, topology, model, items=samples), numbers)
+        return sample_rows(coupling_for(conditions.device, topology, model, items=samples), numbers)
 
-    def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def sample_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
         coupling = coupling_for(conditions.device, topology, model, items=share.size)
         pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
-        return np.concatenate([rows_of(coupling, piece) for piece in pieces])
+        return np.concatenate([sample_rows(coupling, piece) for piece in pieces])
 
     workers = min(default_workers(conditions.device), samples)
     with ThreadPoolExecutor(workers) as executor:
-        return np.concatenate(list(executor.map(rows_of_share, np.array_split(numbers, workers))))
+        return np.concatenate(list(executor.map(sample_share, np.array_split(numbers, workers))))
 
 
 def mean_outcome(

@@ -64,14 +64,12 @@ class _Means:
     def of(self, name: str) -> Floats:
         """Return those of an observable, float64 (chains,)."""
         place = self._names.index(name)
-        found = np.array([block.sums[0, place] for block in self.blocks], np.float64)
-        return np.asarray(found / self.task.block_size)
+        return self._means([block.sums[0, place] for block in self.blocks])
 
     def square(self, name: str) -> Floats:
         """Return those of its square."""
         place = pair_places(len(self._names))[self._names.index(name), self._names.index(name)]
-        found = np.array([block.products[0, place] for block in self.blocks], np.float64)
-        return np.asarray(found / self.task.block_size)
+        return self._means([block.products[0, place] for block in self.blocks])
 
     def lagged(self, series: int) -> tuple[Floats, Floats]:
         """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""
@@ -79,6 +77,9 @@ class _Means:
         parts = np.array([block.extras["lagged"][0] for block in self.blocks]).reshape(shape)
         products, edges = parts[:, series, :, 1].T / (self.task.block_size - 1)
         return products, edges
+
+    def _means(self, sums: list[Any]) -> Floats:
+        return np.asarray(np.array(sums, np.float64) / self.task.block_size)
 
     @property
     def _names(self) -> list[str]:
@@ -99,13 +100,13 @@ def _chains(
 
     stream: the name of their seed.  task: settings of the task other than the defaults here.
     """
-    settings = {"model": "ising", "update": "sw", "rng": "xorwow", "burn_in": 60, "block_size": 100}
+    defaults = {"model": "ising", "burn_in": 60, "block_size": 100}
     made = Task(
         structure=structure,
         size=size,
         boundary=("periodic",) * structure.dimension,
         seed=conditions.stream_seed("spins", *stream),
-        **(settings | task),
+        **{**defaults, **task},
     )
     sampler = make_sampler(made, labeler=labeler, device=conditions.device)
     conditions.device.open()
@@ -206,7 +207,7 @@ def _tiny(name: str) -> tuple[Structure, int]:
     return load_lattice(name), 2
 
 
-def _graph_of(structure: Structure, size: int) -> tuple[int, Bonds]:
+def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
     """Return the number of sites and the bonds, the sites numbered without vacant points."""
     topology = _torus(structure, size)
     occupied = unpack_bits(topology.occupied, topology.num_points)
@@ -218,7 +219,7 @@ def _graph_of(structure: Structure, size: int) -> tuple[int, Bonds]:
 def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
     """Means of tiny graphs: of spins, of open bonds, and of clusters."""
     structure, size = _tiny(name)
-    sites, bonds = _graph_of(structure, size)
+    sites, bonds = _list_bonds(structure, size)
     for n, (update, q, p) in enumerate((u, q, p) for u in _UPDATES for q, p in _TINY_P.items()):
         exact = bond_means(sites, bonds, q=q, p=p)
         means = _chains(

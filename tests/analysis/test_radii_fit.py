@@ -30,13 +30,9 @@ def gyration_sums(rng, d_f, *, blocks=20, L=256):
 @pytest.mark.parametrize("is_open", [False, True])
 def test_errors_of_the_fractal_dimension_hold(is_open):
     rng = np.random.default_rng(12)
-    fits = [
-        fit_radius(
-            [gyration_sums(rng, 91 / 48, L=L) for L in (64, 256)],
-            threshold=0.5, dimension=2, is_open=is_open,
-        )
-        for _ in range(40)
-    ]  # fmt: skip
+    options, fits = {"threshold": 0.5, "dimension": 2, "is_open": is_open}, []
+    for _ in range(40):
+        fits.append(fit_radius([gyration_sums(rng, 91 / 48, L=L) for L in (64, 256)], **options))
     pulls = np.array([(item.d_f - 91 / 48) / item.error for item in fits])
     assert abs(pulls.mean()) < 0.5
     assert pulls.std() < 1.2

@@ -33,9 +33,8 @@ def test_a_strong_transition_is_of_first_order_at_its_beta():
 
 @pytest.mark.parametrize(("q", "scales"), [(3, (0.985, 1.0, 1.03, 1.045)), (5, (0.97, 0.985, 1.0))])
 def test_a_continuous_transition_and_a_weak_one_are_not_of_first_order(q, scales):
-    found, note = judge_order(
-        items_of(q, [8, 12], scales, measure="series"), Model.parse(f"potts:q={q}")
-    )
+    items = items_of(q, [8, 12], scales, measure="series")
+    found, note = judge_order(items, Model.parse(f"potts:q={q}"))
     assert found is None
     # In the plane that of q = 3 is known to be continuous.
     assert (note is None) == (q == 3)

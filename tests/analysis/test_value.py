@@ -51,6 +51,8 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     assert (found.value, found.statistical_error, found.members) == (2.0, 1.0, 2)
     assert found.error == pytest.approx(np.sqrt(4 + 1))
     assert found.systematic_error == pytest.approx(2)
+    scaled = found.scaled(-4.0, -2.0)
+    assert (scaled.value, scaled.error, scaled.statistical_error) == (-4, 2 * found.error, 2)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,7 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     [
         (Value(0.5, 0.01, 0.01, GOOD, 1), None),
         (Value(0.5, 0.01, 0.01, ChiSquare.of(90.0, 5), 1), "the best fit is rejected (p-value "),
-        (
-            Value(0.7, 0.01, 0.01, GOOD, 1),
-            "the fit has it at 0.7, outside the sampled p, 0.4 to 0.6",
-        ),
+        (Value(0.7, 0.01, 0.01, GOOD, 1), "has it at 0.7, outside the sampled p, 0.4 to 0.6"),
         (Value(0.5, 0.3, 0.01, GOOD, 1), "its error, 0.3, is wider than the sampled p"),
         (Value(float("nan"), 0.3, 0.01, GOOD, 1), "outside the sampled p"),
         (Value(0.5, float("nan"), 0.01, GOOD, 1), "its error, nan, is wider"),

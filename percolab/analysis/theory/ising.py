@@ -15,20 +15,34 @@ the sign of K - K_c.  It changes the sign of one of the four parts.
 
 Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fisher, Phys. Rev. 185,
 832 (1969); L. Onsager, Phys. Rev. 65, 117 (1944); C. N. Yang, Phys. Rev. 85, 808 (1952).
+
+The names of thermal means are those of :data:`percolab.analysis.thermodynamics.THERMAL`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.structure import Structure
 
 Floats = NDArray[np.float64]
 
 #: sinh 2K = 1.
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
+
+#: Bonds of a site of the square lattice, the difference of the two conventions of the energy.
+_BONDS = 2
+
+#: Q_m at T_c of the Ising model on a square torus.
+BINDER_AT_CRITICALITY = 0.856216
+BINDER_SOURCE = "Kamieniarz and Blöte 1993"
 
 #: Couplings beyond these lose all digits of an energy or overflow.
 _SMALLEST, _LARGEST = 1e-6, 100.0
@@ -45,15 +59,6 @@ class IsingTorus:
     log_partition: float
     energy: float
     specific_heat: float
-
-
-@dataclass(frozen=True)
-class _Modes:
-    """The exponents g_k of one parity but k = 0, with two derivatives by K, float64 (modes,)."""
-
-    value: Floats
-    first: Floats
-    second: Floats
 
 
 @dataclass(frozen=True)
@@ -167,8 +172,11 @@ def _complementary_modulus(coupling: float) -> float:
     return (sinh - 1) / cosh * ((sinh + 1) / cosh)
 
 
-def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
-    """Return g_k for some k > 0, from cosh g - 1, whose terms are all positive: none cancels."""
+def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> tuple[Floats, ...]:
+    """Return g_k of some k > 0 and two derivatives by K, float64 (modes,) each.
+
+    From cosh g - 1, whose terms are all positive, so that none cancels.
+    """
     sinh, cosh = math.sinh(2 * coupling), math.cosh(2 * coupling)
     above = (sinh - 1) ** 2 / sinh + 2 * np.sin(np.pi * numbers / (2 * count)) ** 2
     slope = 2 * cosh * (1 - sinh**-2)
@@ -176,7 +184,7 @@ def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
     sinh_g = np.sqrt(above * (above + 2))
     first = slope / sinh_g
     second = (curvature - (1 + above) * first**2) / sinh_g
-    return _Modes(2 * np.arcsinh(np.sqrt(above / 2)), first, second)
+    return 2 * np.arcsinh(np.sqrt(above / 2)), first, second
 
 
 def _parts(modes: int, length: int, coupling: float) -> list[_IsingPart]:
@@ -200,9 +208,9 @@ def _parts(modes: int, length: int, coupling: float) -> list[_IsingPart]:
     return parts
 
 
-def _product(modes: _Modes, length: int, *, sine: bool) -> _IsingPart:
+def _product(modes: tuple[Floats, ...], length: int, *, sine: bool) -> _IsingPart:
     """Return the product of 2 cosh(m g_k / 2), or of sines, by its logarithm."""
-    half, first, second = (0.5 * length * x for x in (modes.value, modes.first, modes.second))
+    half, first, second = (0.5 * length * x for x in modes)
     decay, sinh = np.exp(-2 * half), -np.expm1(-2 * half)
     # The derivative of ratio, a hyperbolic tangent or cotangent, is rest = 1 - ratio^2.
     if sine:
@@ -212,3 +220,52 @@ def _product(modes: _Modes, length: int, *, sine: bool) -> _IsingPart:
         rest = 4 * decay / (1 + decay) ** 2
     slopes, curvatures = first * ratio, second * ratio + first**2 * rest
     return _IsingPart(float(logarithm.sum()), float(slopes.sum()), float(curvatures.sum()))
+
+
+def is_square_ising(structure: Structure, model: Model) -> bool:
+    """Return whether it is the Ising model, or a Potts model of 2 states, on the square lattice."""
+    return model.states == 2 and structure.digest == _square_digest()
+
+
+@cache
+def _square_digest() -> str:
+    return load_lattice("square").digest
+
+
+def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float | None:
+    """Return the exact mean on a torus of size x size sites, or None where it is unknown.
+
+    Kaufman's energy and specific heat.  coupling: K, or beta of a Potts model.  ValueError if it is
+    not from 1e-6 to 100.
+
+    >>> round(exact_on_torus("energy", Model.parse("ising"), 64, 0.44), 6)
+    -1.416121
+    """
+    torus = ising_torus(size, size, _ising_coupling(model, coupling))
+    if name == "specific_heat":
+        return torus.specific_heat
+    return _energy(model, torus.energy) if name == "energy" else None
+
+
+def exact_infinite(name: str, model: Model, coupling: float) -> float | None:
+    """Return the exact mean of the infinite lattice, or None where it is unknown.
+
+    Onsager's energy and specific heat, Yang's order parameter; arguments as for
+    :func:`exact_on_torus`.
+    """
+    own = _ising_coupling(model, coupling)
+    if name == "specific_heat":
+        found = ising_specific_heat(own)
+        return found if math.isfinite(found) else None
+    if name == "order":
+        return ising_magnetization(own)
+    return _energy(model, ising_energy(own)) if name == "energy" else None
+
+
+def _ising_coupling(model: Model, coupling: float) -> float:
+    return coupling if model.name == "ising" else coupling / 2
+
+
+def _energy(model: Model, energy: float) -> float:
+    """Return an energy per site in the model's own convention."""
+    return energy if model.name == "ising" else (energy - _BONDS) / 2

@@ -27,7 +27,7 @@ class Known:
 _CUBE, _HIGHER = "Wang et al. 2013", "Zhang et al. 2021"
 
 #: 1/nu, d_f, their errors, and the source, by dimension.
-_EXPONENTS = {
+_EXPONENTS: dict[int, tuple[Exact, Exact, float, float, str]] = {
     2: (Fraction(3, 4), Fraction(91, 48), 0.0, 0.0, "exact, Nienhuis 1984"),
     3: (1.1410, 3 - 0.47705, 0.0015, 0.00015, _CUBE),
     4: (1.461, 3.0446, 0.005, 0.0007, _HIGHER),

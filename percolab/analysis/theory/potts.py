@@ -27,7 +27,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from percolab.analysis.theory.known_exponents import Known, derive_exponents, known_exponents
+from percolab.analysis.theory.known_exponents import (
+    Exact,
+    Known,
+    derive_exponents,
+    known_exponents,
+)
 
 _BAXTER = "Baxter 1973"
 _TRIANGULAR = "Baxter, Temperley and Ashley 1978"
@@ -66,7 +71,7 @@ _NUMERICAL = {
 #: <= 1, y_t = 3 - 3 / (2g) and y_h = (2g + 1)(2g + 3) / (8g); of the Ising model in space C.-H.
 #: Chang et al., arXiv:2411.15300 (2024).
 _PLANAR = "exact, den Nijs 1979 and Nienhuis 1984"
-_EXPONENTS = {
+_EXPONENTS: dict[tuple[int, int], tuple[Exact, Exact, float, float, str]] = {
     (2, q): (3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g), 0.0, 0.0, _PLANAR)
     for q, g in ((2, Fraction(3, 4)), (3, Fraction(5, 6)), (4, Fraction(1)))
 } | {(3, 2): (1.58737472, 2.481851194, 2.9e-7, 2.4e-8, "Chang et al. 2024")}
