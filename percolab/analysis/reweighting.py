@@ -124,7 +124,7 @@ def energy_histogram(satisfied: ArrayLike) -> EnergyHistogram:
     """
     energies = _checked(satisfied)
     edges = _edges(energies)
-    parts = _binned(energies, edges, np.ones_like(energies))
+    parts = _binned(energies, edges)
     width = edges[1] - edges[0]
     total = parts.sum(axis=0)
     rest = total - parts
@@ -181,13 +181,19 @@ def find_first_order(
         return None
     # Near the ground state E has gaps of a coordination number, which are no valleys.
     edges = _edges(energies, _EXCITATIONS * 2 * float(energies.max()) / num_sites)
-    valley = _deepest_valley(_binned(energies, edges, np.ones_like(energies)))
+    valley = _deepest_valley(_binned(energies, edges))
     if valley is None:
         return None
-    middles = (edges[1:] + edges[:-1]) / 2
-    low, cut, high = (float(middles[n]) for n in (valley.left, valley.bin, valley.right))
-    changes = _changes(energies.reshape(1, -1) if one_chain else energies, low, high)
-    parts = _split_chain(energies, changes) if one_chain else energies
+    low, cut, high = ((edges[1:] + edges[:-1]) / 2)[list(valley[:3])].tolist()
+    changes, parts = (
+        _changes(energies.reshape(1, -1) if one_chain else energies, low, high),
+        energies,
+    )
+    if one_chain:
+        # Parts with enough changes of phase each, at most as many as blocks; the rest at the end
+        # is left out.
+        count = min(max(changes // _CHANGES_PER_PART, 2), len(energies))
+        parts = energies.ravel()[: energies.size // count * count].reshape(count, -1)
     shift, shift_error = _balance(parts, cut, q)
     if _overlap(_weights(energies, shift)) < LEAST_OVERLAP:
         return None
@@ -199,7 +205,7 @@ def find_first_order(
         latent_heat_error=gap_error / num_sites,
         peaks=(low, high),
         cut=cut,
-        depth=valley.depth,
+        depth=valley[3],
         changes=changes,
     )
 
@@ -234,43 +240,33 @@ def _edges(energies: Floats, least: float = 0.0) -> Floats:
     return np.asarray(values[0] - step / 2 + width * np.arange(count + 1))
 
 
-def _binned(energies: Floats, edges: Floats, weights: Floats) -> Floats:
-    """Return the weight of every chain in every bin, float64 (chains, bins)."""
+def _binned(energies: Floats, edges: Floats) -> Floats:
+    """Return the samples of every chain in every bin, float64 (chains, bins)."""
     chains, bins = len(energies), len(edges) - 1
     index = ((energies - edges[0]) / (edges[1] - edges[0])).astype(np.int64)
     index += bins * np.arange(chains)[:, None]
-    binned = np.bincount(index.ravel(), weights.ravel(), minlength=chains * bins)
-    return np.asarray(binned.reshape(chains, bins))
+    counts = np.bincount(index.ravel(), minlength=chains * bins).reshape(chains, bins)
+    return np.asarray(counts, np.float64)
 
 
-@dataclass(frozen=True)
-class _Valley:
-    """The bins of two peaks, the bin between them, and how deep it is, as a logarithm."""
+def _deepest_valley(counts: Floats) -> tuple[int, int, int, float] | None:
+    """Return the bins of a peak, the valley and the other peak, and the depth as a logarithm.
 
-    left: int
-    right: int
-    bin: int
-    depth: float
-
-
-def _deepest_valley(counts: Floats) -> _Valley | None:
-    """Return where the logarithm of a histogram is farthest below its concave hull, or None.
-
-    counts: samples of every chain in every bin, float64 (chains, bins).  Empty bins count as one.
+    That is where the logarithm of a histogram is farthest below its concave hull; None where it is
+    concave.  counts: samples of every chain in every bin, float64 (chains, bins), empty ones as 1.
     """
     total = counts.sum(axis=0)
     heights = np.log(np.maximum(total, 1.0))
-    corners = _hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)
-    found = None
-    for left, right in pairwise(corners):
+    found, least = None, _LEAST_DEPTH
+    for left, right in pairwise(_hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)):
         for n in range(left + 1, right):
             part = (n - left) / (right - left)
             depth = float((1 - part) * heights[left] + part * heights[right] - heights[n])
-            if depth < max(_LEAST_DEPTH, found.depth if found else 0.0):
-                continue
             smaller = min(total[: n + 1].sum(), total[n:].sum())
-            if smaller >= _PHASE_SHARE * total.sum() and _is_real(counts, left, right, n):
-                found = _Valley(left, right, n, depth)
+            if depth < least or smaller < _PHASE_SHARE * total.sum():
+                continue
+            if _is_real(counts, left, right, n):
+                found, least = (left, n, right, depth), depth
     return found
 
 
@@ -313,14 +309,6 @@ def _changes(energies: Floats, low: float, high: float) -> int:
         ordered = chain[(chain <= low) | (chain >= high)] >= high
         changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     return changes
-
-
-def _split_chain(energies: Floats, changes: int) -> Floats:
-    """Return one chain in parts with enough changes of phase each, at most as many as blocks."""
-    # Less than an update for each part is left out, at the end.
-    count = min(max(changes // _CHANGES_PER_PART, 2), len(energies))
-    length = energies.size // count
-    return energies.ravel()[: count * length].reshape(count, length)
 
 
 def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:
