@@ -24,7 +24,7 @@ from percolab.analysis.value import REJECTED, ChiSquare, Value, format_with_erro
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 
-#: Sizes that every fit contains, where there are so many.
+#: Sizes that every fit contains, or all if there are fewer.
 LEAST_SIZES = 3
 
 
@@ -223,14 +223,14 @@ class FittedThreshold(Record, Shown):
         }
 
 
-def judge(
+def assess_threshold(
     p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return a fitted p_c with its problem and notes, as arguments of :class:`FittedThreshold`.
 
     wide: with priors twice as wide.  sampled: the range of the sampled p.
     """
-    problem, shift = what_contradicts(p_c, *sampled), wide.value - p_c.value
+    problem, shift = find_problem(p_c, *sampled), wide.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
         moved = (
             f"p_c moves by {shift:+.1e} if the priors are twice as wide, more than half its error: "
@@ -240,7 +240,7 @@ def judge(
     return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": tuple(notes)}
 
 
-def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
+def find_problem(p_c: Value, low: float, high: float) -> str | None:
     """Return in one line why a fitted p_c is no answer, or None; the sampled p are low to high."""
     quality = p_c.quality
     if p_c.rejected:

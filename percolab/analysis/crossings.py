@@ -39,7 +39,7 @@ from percolab.analysis.statistics import (
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
-# Between so many p the crossing of two ratios is interpolated linearly.
+# The number of p between which the crossing of two ratios is interpolated linearly.
 _STEPS = 400
 
 

@@ -202,15 +202,15 @@ def nearest_nodes(p: Floats, centre: float) -> NDArray[np.int64]:
     return np.sort(np.argsort(np.abs(p - centre), kind="stable")[:_NODES])
 
 
-def node_weights(nodes: Floats, wanted: Floats) -> Floats:
-    """Return Lagrange's weights of every node (n,) for every p of `wanted` (r,), float64 (r, n).
+def node_weights(nodes: Floats, targets: Floats) -> Floats:
+    """Return Lagrange's weights of every node (n,) for every p of `targets` (r,), float64 (r, n).
 
     >>> nodes = np.array([0.0, 1.0, 2.0])
     >>> (node_weights(nodes, np.array([0.5])) @ nodes**2).tolist()
     [0.25]
     """
-    weights = np.ones((wanted.size, nodes.size))
+    weights = np.ones((targets.size, nodes.size))
     for j, node in enumerate(nodes):
         others = np.delete(nodes, j)
-        weights[:, j] = np.prod((wanted[:, None] - others) / (node - others), axis=1)
+        weights[:, j] = np.prod((targets[:, None] - others) / (node - others), axis=1)
     return weights

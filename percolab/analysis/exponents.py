@@ -319,13 +319,13 @@ def cluster_values(
     ]
 
 
-def _interpolated(p: Floats, values: Floats, wanted: Floats, centre: float) -> Floats:
-    """Return values (..., r, m), one row for each p of `wanted` (r,), at that p: float64 (..., r).
+def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:
+    """Return values (..., r, m), one row for each p of `targets` (r,), at that p: float64 (..., r).
 
     The polynomial passes through the points nearest to `centre`, the same for all rows.
     """
     nearest = nearest_nodes(p, centre)
-    at_p = values[..., nearest] * node_weights(p[nearest], wanted)
+    at_p = values[..., nearest] * node_weights(p[nearest], targets)
     return np.asarray(np.sum(at_p, axis=-1), np.float64)
 
 

@@ -39,7 +39,7 @@ from percolab.analysis.statistics import (
 from percolab.analysis.value import format_with_error
 from percolab.lattices.shown import Shown
 
-# Points this high are fitted, in units of the highest; from so many on with a cubic term.
+# The least height of fitted points, in units of the highest; the least number for a cubic term.
 _HIGH, _CUBIC = 0.9, 6
 
 

@@ -144,7 +144,7 @@ def average_over_sizes(
 ) -> Average:
     """Fit values = design @ theta (:func:`fit_member`), averaged over smallest sizes.
 
-    sizes: (n,), of each value.  Every fit contains three sizes where there are so many.
+    sizes: (n,), of each value.  Every fit contains three sizes, or all if there are fewer.
     """
     L = np.asarray(sizes, float)
     distinct = np.unique(L)

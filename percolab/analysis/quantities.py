@@ -181,8 +181,8 @@ def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> lis
     """
     words = ["spanning"] if "open" in boundary else ["wrapping"]
     kinds = ("any", "all") if len(boundary) == 2 else ("any", "axis", "all")
-    wanted = [f"{word}_{kind}" for word in words for kind in kinds]
-    found = [name for name in wanted if name in available]
+    requested = [f"{word}_{kind}" for word in words for kind in kinds]
+    found = [name for name in requested if name in available]
     if not found:
         # One open axis alone, or a source and a target.
         found = [name for name in available if name.partition("_")[0] in words][:1]
@@ -194,11 +194,11 @@ def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> lis
 
 
 def choose_quantities(
-    wanted: Sequence[str], boundary: Sequence[str], available: Sequence[str]
+    requested: Sequence[str], boundary: Sequence[str], available: Sequence[str]
 ) -> tuple[Quantity, ...]:
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
     default = default_quantities(boundary, available)
-    names = default if list(wanted) == ["all"] else list(wanted)
+    names = default if list(requested) == ["all"] else list(requested)
     known = {item.name: item for item in list_quantities(boundary, spins=Q_M.name in available)}
     for name in names:
         if name == "all":
@@ -365,7 +365,7 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
     )
 
 
-def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
+def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
     """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
     own = [item for item in moments if item.has(quantity)]
     sizes = sorted({item.L for item in own})
@@ -377,7 +377,7 @@ def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | Non
     return None
 
 
-def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
+def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
     """Return in a line why a task's blocks do not give a covariance, or None."""
     blocks = moments.samples.size
     least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
@@ -398,7 +398,7 @@ def _affordable(moments: BlockMoments, quantities: int) -> int:
     AnalysisError if the blocks do not suffice for them.
     """
     blocks = moments.samples.size
-    lack = what_blocks_lack(moments, quantities)
+    lack = find_block_lack(moments, quantities)
     if lack:
         fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
         raise AnalysisError(f"{lack}: {fewer}add samples")

@@ -17,8 +17,8 @@ import numpy as np
 from percolab.analysis.averaging import (
     FittedThreshold,
     ThresholdAverage,
+    assess_threshold,
     average_three_times,
-    judge,
 )
 from percolab.analysis.json_values import Part, Record
 from percolab.analysis.quantities import (
@@ -26,8 +26,8 @@ from percolab.analysis.quantities import (
     BlockMoments,
     Observations,
     Quantity,
+    find_lack,
     observe,
-    what_lacks,
 )
 from percolab.analysis.quantity_model import (
     JointMaximum,
@@ -125,7 +125,7 @@ def analyse_quantities(
     p = np.concatenate([item.p for item in moments])
     sampled, notes = (float(p.min()), float(p.max())), _dropped(moments, near)
     return QuantityAnalysis(
-        **judge(found.threshold, wide.threshold, sampled, notes),
+        **assess_threshold(found.threshold, wide.threshold, sampled, notes),
         exponent=free.y_t if free else NO_VALUE,
         known_y_t=y_t,
         quantities=tuple(
@@ -217,7 +217,7 @@ def _check(
 ) -> None:
     """Raise AnalysisError for a quantity that cannot be fitted."""
     for item in quantities:
-        if lack := what_lacks(item, moments):
+        if lack := find_lack(item, moments):
             raise AnalysisError(f"{where}{lack}: {advice}")
 
 

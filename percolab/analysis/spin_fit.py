@@ -34,7 +34,7 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
-from percolab.analysis.transition_order import judge_order
+from percolab.analysis.transition_order import classify_order
 from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
@@ -52,7 +52,7 @@ SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
 
 @dataclass(frozen=True)
 class StartDifference:
-    """Chains of one size and p whose means depend on how they started, by so many errors z."""
+    """Chains of one size and p whose means depend on their start; z: the difference in errors."""
 
     L: int
     p: float
@@ -68,7 +68,7 @@ class SpinFit(Shown):
     J with its error. differences: where chains depend on their start; then errors are None.
     exponents: y_t, y_h and z, as far as the data give them. joint: the fit of all quantities, with
     its tables. known: the published coupling, to compare. first_order: (L, p, transition) of the
-    largest size whose energies have two peaks, by judge_order. notes: warnings, one line each.
+    largest size whose energies have two peaks, by classify_order. notes: warnings, one line each.
     """
 
     model: Model
@@ -152,7 +152,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
     model = Model.parse(study.model)
     items = [item for item in joined(results).tasks.values() if item.blocks]
     differences = start_differences(items)
-    first_order, order = judge_order(items, model)
+    first_order, order = classify_order(items, model)
     try:
         joint = fit_quantities(results, names, **options)
     except AnalysisError as error:

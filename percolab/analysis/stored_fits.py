@@ -1,6 +1,6 @@
 """Every fit of stored results: p_c, exponents, collapses, single thresholds, several quantities.
 
-Each function chooses what is not given by the dimension and boundary of the study.
+Options that are not given follow from the dimension and boundary of the study.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from percolab.analysis.quantities import (
     Quantity,
     choose_quantities,
     correction_exponents,
-    what_blocks_lack,
-    what_lacks,
+    find_block_lack,
+    find_lack,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
@@ -347,7 +347,7 @@ def _fittable(
     quantities: Sequence[Quantity], moments: Sequence[BlockMoments]
 ) -> tuple[tuple[Quantity, ...], list[str]]:
     """Return the quantities with enough sizes and p, all if none has, and notes on the others."""
-    lacks = [what_lacks(item, moments) for item in quantities]
+    lacks = [find_lack(item, moments) for item in quantities]
     kept = tuple(item for item, lack in zip(quantities, lacks, strict=True) if not lack)
     return kept or tuple(quantities), [f"{lack}: left out" for lack in lacks if lack]
 
@@ -356,7 +356,7 @@ def _with_enough_blocks(
     moments: list[BlockMoments], quantities: Sequence[Quantity]
 ) -> tuple[list[BlockMoments], list[str]]:
     """Return the tasks whose blocks give a covariance, all if too few sizes do, and notes."""
-    lacks = [what_blocks_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
+    lacks = [find_block_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
     kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
     if len({item.L for item in kept}) < MIN_SIZES:
         # The error message of the first, with the fewest blocks, reports what these allow.

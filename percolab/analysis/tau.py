@@ -167,7 +167,7 @@ class TauReplicas:
     def numbers(self, task: SizeCounts, threshold: float) -> Floats:
         """Return the n_s of every replica at its own threshold, float64 (r, bins)."""
         drawn = self.weights[task.label]
-        # The data come first, whose threshold says which grid points are interpolated.
+        # The data come first: their threshold selects the interpolated grid points.
         at = np.concatenate([[threshold], self.thresholds])
         return task.numbers_at(at, with_data_first(drawn))[1:]
 

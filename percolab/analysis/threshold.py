@@ -28,8 +28,8 @@ from percolab.analysis.averaging import (
     Quoted,
     ThresholdAverage,
     ThresholdMember,
+    assess_threshold,
     average_three_times,
-    judge,
 )
 from percolab.analysis.crossings import (
     CurveCrossing,
@@ -172,7 +172,7 @@ def fit_threshold(
     sampled = min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
     p_c = found.threshold
     return ThresholdFit(
-        **judge(p_c, wide.threshold, sampled, notes),
+        **assess_threshold(p_c, wide.threshold, sampled, notes),
         exponent=exponent,
         known_y_t=y_t,
         critical=found.critical_probability,

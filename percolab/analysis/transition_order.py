@@ -75,7 +75,7 @@ class PhasesApart:
     gap_error: float
 
 
-def judge_order(
+def classify_order(
     items: Sequence[TaskResult], model: Model
 ) -> tuple[tuple[int, float, FirstOrder] | None, str | None]:
     """Return (L, p, transition) where two peaks show first order, and a sentence on the order.
@@ -98,12 +98,12 @@ def judge_order(
         return (best.L, best.p, best.found), None
     apart = [found for item in items for found in phases_apart(item)]
     if len(apart) >= _LEAST_POINTS:
-        return None, _said_apart(apart)
+        return None, _describe_apart(apart)
     if not points and (
         model.states < 3 or potts_exponents(len(items[0].task.boundary), model.states)
     ):
         return None, None
-    return None, _said_undecided(points, items)
+    return None, _describe_undecided(points, items)
 
 
 def two_peaks(item: TaskResult, model: Model) -> list[Point]:
@@ -165,7 +165,7 @@ def is_relaxed(task: Task) -> bool:
     return task.update == "sw" and task.burn_in >= RELAXED * task.size
 
 
-def _said_apart(apart: Sequence[PhasesApart]) -> str:
+def _describe_apart(apart: Sequence[PhasesApart]) -> str:
     largest = max(each.L for each in apart)
     best = min((each for each in apart if largest == each.L), key=lambda each: each.gap_error)
     heat = format_with_error(best.gap, best.gap_error)
@@ -177,7 +177,7 @@ def _said_apart(apart: Sequence[PhasesApart]) -> str:
     )
 
 
-def _said_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
+def _describe_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
     sizes = ", ".join(str(size) for size in sorted({item.task.size for item in items}))
     seen = "no two phases are seen"
     if not any("series" in item.task.measure for item in items):

@@ -95,15 +95,15 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
 class _Counts:
     """Open bonds of many words, counted in all ways that are tested.
 
-    of_word: words by how many of their 32 bonds are open.  of_bit: open bonds by place in the
-    word.  beside: bonds open in both of two neighbouring words; in_next: in the same word of two
+    of_word: words by the number of their open bonds.  of_bit: open bonds by place in the word.
+    neighbours: bonds open in both of two neighbouring words; in_next: in the same word of two
     successive samples.
     """
 
     words: int = 0
     of_word: NDArray[np.int64] = field(default_factory=lambda: np.zeros(33, np.int64))
     of_bit: NDArray[np.int64] = field(default_factory=lambda: np.zeros(32, np.int64))
-    beside: int = 0
+    neighbours: int = 0
     in_next: int = 0
 
     def add(self, pair: NDArray[np.uint32]) -> None:
@@ -112,7 +112,7 @@ class _Counts:
         self.words += pair.size
         self.of_word += np.bincount(is_open.sum(axis=1), minlength=33)
         self.of_bit += is_open.sum(axis=0)
-        self.beside += int(np.bitwise_count(pair[:, 0::2] & pair[:, 1::2]).sum(dtype=np.int64))
+        self.neighbours += int(np.bitwise_count(pair[:, 0::2] & pair[:, 1::2]).sum(dtype=np.int64))
         self.in_next += int(np.bitwise_count(pair[0] & pair[1]).sum(dtype=np.int64))
 
 
@@ -147,7 +147,7 @@ def _list_tests(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
     yield as_normal(f"each bond of a word, {case}", float(of_bit), 32)
     pairs, both = 16 * counts.words, p * p
     sigma = float(np.sqrt(both * (1 - both) / pairs))
-    for name, count in (("words", counts.beside), ("samples", counts.in_next)):
+    for name, count in (("words", counts.neighbours), ("samples", counts.in_next)):
         yield Outcome(f"open in both of two {name}, {case}", count / pairs, both, sigma)
 
 

@@ -10,8 +10,8 @@ from scipy.stats import chi2
 from percolab.analysis.averaging import (
     ThresholdAverage,
     ThresholdMember,
+    find_problem,
     fit_weights,
-    what_contradicts,
 )
 from percolab.analysis.json_values import Record
 from percolab.analysis.theory.known_exponents import Known
@@ -68,7 +68,7 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     ids=str,
 )
 def test_what_is_no_answer_is_said_in_one_line(value, told):
-    found = what_contradicts(value, 0.4, 0.6)
+    found = find_problem(value, 0.4, 0.6)
     assert (found is None) == (told is None)
     if told is not None:
         assert found.startswith("no p_c: ")
