@@ -172,15 +172,12 @@ class Quoted(Part[float]):
 class FittedThreshold(Record, Shown):
     """A fitted p_c: what a fit of spanning curves and a joint fit of quantities have in common.
 
-    p_c, exponent: p_c, and 1/nu of fits in which it is free.
-    problem: why p_c is no answer, in one line, or None; then threshold_error, the whole error of
-        p_c, its statistical and systematic parts and y_t_error are NaN.
+    p_c, exponent: p_c, and 1/nu of fits in which it is free.  problem: why p_c is no answer, in one
+    line, or None; then threshold_error, its statistical and systematic parts and y_t_error are NaN.
     known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
-    prior_shift: how far p_c moves if all priors are twice as wide.
-    members: all fits that are averaged for p_c.
-    notes: warnings on p_c, one line each.
-
-    Numbers that the data do not give are NaN (None in ``to_dict``).
+    prior_shift: how far p_c moves if all priors are twice as wide.  members: the averaged fits of
+    p_c. notes: warnings on p_c, one line each.  Numbers that the data do not give are NaN (None in
+    ``to_dict``).
     """
 
     renamed: ClassVar = {"p_c": ""}

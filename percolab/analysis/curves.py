@@ -32,11 +32,9 @@ class SpanningCurve(Shown):
     Every sample is used at all p (a bond is open when u < p), so the counts of a block never fall
     along the grid.
 
-    L: linear size, at least 1.
-    p: float64 (m,), strictly ascending in [0, 1].
-    samples: int64 (n_blocks,), number of samples in each block, at least 1.
-    spanning: int64 (n_blocks, m), samples of the block that span at each p.
-    label: name of the task for messages.
+    L: linear size, at least 1.  p: float64 (m,), strictly ascending in [0, 1].  samples: int64
+    (n_blocks,), number of samples in each block, at least 1.  spanning: int64 (n_blocks, m),
+    samples of the block that span at each p.  label: name of the task for messages.
 
     Raises ValueError when a field breaks one of these rules.
     """

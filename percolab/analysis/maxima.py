@@ -61,12 +61,9 @@ class Estimate:
 
 @dataclass(frozen=True, repr=False)
 class SizeEstimates(Record, Shown):
-    """The thresholds of one size alone, in several definitions.
+    """The thresholds of one size alone, in several definitions (:class:`Estimate`).
 
-    L, num_sites, samples: of this size.
-    estimates: each has ``name`` ("second", "chi", "ratio" or "median"), ``meaning``, ``p`` with its
-        ``error``, the ``height`` of the maximum, and ``at_edge`` if it may lie beyond the grid.
-    notes: warnings, one line each.
+    L, num_sites, samples: of this size.  notes: warnings, one line each.
     """
 
     L: int

@@ -62,13 +62,13 @@ class StartDifference:
 
 @dataclass(frozen=True, repr=False)
 class SpinFit(Shown):
-    """The transition: the joint fit, and its consequences.
+    """The transition: the joint fit of all quantities, and its consequences.
 
-    coupling, coupling_error: K of the Ising model or beta of a Potts model. temperature: k_B T_c /
-    J with its error. differences: where chains depend on their start; then errors are None.
-    exponents: y_t, y_h and z, as far as the data give them. joint: the fit of all quantities, with
-    its tables. known: the published coupling, to compare. first_order: (L, p, transition) of the
-    largest size whose energies have two peaks, by classify_order. notes: warnings, one line each.
+    coupling, temperature: K of the Ising model or beta of a Potts model, and k_B T_c / J, with
+    errors. differences: where chains depend on their start; then errors are None.  exponents: y_t,
+    y_h and z, as far as the data give them.  known: the published coupling, to compare.
+    first_order: (L, p, transition) of the largest size whose energies have two peaks, by
+    classify_order.  notes: warnings, one line each.
     """
 
     model: Model

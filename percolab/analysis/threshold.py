@@ -69,16 +69,13 @@ class ThresholdFit(FittedThreshold):
     """The threshold with its one-sigma error, and everything that the fit gives.
 
     threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
-        its parts, added in squares.  problem: why p_c is no answer, or None; then errors are NaN.
-    y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they are free.
-    critical: R at p_c for large L, also critical_probability and critical_probability_error.
-    scaling: the scaling function of the fit of the largest weight.
-    free_members: all fits that are averaged for 1/nu.
-    by_size: each size alone and the crossings: size_fits, crossings and drift.
-    curves, used: the input, and its part inside the window.
-    influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
-    known_probability: R at p_c by theory, None where it is unknown.
-    omega_source: where omega is from, in a few words.
+    its parts, added in squares.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they
+    are free. critical: R at p_c for large L, also critical_probability and
+    critical_probability_error. scaling: of the fit of the largest weight.  free_members: all fits
+    that are averaged for 1/nu. by_size: each size alone and the crossings: size_fits, crossings and
+    drift. curves, used: the input, and its part inside the window. influence: of every curve of
+    `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,). known_probability: R at p_c by
+    theory, None where it is unknown. omega_source: where omega is from, in a few words.
     """
 
     renamed: ClassVar = dict.fromkeys(
@@ -147,12 +144,11 @@ def fit_threshold(
 ) -> ThresholdFit:
     """Fit the threshold to the spanning curves of at least two sizes.
 
-    omega: exponent of the leading correction to scaling (1: an open boundary).
-    y_t: 1/nu of the universality class, a prior of p_c; None leaves it free.
-    degree: of the polynomial, in place of DEGREES.
-    min_size: smallest L to use at all.
-    window: range of R_L(p) that is fitted; points outside merge into the end intervals of T.
-    priors: factor on the widths of all priors but that of 1/nu.
+    omega: exponent of the leading correction to scaling (1: an open boundary).  y_t: 1/nu of the
+    universality class, a prior of p_c; None leaves it free.  degree: of the polynomial, in place of
+    DEGREES.  min_size: smallest L to use at all.  window: range of R_L(p) that is fitted; points
+    outside merge into the end intervals of T.  priors: factor on the widths of all priors but that
+    of 1/nu.
 
     Raises AnalysisError (one line) when the data cannot give a threshold, and ValueError when an
     option is out of range.
