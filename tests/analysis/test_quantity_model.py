@@ -87,17 +87,6 @@ def test_priors_are_in_units_of_a_probit_and_of_each_slope():
     assert model_of(moments, known=KNOWN).prior[0][1] == Y_T
 
 
-def test_the_joint_fit_is_more_precise_than_each_of_its_quantities():
-    moments = three_p(np.random.default_rng(11))
-
-    def error(quantities):
-        fit = fit_joint(model_of(moments, quantities), Y_T)
-        return fit.width * np.sqrt(fit.covariance[0, 0])
-
-    joint = error(QUANTITIES)
-    assert all(joint < error([item]) for item in QUANTITIES)
-
-
 def test_what_the_data_do_not_determine_is_said():
     """Two sizes at one p each: p_c, 1/nu and a critical value cannot come from two numbers."""
     rng = np.random.default_rng(12)

@@ -2,12 +2,9 @@
 
 import cmath
 import math
-import random
-from itertools import product
 
-import numpy as np
 import pytest
-from helpers import EXACT_GRAPHS, EXACT_LATTICES, assert_z, exact
+from helpers import EXACT_GRAPHS, EXACT_LATTICES, exact
 from scipy.integrate import quad
 from scipy.special import betainc, ellipk, ellipkm1
 
@@ -169,43 +166,3 @@ def test_deletion_and_contraction_give_the_enumerations(name):
         assert list(spanning) == known["n_span"]
         mean = known["derived_float"]["mean_spanning_threshold"]
         assert mean_threshold(spanning) == pytest.approx(mean, abs=1e-14)
-
-
-def test_wrapping_probabilities_are_those_of_a_small_simulation():
-    # By plain search with unwrapped coordinates; finite sizes differ by far less than the error.
-    rng, size, samples = random.Random(7), 16, 1000
-    found = np.array([_wraps(rng, size) for _ in range(samples)])
-    exact_values = wrapping_probabilities(1j)
-    for values, expected in (
-        (found[:, 0], exact_values.x),
-        (found[:, 1], exact_values.y),
-        (found.any(axis=1), exact_values.either),
-        (found.all(axis=1), exact_values.both),
-    ):
-        sigma = math.sqrt(expected * (1 - expected) / samples)
-        assert_z(values.mean(), expected, sigma)
-
-
-def _wraps(rng, size):
-    """Return whether one sample at p = 1/2 wraps along x, and along y."""
-    is_open = {
-        (x, y, k): rng.random() < 0.5 for x, y, k in product(range(size), range(size), (0, 1))
-    }
-    seen, wraps = {}, [False, False]
-    for start in product(range(size), repeat=2):
-        if start in seen:
-            continue
-        seen[start], stack = start, [start]
-        while stack:
-            x, y = stack.pop()
-            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                low = ((x + min(dx, 0)) % size, (y + min(dy, 0)) % size)
-                if not is_open[(*low, int(dx == 0))]:
-                    continue
-                there, site = (x + dx, y + dy), ((x + dx) % size, (y + dy) % size)
-                if site not in seen:
-                    seen[site] = there
-                    stack.append(there)
-                for axis in (0, 1):
-                    wraps[axis] |= seen[site][axis] != there[axis]
-    return wraps
