@@ -1,4 +1,4 @@
-"""What theory says of R(p_c): for which lattices, what value, and that stored studies agree."""
+"""R(p_c) by theory: for which lattices, what value, and that stored studies agree."""
 
 import json
 import math
@@ -203,7 +203,7 @@ def test_a_fit_agrees_with_theory_and_says_so(study, tmp_path):
     away = estimate.critical_probability - known["value"]
     assert z == pytest.approx(away / estimate.critical_probability_error)
     assert abs(z) <= 4
-    # Small enough to tell x from y on bricks: 0.77 and 0.23.
+    # Small enough to distinguish x and y on bricks: 0.77 and 0.23.
     assert estimate.critical_probability_error < 0.07
     assert re.search(rf"^theory +{known['value']:.6g} ", text, re.MULTILINE)
     assert f"{z:+.1f} sigma" in text

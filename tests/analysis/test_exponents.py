@@ -1,4 +1,4 @@
-"""Exponents are unbiased, their errors hold p_c's, and known values stand beside them."""
+"""Exponents are unbiased, their errors contain that of p_c, and known values are compared."""
 
 import json
 from dataclasses import replace

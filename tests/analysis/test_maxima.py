@@ -109,8 +109,8 @@ def test_the_median_stands_beside_the_maxima_and_alone():
     rng = np.random.default_rng(5)
     threshold = rng.normal(0.5, 0.1, (40, 100, 1))
     spanning = SpanningCurve(9, GRID, np.full(40, 100), (threshold <= GRID).sum(axis=1))
-    beside = estimates([curve_of(1)], [spanning])
-    assert list(beside) == ["second", "chi", "ratio", "median"]
+    both = estimates([curve_of(1)], [spanning])
+    assert list(both) == ["second", "chi", "ratio", "median"]
     alone = estimates([], [spanning])["median"]
     assert alone.error == pytest.approx(0.1 * np.sqrt(np.pi / 2 / 4000), rel=0.25)
     assert_z(alone.p, 0.5, alone.error)

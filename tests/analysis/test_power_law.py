@@ -44,7 +44,7 @@ def test_the_statistical_error_is_the_scatter_of_the_same_law():
     found = [law_of(rng, 0.5, -1.0, SIZES[:3]).exponent for _ in range(400)]
     scatter = np.std([item.value for item in found])
     assert found[0].statistical_error == pytest.approx(scatter, rel=4 / np.sqrt(2 * 400))
-    # Three sizes tell little of two corrections: most of the error is of the priors.
+    # Three sizes determine two corrections badly: most of the error is of the priors.
     assert found[0].systematic_error > found[0].statistical_error
 
 
@@ -165,7 +165,7 @@ def test_a_power_has_its_exponent_everywhere():
     np.testing.assert_allclose(found.error, 0, atol=1e-12)
     assert found.x[0] > 1
     assert found.x[-1] < 1000
-    # Ends differ by a factor 2 at least, so that neighbours do not tell of noise alone.
+    # Ends differ by a factor 2 at least, so that noise does not dominate.
     assert (found.x >= 2**0.5 * x[: found.x.size] * (1 - 1e-9)).all()
 
 

@@ -74,7 +74,7 @@ def test_errors_of_reweighted_means_are_those_of_repeated_series():
         satisfied, _square = ising_series(rng, chains=60, updates=50)
         found = reweight(satisfied, [satisfied], beta=2 * COUPLING, betas=betas)
         z.append((found.values - exact) / found.errors)
-    # No single z is judged, of 150: their mean, and their scatter, which is good to 6 %.
+    # Of 150 z the mean and the scatter are tested, which is known to 6 %.
     assert np.abs(np.mean(z, axis=0)).max() * math.sqrt(150) <= 4
     assert np.all(np.std(z, axis=0) < 1.2)
     assert np.all(np.std(z, axis=0) > 0.8)

@@ -55,7 +55,7 @@ def test_energy_and_specific_heat_are_kaufmans(model):
         for name, known in (("energy", energy), ("specific_heat", heat)):
             z = (found.values[name] - known) / found.errors[name]
             assert (np.abs(z) <= 4).all(), (name, found.L, z)
-            # A bar that says nothing would pass any comparison.
+            # A wide error would pass any comparison.
             assert (found.errors[name] < 0.05 * np.abs(known)).all()
 
 

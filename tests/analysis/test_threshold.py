@@ -116,7 +116,7 @@ def test_members_are_all_degrees_and_smallest_sizes_that_leave_three():
 
 
 def raised(curve, factor):
-    """Return a curve with so many times as many spanning samples."""
+    """Return a curve whose spanning samples are multiplied by a factor."""
     spanning = np.minimum((curve.spanning * factor).astype(int), curve.samples[:, None])
     return replace(curve, spanning=spanning)
 
@@ -206,13 +206,13 @@ def outside_study():
 
 
 @pytest.mark.parametrize(
-    ("curves", "told"),
+    ("curves", "message"),
     [(rejected_study(), "no p_c: the best fit is rejected"), (outside_study(), "no p_c: ")],
     ids=["rejected", "outside"],
 )
-def test_a_fit_that_is_no_answer_says_so_first(curves, told):
+def test_a_fit_that_is_no_answer_reports_its_problem_first(curves, message):
     fit = fit_threshold(curves)
-    assert fit.problem.startswith(told)
+    assert fit.problem.startswith(message)
     errors = fit.threshold_error, fit.statistical_error, fit.systematic_error, fit.y_t_error
     assert np.isnan([*errors, fit.critical_probability_error]).all()
     text = fit_table(fit)

@@ -56,7 +56,7 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (Value(0.5, 0.01, 0.01, GOOD, 1), None),
         (Value(0.5, 0.01, 0.01, ChiSquare.of(90.0, 5), 1), "the best fit is rejected (p-value "),
@@ -67,12 +67,12 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     ],
     ids=str,
 )
-def test_what_is_no_answer_is_said_in_one_line(value, told):
+def test_a_fit_that_is_no_answer_has_a_problem_of_one_line(value, message):
     found = find_problem(value, 0.4, 0.6)
-    assert (found is None) == (told is None)
-    if told is not None:
+    assert (found is None) == (message is None)
+    if message is not None:
         assert found.startswith("no p_c: ")
-        assert told in found
+        assert message in found
         assert "\n" not in found
 
 

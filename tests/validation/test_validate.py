@@ -185,7 +185,7 @@ def test_the_bonds_of_a_word_are_independent(rng):
 
 
 def test_words_of_sample_version_1_are_refused():
-    """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in so many words."""
+    """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in this number of words."""
     p = lanes.P[0]
 
     def fill(sample, words):
