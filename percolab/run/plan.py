@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from percolab.analysis import AnalysisError, Information, SpanningCurve, compute_information
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
@@ -497,8 +497,8 @@ class _Planning:
         try:
             scaling = choose_scaling(results)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
-            stored = {curve.label: curve for curve in curves_of(results)}
-            made = {curve.L: curve for curve in curves_of(StoredResults(results.study, items))}
+            stored = {curve.label: curve for curve in read_curves(results)}
+            made = {curve.L: curve for curve in read_curves(StoredResults(results.study, items))}
             for task in tasks:
                 curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
                 if curve is not None:

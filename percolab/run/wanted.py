@@ -33,7 +33,7 @@ from percolab.analysis import (
     SpanningCurve,
     compute_information,
 )
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling, fit_results
 from percolab.errors import InputError
 from percolab.run.request import own_tasks
@@ -94,7 +94,7 @@ def next_targets(
         fit = fit_results(held)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
-        information = compute_information(curves_of(held), **choose_scaling(held))
+        information = compute_information(read_curves(held), **choose_scaling(held))
     except AnalysisError:
         pass
     if information is not None and _is_out_of_reach(information, samples, rule.target_error):
@@ -163,7 +163,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     """
     held = joined(results)
     samples = {key: float(item.num_samples) for key, item in held.tasks.items() if item.blocks}
-    curves, scaling = curves_of(held), choose_scaling(held)
+    curves, scaling = read_curves(held), choose_scaling(held)
     try:
         function = fit_results(held).scaling
         if _remaining_systematic(compute_information(curves, **scaling), samples, target) <= target:

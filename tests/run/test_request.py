@@ -10,7 +10,7 @@ from process_support import Interrupting
 
 from percolab.analysis.quantities import list_quantities
 from percolab.analysis.statistics import MIN_BLOCKS
-from percolab.analysis.stored_data import curves_of, moments_of
+from percolab.analysis.stored_data import pool_moments, read_curves
 from percolab.api import fit, sweep
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -115,7 +115,7 @@ def test_samples_that_only_some_p_have_stay_apart():
     """They are others than the joined ones, so that no sample counts twice."""
     sweep("square", **SQUARE, out="r.h5")
     sweep("square", **SQUARE | {"p": [0.45], "samples": 100}, out="r.h5")
-    curves = [curve for curve in curves_of(read_results("r.h5")) if curve.L == 4]
+    curves = [curve for curve in read_curves(read_results("r.h5")) if curve.L == 4]
     found = {tuple(curve.p): curve.samples.sum() for curve in curves}
     assert found == {(0.4, 0.5, 0.6): 100, (0.4, 0.45, 0.5, 0.6): 100}
 
@@ -125,8 +125,10 @@ def test_a_file_with_more_p_can_be_merged_and_the_moments_are_joined():
     sweep("square", **SQUARE | {"p": [0.45, 0.55]}, out="r.h5")
     merged = merge([("r.h5", read_results("r.h5"))])
     assert len(merged.tasks) == 4
-    known = {item.name: item for item in list_quantities(("open", "open"))}
-    found = moments_of(merged, [known["spanning_any"]])
+    quantity = next(
+        item for item in list_quantities(("open", "open")) if item.name == "spanning_any"
+    )
+    found = pool_moments(merged, [quantity])
     assert [(item.L, item.p.tolist()) for item in found] == [
         (size, [0.4, 0.45, 0.5, 0.55, 0.6]) for size in (4, 6)
     ]
