@@ -324,7 +324,6 @@ class Invader:
             enters=self.enters,
             stop=self.stop,
             exits=self.exits if self.trapping else None,
-            num_points=field.num_points,
         )
         return found if field.inner is None else found.renumbered(self._outer_numbers)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, join_digits
+from percolab.parts.front import Face, Front, FrontSums, Row, join_digits, split_digits
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
@@ -159,7 +159,7 @@ def _encoded(checkpoint: Checkpoint) -> Node:
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:
-        wide = [[digits_of(number) for number in row[1:]] for row in rows]
+        wide = [[split_digits(number) for number in row[1:]] for row in rows]
         root.datasets["rows"] = Data(np.array([row.numbers for row in rows], np.int64))
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
     if checkpoint.rank_row is not None:

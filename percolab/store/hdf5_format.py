@@ -212,7 +212,7 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    end = _find_end(node, task, numbers) if task.chains else None
+    end = _find_end(node, task, numbers) if task.is_serial else None
     blocks = {
         number: codec.block(number, {name: array[n] for name, array in arrays.items()})
         for n, number in enumerate(numbers.tolist())

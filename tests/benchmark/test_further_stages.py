@@ -106,6 +106,7 @@ def test_slabs_are_compared_with_one_piece():
     assert "open bonds at the face" in found[3]["note"]
 
 
+@pytest.mark.slow
 def test_trees_of_tori_and_of_a_graph_are_timed():
     given = ("--lattice", "square", "-L", 8, "--sites", 128)
     found = time_stage("--stage", "trees", *given)

@@ -168,9 +168,8 @@ def test_kernels_on_a_gpu_equal_the_cpu(labeler):
         kinds = product(("open", "periodic"), repeat=item.dimension)
         for boundary in kinds:
             topology = item.topology(shape, boundary)
-            case = {"items": items_of(ps, samples=2), "capacity": 2, "case": (name, boundary)}
-            draw = {"judge": "raster", "generator": n % 2, "model": model}
-            assert_cuda_equals_cpu(labeler, topology, **draw, **case)
+            items = items_of(ps, samples=2)
+            assert_cuda_equals_cpu(labeler, topology, items, generator=n % 2, model=model)
 
 
 @pytest.mark.gpu
@@ -282,7 +281,12 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     [
         # p_x + p_y = 1, and p_x + p_y + p_d - p_x p_y p_d = 1.
         ("square", "bond:x=p,y=0.3", 0.7),
-        ("triangular", "bond:y=0.3,d=0.2", (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2)),
+        pytest.param(
+            "triangular",
+            "bond:y=0.3,d=0.2",
+            (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_thresholds_lie_on_the_exact_critical_line(name, text, exact):
