@@ -45,7 +45,7 @@ def compare_gpus():
         # How many processes there are when blocks come in.
         watcher, counts = Watcher(), []
         watcher.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
-        with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+        with mock.patch("percolab.run.engine.be_worker", simulated_worker):
             found = sweep(
                 "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=watcher
             )
@@ -95,7 +95,7 @@ def compare_choices():
     assert choose_slabs(task, "auto", 2, device=CUDA)[:2] == (504, 504)
     with mock.patch("percolab.kernels.device.free_memory", return_value=8 * 10**9):
         assert max(choose_slabs(task, "auto", 2, device=CUDA)) == 120
-        with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB are its share of what is"):
+        with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB of GPU memory are available"):
             choose_slabs(task, 2**14, 2, device=CUDA)
     # A layer has so many sites that four of them are taken, though they are more than 2^30.
     cubic = {"boundary": ("open",) * 3, "p": (0.2488,)}

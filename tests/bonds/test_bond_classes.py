@@ -135,9 +135,9 @@ def test_parts_of_a_lattice_are_measured_as_the_whole(parts, tmp_path, monkeypat
         ("square", "bond:y=0.3", "open"),
         ("triangular", "bond:d=0.1,x=0.5", "periodic"),
     ):
-        asked = {"L": [21], "p": [0.45], "samples": 6, "device": "cpu", "model": text, "seed": 3}
+        options = {"L": [21], "p": [0.45], "samples": 6, "device": "cpu", "model": text, "seed": 3}
         whole, cut = (
-            percolab.sweep(name, boundary=boundary, **asked, **more) for more in ({}, parts)
+            percolab.sweep(name, boundary=boundary, **options, **more) for more in ({}, parts)
         )
         (one,), (other,) = whole.tasks.values(), cut.tasks.values()
         assert one.task == other.task
@@ -194,8 +194,8 @@ def test_a_study_keeps_what_is_fixed_alone():
         ("bond:x=p,y=p", "bond"),
     ):
         assert str(Model.parse(text).on(load_lattice("square"))) == stored
-    asked = {"L": [4], "p": [0.5], "samples": 4, "device": "cpu"}
-    pair = [percolab.sweep("square", model=text, **asked) for text in ("bond:x=p,y=p", "bond")]
+    options = {"L": [4], "p": [0.5], "samples": 4, "device": "cpu"}
+    pair = [percolab.sweep("square", model=text, **options) for text in ("bond:x=p,y=p", "bond")]
     assert [results.study.model for results in pair] == ["bond", "bond"]
     assert pair[0].tasks.keys() == pair[1].tasks.keys()
 
@@ -290,8 +290,8 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     ],
 )
 def test_thresholds_lie_on_the_exact_critical_line(name, text, exact):
-    asked = {"L": [16, 32, 64], "samples": 4000, "device": "cpu", "model": text, "seed": 5}
-    results = percolab.sweep(name, method="threshold", **asked)
+    options = {"L": [16, 32, 64], "samples": 4000, "device": "cpu", "model": text, "seed": 5}
+    results = percolab.sweep(name, method="threshold", **options)
     found = percolab.fit(results, "spanning_x")
     assert abs(found.threshold - exact) <= 4 * found.threshold_error
     assert found.threshold_error < 0.01

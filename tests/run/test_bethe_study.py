@@ -52,8 +52,8 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
 def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
     answer(*sweep, 1000, "--out", "one.h5")
-    told = answer(*sweep, 2000, "--out", "one.h5")
-    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in told
+    message = answer(*sweep, 2000, "--out", "one.h5")
+    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in message
     whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
     assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
     assert read_results("one.h5").study.structure == load_structure("bethe:3:random")
@@ -69,7 +69,7 @@ def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--lattice", "bethe:2"), "coordination number 2: a Bethe lattice needs at least 3"),
         (("--lattice", "bethe:x"), "a Bethe lattice is bethe, bethe:z or bethe:z:random"),
@@ -80,6 +80,6 @@ def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     ],
     ids=str,
 )
-def test_a_bethe_lattice_that_is_none_is_refused(options, told):
-    assert told in refusal("sweep", *options)
+def test_a_bethe_lattice_that_is_none_is_refused(options, message):
+    assert message in refusal("sweep", *options)
     assert list(Path().iterdir()) == []
