@@ -195,7 +195,7 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     for item in items:
         odd = item.numbers % 2 == 1
         # One long chain has one start.
-        if item.task.chains or min(odd.sum(), (~odd).sum()) < 2:
+        if item.task.is_serial or min(odd.sum(), (~odd).sum()) < 2:
             continue
         for name in SERIES:
             means = item.column(name) / item.task.block_size
@@ -214,7 +214,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     """
     worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
     for item in items:
-        for series in compute_autocorrelations(item).values() if item.task.chains else ():
+        for series in compute_autocorrelations(item).values() if item.task.is_serial else ():
             for p, one in zip(item.task.p, series, strict=True):
                 if one is not None and (worst is None or item.task.block_size / one.tau < worst[0]):
                     worst = item.task.block_size / one.tau, item, p, one

@@ -119,11 +119,11 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
             beta=beta,
             q=model.states,
             num_sites=task.num_sites,
-            one_chain=bool(task.chains),
+            one_chain=task.is_serial,
         )
         if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
             continue
-        if one.mixed or (not task.chains and is_relaxed(task) and _both_stay(series[:, n], one)):
+        if one.mixed or (not task.is_serial and is_relaxed(task) and _both_stay(series[:, n], one)):
             found.append(Point(task.size, p, task.num_sites, one))
     return found
 
@@ -132,7 +132,7 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     """Return the p of a task at which chains stay in the phase in which they began."""
     odd = item.numbers % 2 == 1
     few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
-    if item.task.chains or few or not is_relaxed(item.task):
+    if item.task.is_serial or few or not is_relaxed(item.task):
         return []
     names = [column.name for column in item.observables]
     place, sweeps = names.index("satisfied"), item.task.block_size

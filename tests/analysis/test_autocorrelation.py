@@ -57,7 +57,15 @@ def test_a_constant_added_to_a_series_changes_its_mean_alone():
     assert other.jackknife_error == pytest.approx(one.jackknife_error, rel=1e-4)
 
 
-@pytest.mark.parametrize(("tau", "updates"), [(0.5, 400), (1.5, 400), (5.0, 400), (5.0, 100)])
+@pytest.mark.parametrize(
+    ("tau", "updates"),
+    [
+        (0.5, 400),
+        pytest.param(1.5, 400, marks=pytest.mark.slow),
+        pytest.param(5.0, 400, marks=pytest.mark.slow),
+        (5.0, 100),
+    ],
+)
 def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
     rng, repeats = np.random.default_rng(3), 200
     found = [analysed(chains(rng, tau, blocks=50, updates=updates)) for _ in range(repeats)]
@@ -81,6 +89,7 @@ def test_leaving_out_blocks_gives_the_scatter_of_tau_itself():
     assert np.mean([item.jackknife_error for item in found]) == pytest.approx(scatter, rel=0.2)
 
 
+@pytest.mark.slow
 def test_covariance_is_not_too_small_by_the_variance_of_the_mean():
     # 4 chains of 100: 2 tau / N = 2.5 % without the correction.
     rng, repeats = np.random.default_rng(5), 2000

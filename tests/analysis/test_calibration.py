@@ -52,6 +52,7 @@ def test_pulls_of_few_samples_are_not_too_wide():
     assert rejected <= 1
 
 
+@pytest.mark.slow
 def test_without_the_nonlinear_field_the_exponent_is_wrong(monkeypatch):
     monkeypatch.setattr(scaling, "FIELD_WIDTH", 1e-3)
     pulls, rejected = pulls_of(30)

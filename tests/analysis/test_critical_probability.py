@@ -240,6 +240,7 @@ def test_an_omega_that_is_given_is_used(study):
     assert fit(results, omega=1.5).omega_source == "given"
 
 
+@pytest.mark.slow
 def test_corrections_on_a_torus_fall_with_the_second_power():
     # At p_c = 1/2 exactly; amplitudes that agree at 4 and 8 differ by a factor of 2 if the power
     # were 1.

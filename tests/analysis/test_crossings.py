@@ -65,6 +65,7 @@ def test_each_size_is_crossed_with_the_next():
     assert crossings[1].mean_size == pytest.approx(32.0)
 
 
+@pytest.mark.slow
 def test_errors_of_crossings_are_their_scatter():
     """Neighbouring crossings share a size, which moves them in opposite directions."""
     fits = [size_fit(8, (0.1, 1.0)), size_fit(16, (0.0, 2.0, 0.1)), size_fit(32, (0.2, 4.0))]

@@ -71,7 +71,8 @@ def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
     assert "sweep with --measure gyration" in message
 
 
-@pytest.mark.parametrize("p", [[0.0, 1.0], pytest.param([0.0], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [[0.0, 1.0], [0.0]])
 def test_without_a_cluster_of_two_sites_that_ends_there_are_no_radii(p):
     results = sweep("square", L=[2, 4], p=p, samples=40, block_size=10, measure="sizes,gyration",
                     device="cpu")  # fmt: skip

@@ -66,6 +66,7 @@ def test_reweighted_means_are_the_exact_ones():
         assert found.reliable.all()
 
 
+@pytest.mark.slow
 def test_errors_of_reweighted_means_are_those_of_repeated_series():
     rng, betas = np.random.default_rng(2), np.array([0.72, 0.8, 0.9])
     exact = np.array([SIDE**2 * (1 - ising_torus(SIDE, SIDE, b / 2).energy / 2) for b in betas])

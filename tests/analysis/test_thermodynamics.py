@@ -41,7 +41,7 @@ def tori(model):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["ising", "potts:q=2"])
+@pytest.mark.parametrize("model", ["ising", pytest.param("potts:q=2", marks=pytest.mark.slow)])
 def test_energy_and_specific_heat_are_kaufmans(model):
     bonds_per_site = 2
     for found in compute_thermodynamics(tori(model)):
