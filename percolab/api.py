@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,11 +12,12 @@ import numpy as np
 
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.root_text import asks_for_roots, root_table
-from percolab.analysis.roots import RootFit, SizeRoot, fit_roots
+from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.analysis.text import spin_table
+from percolab.analysis.value import NO_VALUE, Value
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
@@ -261,8 +261,9 @@ def sweep(
 class Threshold(Shown):
     """What :func:`threshold` returns: p_c with its error, and the samples that it is read off.
 
-    results: the samples.  fit: p_c and the roots of P(two directions) - P(none wraps), size by
-    size (:class:`percolab.analysis.roots.RootFit`).
+    results: the samples.  fit: in two dimensions p_c and the roots of P(two directions) - P(none
+    wraps), size by size (:class:`RootFit`); in three and more the fit of all sizes
+    (:class:`ThresholdFit`).
 
     >>> found = threshold("square", error=0.01, device="cpu")
     >>> abs(found.p_c - 0.5) < 5 * found.error <= 0.05
@@ -270,32 +271,38 @@ class Threshold(Shown):
     """
 
     results: Results
-    fit: RootFit
+    fit: RootFit | ThresholdFit
+
+    @property
+    def _value(self) -> Value:
+        if self.problem:
+            return NO_VALUE
+        return self.fit.threshold if isinstance(self.fit, RootFit) else self.fit.p_c
 
     @property
     def p_c(self) -> float:
         """The threshold; NaN where there is none (``problem``)."""
-        return nan if self.problem else self.fit.threshold.value
+        return self._value.value
 
     @property
     def error(self) -> float:
         """Its whole error, one sigma."""
-        return nan if self.problem else self.fit.threshold.error
+        return self._value.error
 
     @property
     def statistical_error(self) -> float:
         """The part of the error that more samples make smaller."""
-        return nan if self.problem else self.fit.threshold.statistical_error
+        return self._value.statistical_error
 
     @property
     def systematic_error(self) -> float:
         """The part that larger sizes make smaller: how far the roots of these may be off."""
-        return nan if self.problem else self.fit.threshold.systematic_error
+        return self._value.systematic_error
 
     @property
     def roots(self) -> tuple[SizeRoot, ...]:
-        """The root of every size with its statistical error, ascending in L."""
-        return self.fit.roots
+        """The root of every size with its statistical error, ascending in L; () without roots."""
+        return self.fit.roots if isinstance(self.fit, RootFit) else ()
 
     @property
     def problem(self) -> str | None:
@@ -305,7 +312,7 @@ class Threshold(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in sentences."""
-        return self.fit.notes
+        return tuple(self.fit.notes)
 
     def _facts(self) -> dict[str, Any]:
         study, fit = self.results.study, self.fit
@@ -317,8 +324,9 @@ class Threshold(Shown):
         }
 
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """Draw the roots against L with p_c and its errors, as :func:`percolab.plot` does."""
-        return plot(self.results, path, kind="roots", ax=ax)
+        """Draw the roots against L with p_c, or curves of all sizes, as :func:`percolab.plot`."""
+        kind = "roots" if isinstance(self.fit, RootFit) else None
+        return plot(self.results, path, kind=kind, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
@@ -336,7 +344,7 @@ def threshold(
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold:
-    """Find p_c of a two-dimensional lattice to the precision asked for (docs/thresholds.md).
+    """Find p_c of a lattice to the precision asked for (docs/thresholds.md).
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}
@@ -360,7 +368,8 @@ def threshold(
     else:
         with ResultsWriter(request.out) as options["writer"]:
             results = find_threshold(request.study, goal, **options)
-    return Threshold(_shown_results(results), fit_roots(results))
+    fit = fit_results(results) if why_no_roots(results.study) else fit_roots(results)
+    return Threshold(_shown_results(results), fit)
 
 
 def open_results(path: str | Path) -> Results:
@@ -395,7 +404,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
         else (str(part), open_results(part))
         for number, part in enumerate(parts, 1)
     ]
-    merged = _shown_results(merge_results(named, told=_LOGGER.info))
+    merged = _shown_results(merge_results(named, report=_LOGGER.info))
     if out is not None:
         merged.save(out)
     return merged

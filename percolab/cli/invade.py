@@ -225,10 +225,10 @@ def _weights(name: str) -> np.ndarray:
 
 
 def _invader(structure: Structure, size: int, asked: dict[str, Any]) -> Invader:
-    from percolab.configurations.invade import Invader, field_of
+    from percolab.configurations.invade import Invader, make_field
 
     settings = {name: asked[name] for name in asked if name != "boundary"}
-    return Invader(field_of(structure, size, asked["boundary"]), **settings)
+    return Invader(make_field(structure, size, asked["boundary"]), **settings)
 
 
 def _row(found: Invasion, p0: float | None) -> dict[str, Any]:

@@ -20,8 +20,9 @@ _MODELS = ("bond", "site")
 @click.argument("name", required=False)
 @click.option("--plot", is_flag=False, flag_value="", metavar="[FILE]",
               help="Draw the lattice NAME: .png, .pdf or .svg.  [default: NAME.png]")  # fmt: skip
+@click.option("--dual", is_flag=True, help="Write the lattice file of the dual of NAME to stdout.")
 @as_json
-def command(name: str | None, plot: str | None, as_json: bool) -> None:
+def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> None:
     """List the lattices with dimension, coordination number z and published thresholds p_c.
 
     bethe:z, as in percolab sweep --lattice bethe:4, is the Bethe lattice of any z of at least 3.
@@ -32,6 +33,15 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
         raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")
     if name and name.partition(":")[0] == "bethe":
         raise InputError(f"{name}: a Bethe lattice has no cell; percolab show --bethe draws one")
+    if dual:
+        if not name:
+            raise InputError("--dual: name the lattice, as in percolab lattices kagome --dual")
+        from percolab.lattices.dual import make_dual
+
+        lattice = load_lattice(name)
+        found = make_dual(lattice, name=f"{lattice.name}-dual", title=f"dual of {lattice.title}")
+        echo(found.source)
+        return
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
         from percolab.figures.lattice import plot_lattice

@@ -143,9 +143,11 @@ def _current_threshold(results: StoredResults) -> str:
 
 
 def root_text(results: StoredResults) -> str:
-    """Return p_c as the roots of what is sampled give it."""
-    from percolab.analysis.roots import fit_roots
+    """Return p_c as the roots of what is sampled give it, or the fit of all sizes without roots."""
+    from percolab.analysis.roots import fit_roots, why_no_roots
 
+    if why_no_roots(results.study):
+        return _current_threshold(results)
     try:
         return f"p_c {fit_roots(results).threshold}"
     except (AnalysisError, InputError):

@@ -53,17 +53,18 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Find the threshold p_c of a two-dimensional lattice, to the precision asked for.
+    """Find the threshold p_c of a lattice, to the precision asked for.
 
     LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
     the systematic part together shall not exceed, or --time; without both the error is 1e-4.
 
-    On a torus of any size p_c is where a cluster wraps in two independent directions as often as
-    none wraps at all.  Two sizes are sampled at one p near it; sizes, p and samples are chosen
-    (docs/thresholds.md).  The file is a results file like any other, and the same command with a
-    smaller error continues it.
+    In two dimensions, on a torus of any size, p_c is where a cluster wraps in two independent
+    directions as often as none wraps at all: two sizes are sampled at one p near it.  In three
+    dimensions and more p_c comes from finite-size scaling of several sizes.  Sizes, p and samples
+    are chosen (docs/thresholds.md).  The file is a results file like any other; the same command
+    with a smaller error continues it.
     """
-    from percolab.analysis.roots import fit_roots
+    from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.run.request import make_options
     from percolab.run.threshold import Goal, find_threshold, request_threshold
 
@@ -77,12 +78,36 @@ def command(
         except Interrupted as stop:
             echo(f"{stop.reason}. Run the same command again to continue {out}.", err=True)
             sys.exit(stop.exit_code)
+    if why_no_roots(results.study):
+        _write_scaling(results, goal.error, Path(out), as_json=as_json)
+        return
     fit = fit_roots(results)
     if as_json:
         echo_json(threshold_record(results, fit))
         return
     for line in threshold_lines(results, fit, Path(out)):
         echo(line)
+
+
+def _write_scaling(
+    results: StoredResults, target_error: float | None, out: Path, *, as_json: bool
+) -> None:
+    """Write p_c from finite-size scaling of several sizes, where there are no roots."""
+    from percolab.analysis.stored_fits import fit_results
+    from percolab.cli.sweep import write_threshold
+
+    study = results.study
+    if as_json:
+        own = {"lattice": study.structure.name, "model": study.model}
+        echo_json(own | fit_results(results).to_dict())
+        return
+    sizes = ", ".join(map(str, sorted(study.sizes)))
+    echo(f"{study.structure.title}, {study.model}: finite-size scaling of L = {sizes}; {out}")
+    write_threshold(results, target_error)
+    known = study.structure.threshold(study.model)
+    if known is not None:
+        fit = fit_results(results)
+        echo(published_line(known, fit.threshold, fit.threshold_error))
 
 
 def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class SpinsInFigures(KindInFigures):
 
     def describe_sample(self, study: Study) -> str:
         """Return what a sample of a study is, in words."""
-        found = _SWEEP_OF_ONE_CHAIN if study.chains else self.sample
+        found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
             found += f" Of every {study.every} sweeps one is measured, a sample."
         return found

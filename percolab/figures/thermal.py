@@ -11,7 +11,7 @@ import numpy as np
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_spins import compute_thermodynamics
-from percolab.analysis.theory.ising_curves import (
+from percolab.analysis.theory.ising import (
     exact_infinite,
     exact_on_torus,
     is_square_ising,

@@ -10,6 +10,10 @@ Two sizes are sampled, with equal work, so that the larger can contradict the sm
 smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
 after so much work grows as L^(1/4).
 
+Elsewhere, in three dimensions and more, p_c comes from the wrapping probabilities of several sizes
+by finite-size scaling, as in ``percolab sweep --target-error``: larger sizes are added while those
+that there are cannot give the target error.
+
 Work is counted in sites, not in seconds, so that the same target gives about the same samples on
 every machine; a run that was interrupted continues from its file.
 """
@@ -21,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, floor, lcm, log2, log10, prod, sqrt
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 import numpy as np
@@ -48,8 +53,10 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
+from percolab.run.runner import run_study
 from percolab.run.stored import Saver, with_blocks
-from percolab.store.results import StoredResults
+from percolab.run.wanted import why_unmet
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
@@ -59,18 +66,23 @@ from percolab.tasks.values import take_number, take_seconds
 _USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+#: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
+_SHORTEST = {False: 8, True: 64}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
 #: Drift of the smaller size over the target.
 _DRIFT_SHARE = 0.5
 #: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
-_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**16, 2**24
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**18, 2**29
 #: Part of the samples that is made at each of the two p that give the slope.
 _SLOPE_SHARE = 0.05
 #: Parts of the whole work that rounds bring a size to.
 _ROUNDS = (0.1, 0.4, 1.0)
 #: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
+#: Points of the largest lattice that finite-size scaling begins with, sizes that it ends with, the
+#: first target error in a given time, and a target over the next one.
+_MOST_POINTS, _MOST_SIZES, _FIRST_TARGET, _STEP = 2**15, 12, 3e-3, 1.5
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
 #: Sites a second on a CPU and on a GPU, roughly, of which nothing but the first round depends.
@@ -115,40 +127,47 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     two sizes are chosen.  InputError: settings that are wrong, or a lattice without such roots.
     """
     structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-    if not isinstance(structure, Lattice) or structure.dimension != 2:
+    if not isinstance(structure, Lattice):
         name = getattr(structure, "name", type(structure).__name__)
         raise InputError(
-            f"{name}: percolab threshold needs a lattice of two dimensions; for others "
-            "take percolab sweep --target-error"
+            f"{name}: only a lattice has tori of several sizes; percolab sweep finds the "
+            "thresholds of a graph"
         )
     boundary = ("periodic",) * structure.dimension
-    if given.get("L") is not None:
-        request = make_request(structure, boundary=boundary, **given)
-        _check_roots(request.study)
-        return request
+    sizes: Any = given.pop("L", None)
     # Any size will do until the right ones are known.
-    request = make_request(structure, boundary=boundary, L=_whole_size(structure, 8), **given)
-    _check_roots(request.study)
-    device = Device.parse_all(request.device)
-    return replace(request, study=_with_sizes(request.study, goal, device))
+    own = scaling_sizes(structure) if sizes is None else sizes
+    request = make_request(structure, boundary=boundary, L=own, **given)
+    study = request.study
+    if not study.kind.independent:
+        raise InputError(
+            f"{study.model} percolation: percolab threshold samples independent configurations; "
+            "percolab sweep finds the transition of spins"
+        )
+    if sizes is not None or why_no_roots(study):
+        return request
+    return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
 
 
-def _check_roots(study: Study) -> None:
-    reason = why_no_roots(study)
-    if reason:
-        raise InputError(f"{study.structure.name}: {reason}")
+def scaling_sizes(lattice: Lattice) -> tuple[int, ...]:
+    """Return the sizes that finite-size scaling begins with: five, of up to 2^15 points."""
+    largest = _MOST_POINTS ** (1 / lattice.dimension)
+    cells = _whole_size(lattice, 1)
+    found = {max(_whole_size(lattice, round(largest * n / 8)), cells, 2) for n in (2, 3, 4, 6, 8)}
+    return tuple(sorted(found))
 
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     """Return a study of the two sizes whose roots give p_c as a goal has it."""
-    drift = choose_drift(study)
+    drift, is_gpu = choose_drift(study), device.resolve_all()[0].is_shared
     error = goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
-        rate = _RATES[device.resolve_all()[0].is_shared]
+        rate = _RATES[is_gpu]
         error = forecast_deviation(32) * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
-    for size in dict.fromkeys(_whole_size(study.structure, points) for points in _LADDER):
+    ladder = (points for points in _LADDER if points >= _SHORTEST[is_gpu])
+    for size in dict.fromkeys(_whole_size(study.structure, points) for points in ladder):
         if sizes:
             if size >= _RATIO * sizes[0]:
                 return replace(study, sizes=(sizes[0], size))
@@ -163,7 +182,7 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
 def _whole_size(lattice: Any, points: int) -> int:
     """Return the size of whole cells that has about so many points along an axis."""
     cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
-    return max(round(points / cells), 1) * cells
+    return max(round(points / _length(lattice, cells)), 1) * cells
 
 
 def _length(lattice: Any, size: int) -> float:
@@ -184,10 +203,11 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
 
     study: of :func:`request_threshold`.
 
-    InputError: the file holds another study, or a lattice without such roots.  Interrupted: as for
+    InputError: the file holds another study.  Interrupted: as for
     :func:`percolab.run.runner.run_study`.
     """
-    _check_roots(study)
+    if why_no_roots(study):
+        return _find_by_scaling(study, goal, **options)
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
@@ -197,9 +217,9 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
-        engine = choose_engine(opened.asked, options, watcher)
+        engine = choose_engine(opened.requested, options, watcher)
         with engine.opened(study.structure) as executor:
-            warm_up(opened.asked, engine, watcher, with_pilot=True)
+            warm_up(opened.requested, engine, watcher, with_pilot=True)
             search.begin(results, engine)
             if p is None:
                 p = find_p(study, engine)
@@ -210,13 +230,40 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                     tasks = [results.tasks[key].task for key in following.blocks]
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
-                    workers = engine.crew(samplers, executor)
+                    workers = engine.make_pool(samplers, executor)
                     results = with_blocks(
                         results, following.blocks, goal.record(), workers, engine, saver, watcher
                     )
             finally:
                 saver.end()
     return results
+
+
+def _find_by_scaling(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
+    """Sample several sizes until finite-size scaling gives p_c as a goal has it.
+
+    In a given time the target is lowered step by step, and the last step may take longer.
+    """
+    if options.get("writer") is None:
+        with TemporaryDirectory() as folder, ResultsWriter(Path(folder) / "found.h5") as writer:
+            return _find_by_scaling(study, goal, **(options | {"writer": writer}))
+    watcher = options.get("watcher") or Watcher()
+    start, target = time.monotonic(), goal.error or _FIRST_TARGET
+    while True:
+        results = run_study(study, StopRule(None, target), **options)
+        is_over = goal.seconds is not None and time.monotonic() - start > 0.6 * goal.seconds
+        unmet = why_unmet(results, target)
+        if is_over or (unmet is None and goal.error is not None):
+            return results
+        if unmet is None:
+            target /= _STEP
+            continue
+        sizes = sorted(results.study.sizes)
+        larger = _whole_size(study.structure, round(1.5 * _length(study.structure, sizes[-1])))
+        if len(sizes) >= _MOST_SIZES or larger <= sizes[-1]:
+            watcher.noted(unmet)
+            return results
+        study = replace(study, sizes=(*sizes, larger))
 
 
 def find_p(study: Study, engine: Engine) -> float:

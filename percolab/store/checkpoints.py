@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, join_digits
+from percolab.parts.front import Face, Front, FrontSums, Row, join_digits, split_digits
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
-#: Formats of earlier versions, whose blocks are measured anew.
+#: Formats of earlier versions, whose blocks are measured again.
 _EARLIER = ("percolab checkpoint 1",)
 #: The numbers of rows and of sums over clusters, which another version may have others of.
 _NUMBERS = " ".join(ROW)
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints beside one results file, of which one process at a time is the writer.
+    """The checkpoints of one results file, of which one process at a time is the writer.
 
     path: of the results file
     """
@@ -101,7 +101,9 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        replace_file(self.find_checkpoint(*checkpoint.key), _written(checkpoint))
+        buffer = io.BytesIO()
+        write_tree(buffer, _encoded(checkpoint))
+        replace_file(self.find_checkpoint(*checkpoint.key), buffer.getvalue())
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
         """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
@@ -118,11 +120,6 @@ class Checkpoints:
             key = self._key_of(path.name) or self._key_of(final_name(path.name))
             if key is not None and key[0] == task_id and key[1] in numbers:
                 path.unlink(missing_ok=True)
-
-
-def bytes_of(checkpoint: Checkpoint) -> int:
-    """Return the bytes of the file that a checkpoint would be."""
-    return len(_written(checkpoint))
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
@@ -144,7 +141,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
-        f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
+        f"{path}: is damaged or no checkpoint; remove it to measure its rows again ({reason})"
     )
 
 
@@ -155,12 +152,6 @@ def _check_shapes(root: Node) -> None:
         check_tables(group, "powers")
 
 
-def _written(checkpoint: Checkpoint) -> bytes:
-    buffer = io.BytesIO()
-    write_tree(buffer, _encoded(checkpoint))
-    return buffer.getvalue()
-
-
 def _encoded(checkpoint: Checkpoint) -> Node:
     rows, front = checkpoint.rows, checkpoint.front
     root = Node(
@@ -168,7 +159,7 @@ def _encoded(checkpoint: Checkpoint) -> Node:
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:
-        wide = [[digits_of(number) for number in row[1:]] for row in rows]
+        wide = [[split_digits(number) for number in row[1:]] for row in rows]
         root.datasets["rows"] = Data(np.array([row.numbers for row in rows], np.int64))
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
     if checkpoint.rank_row is not None:

@@ -11,7 +11,7 @@ import percolab
 from percolab.analysis.roots import fit_roots
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.run.threshold import Goal
+from percolab.run.threshold import Goal, request_threshold
 from percolab.store.results import read_results
 from percolab.tasks.values import take_seconds
 
@@ -130,6 +130,16 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     assert second.error < first.error
 
 
+def test_in_three_dimensions_it_is_the_fit_of_all_sizes():
+    found = percolab.threshold("cubic", error=4e-3, L=[4, 6, 8], device="cpu")
+    assert found.error <= 4e-3
+    assert abs(found.p_c - 0.24881185) < 4 * found.error
+    assert found.roots == ()
+    assert found.error == pytest.approx(np.hypot(found.statistical_error, found.systematic_error))
+    assert "p_c 0.2" in repr(found)
+    assert found.plot().axes
+
+
 def test_sizes_may_be_given():
     found = percolab.threshold("honeycomb", L=[8], error=4e-3, device="cpu")
     assert [root.size for root in found.roots] == [8]
@@ -137,8 +147,6 @@ def test_sizes_may_be_given():
 
 
 def test_a_smaller_error_takes_larger_tori():
-    from percolab.run.threshold import request_threshold
-
     def sizes(name, model, error):
         return request_threshold(name, Goal(error), model=model).study.sizes
 
@@ -180,16 +188,15 @@ def test_what_is_no_time_is_refused(given):
         ({"time": "inf"}, "time = inf"),
         ({"time": "abc"}, "time = 'abc'"),
         ({"error": 1e-3, "time": 5}, "error and time"),
-        ({"model": "ising"}, "given p"),
+        ({"model": "ising"}, "independent configurations"),
         ({"model": "nothing"}, "model"),
         ({"L": 0}, "L"),
         ({"L": [8, 8.5]}, "only integers"),
         ({"lattice": "kagome", "L": [7]}, "multiple of 2"),
-        ({"lattice": "cubic"}, "two dimensions"),
-        ({"lattice": "bethe:3"}, "two dimensions"),
+        ({"lattice": "bethe:3"}, "only a lattice has tori"),
         ({"lattice": "nowhere"}, "unknown lattice"),
-        ({"lattice": 5}, "two dimensions"),
-        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "two dimensions"),
+        ({"lattice": 5}, "only a lattice has tori"),
+        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "only a lattice has tori"),
         ({"out": "threshold.png"}, "ends in .png"),
     ],
     ids=str,

@@ -1,7 +1,7 @@
 """The Binder ratio against temperature, whose curves for different sizes cross near T_c."""
 
 from percolab.analysis.stored_spins import list_spin_tasks
-from percolab.analysis.theory.ising_curves import (
+from percolab.analysis.theory.ising import (
     BINDER_AT_CRITICALITY,
     BINDER_SOURCE,
     is_square_ising,

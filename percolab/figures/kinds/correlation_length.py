@@ -9,7 +9,7 @@ from percolab.analysis.stored_spins import (
     describe_system,
     list_spin_tasks,
 )
-from percolab.analysis.theory.ising_curves import is_square_ising
+from percolab.analysis.theory.ising import is_square_ising
 from percolab.figures.alt_text import describe_panels
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView

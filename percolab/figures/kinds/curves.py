@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
@@ -251,7 +251,7 @@ def draw_spanning(
     sizes: Sequence[int] | None = None,
     with_drift: bool = True,
 ) -> Drawn:
-    drawn: Any = curves_of(figures.results, figures.name)
+    drawn: Any = read_curves(figures.results, figures.name)
     if not isinstance(figures.fit_or_problem, str):
         fit = figures.fit
         shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)

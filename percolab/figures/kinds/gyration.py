@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
-from percolab.analysis.local_slopes import LocalSlopes, local_slopes
+from percolab.analysis.power_law import LocalSlopes, local_slopes
 from percolab.analysis.radii import fit_radius
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis

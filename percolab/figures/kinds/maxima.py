@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import curves_of, read_cluster_curves
+from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, sizes_and_range
@@ -148,7 +148,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     results = figures.results
     return plot_maxima(
         read_cluster_curves(results),
-        curves_of(results) if results.study.boundary else (),
+        read_curves(results) if results.study.boundary else (),
         read_estimates(results, bootstrap=figures.bootstrap),
         **figures.head,
         into=into,

@@ -1,0 +1,139 @@
+"""Thresholds of the eleven Archimedean lattices and their duals, bond and site, found anew.
+
+    python results/thresholds/table.py sample OUT.jsonl [--device cuda] [--processes 3]
+    python results/thresholds/table.py print OUT.jsonl
+
+``sample`` runs ``percolab threshold`` once for every line of :data:`ENTRIES`, blind: nothing
+that is published enters.  ``print`` compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent / "lattices"
+#: Lattice, model and target error; those with a published error of 3e-6 or more first.
+ENTRIES = (
+    ("maple-leaf", "site", 7e-7),
+    ("snub-square", "site", 7e-7),
+    ("trellis", "site", 7e-7),
+    ("floret", "site", 1e-6),
+    ("dice", "site", 1e-6),
+    ("deltoidal", "site", 1e-6),
+    ("square", "site", 2e-6),
+    ("honeycomb", "site", 2e-6),
+    ("kagome", "site", 2e-6),
+    ("triangular", "site", 2e-6),
+    ("three-twelve", "site", 2e-6),
+    ("ruby", "site", 2e-6),
+    ("square", "bond", 2e-6),
+    ("kagome", "bond", 2e-6),
+    ("four-eight", "bond", 2e-6),
+    ("snub-square", "bond", 2e-6),
+    ("dice", "bond", 2e-6),
+    ("cairo", "bond", 2e-6),
+    ("four-eight", "site", 2e-6),
+    ("four-six-twelve", "site", 2e-6),
+    ("cairo", "site", 2e-6),
+    ("prismatic", "site", 2e-6),
+    ("tetrakis", "site", 3e-6),
+    ("kisrhombille", "site", 3e-6),
+    ("triakis", "site", 3e-6),
+    ("floret", "bond", 5e-6),
+    ("deltoidal", "bond", 5e-6),
+    ("prismatic", "bond", 5e-6),
+)
+
+
+def find(job: tuple[str, str, float, int, str]) -> dict:
+    """Return the answer of one search as plain values."""
+    from percolab.analysis.roots import fit_roots
+    from percolab.run.request import Watcher, make_options
+    from percolab.run.threshold import Goal, find_threshold, request_threshold
+
+    name, model, error, seed, device = job
+    file = HERE / f"{name}.toml"
+    goal = Goal(error)
+    request = request_threshold(
+        str(file) if file.exists() else name, goal, model=model, seed=seed, device=device
+    )
+    start = time.perf_counter()
+    results = find_threshold(request.study, goal, **make_options(request, watcher=Watcher()))
+    seconds = time.perf_counter() - start
+    known = request.study.structure.threshold(model)
+    return {
+        "lattice": name,
+        "model": model,
+        "target": error,
+        "seed": seed,
+        "seconds": round(seconds, 2),
+        "known": known.value if known else None,
+        "known_error": known.error if known else None,
+        "reference": known.cite if known else "",
+        **fit_roots(results).to_dict(),
+    }
+
+
+def show(path: Path) -> None:
+    """Print a row for every answer, and the pulls of those whose p_c is known to 1e-8 or better."""
+    from percolab.analysis import format_with_error
+
+    print(
+        f"{'lattice':16s} {'model':5s} {'p_c':>16s} {'of samples':>10s} {'drift':>8s} {'L':>8s}"
+        f" {'seconds':>7s} {'published':>20s} {'pull':>6s}"
+    )
+    pulls = []
+    for line in path.read_text().splitlines():
+        answer = json.loads(line)
+        value = answer["p_c"]
+        sizes = ", ".join(str(root["L"]) for root in answer["roots"])
+        published, pull = "-", ""
+        if answer["known"] is not None:
+            published = format_with_error(answer["known"], answer["known_error"])
+            if not answer["known_error"]:
+                published = f"{answer['known']:.12g}"
+            error = np.hypot(value["error"], answer["known_error"])
+            pull = (value["value"] - answer["known"]) / error
+            if answer["known_error"] <= 1e-8:
+                pulls.append(pull)
+            pull = f"{pull:+.2f}"
+        print(
+            f"{answer['lattice']:16s} {answer['model']:5s}"
+            f" {format_with_error(value['value'], value['error']):>16s}"
+            f" {value['statistical_error']:10.1e} {value['systematic_error']:8.1e} {sizes:>8s}"
+            f" {answer['seconds']:7.1f} {published:>20s} {pull:>6s}"
+        )
+    print(
+        f"{len(pulls)} known to 1e-8 or better: pulls {np.mean(pulls):+.2f} on average, "
+        f"{np.std(pulls, ddof=1):.2f} wide"
+    )
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("sample", "print"))
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on all target errors")
+    given = parser.parse_args()
+    if given.command == "print":
+        show(given.path)
+        return
+    jobs = [(*entry[:2], given.scale * entry[2], given.seed, given.device) for entry in ENTRIES]
+    with get_context("spawn").Pool(given.processes) as pool, given.path.open("a") as file:
+        for answer in pool.imap_unordered(find, jobs, chunksize=1):
+            file.write(json.dumps(answer) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()
