@@ -203,9 +203,9 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
-        engine = choose_engine(opened.asked, options, watcher)
+        engine = choose_engine(opened.requested, options, watcher)
         with engine.opened(study.structure) as executor:
-            warm_up(opened.asked, engine, watcher, with_pilot=True)
+            warm_up(opened.requested, engine, watcher, with_pilot=True)
             search.begin(results, engine)
             if p is None:
                 p = find_p(study, engine)
@@ -216,7 +216,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                     tasks = [results.tasks[key].task for key in following.blocks]
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
-                    workers = engine.crew(samplers, executor)
+                    workers = engine.make_pool(samplers, executor)
                     results = with_blocks(
                         results, following.blocks, goal.record(), workers, engine, saver, watcher
                     )
