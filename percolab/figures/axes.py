@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.figures.math_text import typeset
-from percolab.figures.style import EXACT_LINE
+from percolab.figures.style import EXACT_LINE, Axes, Figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from percolab.analysis.value import ChiSquare
 
 #: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".

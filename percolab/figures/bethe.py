@@ -7,7 +7,7 @@ loads when a figure is made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from percolab.figures import new_figure
 from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours
 from percolab.figures.legend import add_legend, legend_numbers
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: More sites than this lie too close in the outermost shell, and in smaller ones there are numbers.
 MOST_SITES, MOST_NUMBERED = 1600, 200

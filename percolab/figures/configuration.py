@@ -8,7 +8,7 @@ made.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
 from percolab.figures.lattice import check_places
 from percolab.figures.legend import add_legend, legend_numbers
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
 MOST_WITH_BONDS, MOST_POINTS = 4096, 2**24

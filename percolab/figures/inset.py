@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from percolab.analysis import SpanningCurve, ThresholdFit
 from percolab.figures.axes import estimate_width, few_ticks
-from percolab.figures.style import size_look
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from percolab.analysis import SpanningCurve, ThresholdFit
+from percolab.figures.style import Axes, size_look
 
 #: Where the close-up may stand: below the curves on the right, or above them on the left.
 _INSET_PLACES = (

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures.axes import letter_panels, set_title
-from percolab.figures.style import COLOURS, EXACT_LINE, new_figure
+from percolab.figures.style import COLOURS, EXACT_LINE, Axes, Figure, new_figure
 from percolab.lattices.lattice import Lattice
 from percolab.trees.invasion import Floats, Integers, Invasion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Up to so many grid points bonds are drawn; and more than so many pixels along a side are not.
 MOST_WITH_BONDS, MOST_PIXELS = 4096, 1000

@@ -15,12 +15,11 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import unpack_bits
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 #: Colours of the cell's own sites and bonds, of their copies, of outlines, and of periods in space.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.figures.colours import MUTED, SINGLE, ClusterColours, Prominent
+from percolab.figures.style import Figure
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Clusters that a legend names one by one.
 _MOST_NAMED = 4

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib loads when a figure is made
+    Axes = Figure = Any
 
 #: Blue, orange, brown, mint, purple, sky, green, plum; neighbours differ most in lightness.
 COLOURS = ("#0B5AC1", "#E96700", "#571A00", "#36CCA1", "#6F256E", "#5BA9D4", "#318440", "#390018")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -43,11 +43,9 @@ from percolab.figures.style import (
     EXACT_LINE,
     PAGE_WIDTH,
     STYLE,
+    Axes,
     choose_looks,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: What every kind of thermal means says of its errors.
 JACKKNIFE = "Error bars are one standard error, of a jackknife over chains."

@@ -5,7 +5,7 @@ The trunk is the path between two sides.  matplotlib loads when a figure is made
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,10 @@ from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
 from percolab.figures.axes import set_title
 from percolab.figures.configuration import bond_lines, check_drawable
+from percolab.figures.style import Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
 from percolab.trees.given import SpanningTree
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: More grid points than these have bonds too fine to be seen.
 MOST_POINTS = 2**16

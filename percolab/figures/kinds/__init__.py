@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
@@ -18,10 +17,8 @@ from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.kinds.maxima import draw_maxima
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import Axes
 from percolab.store.results import StoredResults
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def _declared() -> dict[str, FigureKind]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,10 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, choose_looks
+from percolab.figures.style import PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: A panel each: what is drawn, its axis, the same as plain text, and what it is, in words.
 PANELS: Mapping[str, tuple[str, str, str]] = {

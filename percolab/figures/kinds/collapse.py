@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import Collapse, ThresholdFit
 from percolab.analysis.collapse import POOR_COLLAPSE
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import format_with_error
@@ -27,14 +28,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, size_look
+from percolab.figures.style import PAGE_WIDTH, Axes, Figure, size_look
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import Collapse, ThresholdFit
 
 #: Of cluster sizes: the axis before and after, the exponent kappa = sign * exponent, and the sign.
 _CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {

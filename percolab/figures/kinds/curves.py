@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import Estimate, SpanningCurve, ThresholdFit
 from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import curves_of
 from percolab.analysis.value import format_with_error
@@ -38,14 +39,10 @@ from percolab.figures.style import (
     EXACT_LINE,
     PAGE_WIDTH,
     STYLE,
+    Axes,
+    Figure,
     size_look,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import Estimate, SpanningCurve, ThresholdFit
 
 _INTERVALS = "68 % Wilson intervals"
 

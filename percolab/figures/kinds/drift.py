@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import ThresholdFit
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
@@ -24,14 +25,10 @@ from percolab.figures.style import (
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
+    Axes,
+    Figure,
 )
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import ThresholdFit
 
 
 def plot_drift(

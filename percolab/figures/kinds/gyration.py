@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
-from percolab.analysis.radii import fit_radius
+from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
 from percolab.errors import InputError
@@ -28,15 +28,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, choose_looks
+from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis.radii import GyrationSums, RadiusFit
-
 
 #: Local slopes with a larger error are not drawn.
 _LARGEST_ERROR = 0.1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import curves_of, read_cluster_curves
 from percolab.analysis.stored_fits import read_estimates
@@ -27,13 +28,7 @@ from percolab.figures.axes import (
 from percolab.figures.kinds.clusters import is_uneven
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLOURS, choose_looks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
+from percolab.figures.style import COLOURS, Axes, Figure, choose_looks
 
 #: A panel each: the mean drawn and its axis; an estimator of the same name is marked in it.
 _PANELS = {

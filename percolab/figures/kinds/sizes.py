@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
-from percolab.analysis.value import format_with_error
+from percolab.analysis.tau import TauFit
+from percolab.analysis.value import ChiSquare, format_with_error
 from percolab.errors import InputError
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
@@ -29,16 +31,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis.cluster_numbers import SizeCounts
-    from percolab.analysis.tau import TauFit
-    from percolab.analysis.value import ChiSquare
 
 Floats = NDArray[np.float64]
 

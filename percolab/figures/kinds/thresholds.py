@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, size_look
+from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, size_look
 from percolab.store.task_result import TaskResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis import Known
 from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import wilson_interval
@@ -31,15 +32,9 @@ from percolab.figures.axes import (
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.measure.columns import wrapping_names
 from percolab.store.task_result import TaskResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import Known
 
 #: Theory's value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
