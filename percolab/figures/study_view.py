@@ -283,19 +283,17 @@ class StudyView:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure: what it shows, whence its error bars, and how it is drawn.
+    """A kind of figure: its meaning, the origin of its error bars, and how it is drawn.
 
-    place: where a report has it, ascending.  help: its line in ``percolab plot --help``.  problem:
-    why results do not give it, in one line, or None if they do.  alt: what is seen, in sentences,
-    from every number drawn.  A kind asks for nothing but the stored results, so that a figure can
-    be made from a file alone.
+    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None or why
+    results do not give it, in one line.  alt: a description in sentences, made from every number
+    drawn.  A kind needs nothing but the stored results, so that a figure can be made from a file.
     """
 
-    place: int
     help: str
     meaning: str
     errors: str
-    problem: Callable[[StudyView], str | None]
+    problems: tuple[Callable[[StudyView], str | None], ...]
     draw: Callable[[StudyView, Target], Drawn]
     alt: Callable[[Mapping[str, Any]], list[str]]
 

@@ -184,7 +184,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     curves = numbers["curves"]
     last = curves[-1]
     strength = last["percolation_strength"]
@@ -198,15 +197,14 @@ def _describe(numbers: Numbers) -> list[str]:
     ]
 
 
-KIND = FigureKind(
-    place=4,
+CLUSTERS = FigureKind(
     help="P_inf, mean cluster size, second largest cluster, clusters per site",
     meaning=(
         "Largest cluster, mean cluster size without it, second largest cluster and number of "
         "clusters, each per site, against p, of a single p against L."
     ),
     errors="Error bars are one standard error, of a jackknife over blocks.",
-    problem=StudyView.no_grid,
+    problems=(StudyView.no_grid,),
     draw=_draw,
     alt=_describe,
 )

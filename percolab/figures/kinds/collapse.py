@@ -197,7 +197,6 @@ def _no_collapse(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
     found = []
     for item in numbers["collapses"]:
@@ -212,8 +211,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=3,
+COLLAPSE = FigureKind(
     help="the curves before and after they are scaled by the fit",
     meaning=(
         "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
@@ -224,7 +222,7 @@ KIND = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problem=_no_collapse,
+    problems=(_no_collapse,),
     draw=_draw,
     alt=_describe,
 )

@@ -270,7 +270,6 @@ def _axis_label(figures: StudyView) -> str:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     curves = numbers["curves"]
     found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
     fit = numbers.get("fit")
@@ -282,8 +281,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=1,
+CURVES = FigureKind(
     help="R_L(p), and the crossings close up",
     meaning=(
         "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
@@ -294,7 +292,7 @@ KIND = FigureKind(
         "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
         "line what theory says of the curves at p_c; of a graph where half of the samples span."
     ),
-    problem=StudyView.no_independent_samples,
+    problems=(StudyView.no_independent_samples,),
     draw=lambda figures, into: draw_spanning(figures, into, with_drift=False),
     alt=_describe,
 )

@@ -129,7 +129,6 @@ def _no_crossing(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     p = numbers["drift"]["p"]
     line = numbers["drift"]["line"]
     end = f" A curve through them ends at p = {line['threshold']:.6g}." if line else ""
@@ -137,8 +136,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return [f"{counted(len(p), 'crossing')} of neighbouring sizes, {where}.{end}"]
 
 
-KIND = FigureKind(
-    place=2,
+DRIFT = FigureKind(
     help="the crossings against L",
     meaning=(
         "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
@@ -147,7 +145,7 @@ KIND = FigureKind(
     errors=(
         "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
     ),
-    problem=_no_crossing,
+    problems=(_no_crossing,),
     draw=_draw,
     alt=_describe,
 )

@@ -212,7 +212,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     last = numbers["curves"][-1]
     lengths = [value for value in last["correlation_length"] if value is not None]
     found = [
@@ -226,8 +225,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=6,
+GYRATION = FigureKind(
     help="radii of clusters, with d_f, and the correlation length",
     meaning=(
         "Radii of gyration R_s at the p nearest to p_c against s, with d_f from all sizes, "
@@ -238,7 +236,7 @@ KIND = FigureKind(
         "Error bars are one standard error, of a jackknife over blocks; that of d_f leaves out the "
         "error of p_c."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

@@ -157,7 +157,6 @@ def _no_maxima(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     found = [sizes_and_range(numbers["curves"])]
     if len(numbers["sizes"]) == 1:
         located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
@@ -165,15 +164,14 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=8,
+MAXIMA = FigureKind(
     help="where clusters of a graph or Bethe lattice are most critical",
     meaning="Largest clusters of a graph against p, with the thresholds of a single size.",
     errors=(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
         "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
     ),
-    problem=_no_maxima,
+    problems=(_no_maxima,),
     draw=draw_maxima,
     alt=_describe,
 )

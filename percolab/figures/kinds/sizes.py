@@ -369,7 +369,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     sizes = sorted({curve["L"] for curve in numbers["curves"]})
     last = numbers["curves"][-1]
     positive = [value for value in last["n_s"] if value > 0]
@@ -383,8 +382,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=5,
+SIZES = FigureKind(
     help="numbers n_s of clusters of every size, with tau",
     meaning=(
         "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
@@ -396,7 +394,7 @@ KIND = FigureKind(
         "p_c n_s is interpolated between the p of the grid; bins with fewer than 10 clusters are "
         "not drawn."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

@@ -240,7 +240,6 @@ def _no_thresholds(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     return [
         f"T of L = {item['L']}: one peak with median {item['median']:.5g}, "
         f"{item['deviation'] or 0:.3g} wide."
@@ -248,8 +247,7 @@ def _describe(numbers: Numbers) -> list[str]:
     ]
 
 
-KIND = FigureKind(
-    place=9,
+THRESHOLDS = FigureKind(
     help="the p at which single samples begin to span",
     meaning=(
         "Distribution of T, the p at which a sample begins to span, with the normal distribution "
@@ -259,7 +257,7 @@ KIND = FigureKind(
         "Error bars of the histogram are binomial; those of the mean one standard error, those of "
         "the median its 68 % interval of order statistics."
     ),
-    problem=_no_thresholds,
+    problems=(_no_thresholds,),
     draw=_draw,
     alt=_describe,
 )

@@ -148,15 +148,13 @@ def _problem(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     sizes = [item["L"] for item in numbers["sizes"]]
     limit = numbers.get("limit")
     end = f" Their weight a site tends to {limit['value']:.4g}." if limit else ""
     return [f"Trees of {counted(len(sizes), 'size')} up to L = {sizes[-1]}.{end}"]
 
 
-KIND = FigureKind(
-    place=30,
+TREE = FigureKind(
     help="minimum spanning trees: weights, degrees and paths",
     meaning=(
         "Minimum spanning trees of samples, whose bonds have their uniform numbers as weights: "
@@ -166,7 +164,7 @@ KIND = FigureKind(
         "to side."
     ),
     errors="Error bars are one standard error of the mean over samples.",
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

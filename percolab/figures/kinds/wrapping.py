@@ -307,7 +307,6 @@ def _errors_of_chains(item: TaskResult, name: str) -> NDArray[np.float64]:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     panels = numbers["panels"]
     found = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
     compared = numbers["at_threshold"]
@@ -317,8 +316,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=7,
+WRAPPING = FigureKind(
     help="the ways to wrap around periodic axes",
     meaning=(
         "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
@@ -330,7 +328,7 @@ KIND = FigureKind(
         "chains. At p_c a polynomial through the nearest p is taken, its error by the scatter "
         "of blocks."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )
