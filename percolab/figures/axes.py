@@ -204,6 +204,17 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
     return np.where(known, errors, np.nan) if known.any() else None
 
 
+def draw_bars(axes: Axes, x: Any, y: Any, errors: np.ndarray, look: Any, **style: Any) -> None:
+    """Draw points with their standard errors, NaN where one is not known, in a look and a style."""
+    axes.errorbar(x, y, bars_if_known(errors), **{"elinewidth": 0.8} | look | style)
+
+
+def interval_bars(curve: Any) -> np.ndarray:
+    """Return how far the interval of a curve's probability extends below and above, (2, m)."""
+    bars: np.ndarray = np.abs(np.stack(curve.interval()) - curve.probability)
+    return bars
+
+
 def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:
     """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
     known = any(np.isfinite(each).any() for each in errors)
@@ -214,6 +225,11 @@ def only_p(curves: Sequence[Any]) -> float | None:
     """Return the p of curves of several sizes at one p alone, which are drawn against L."""
     found = np.unique(np.concatenate([curve.p for curve in curves]))
     return float(found[0]) if found.size == 1 and len({curve.L for curve in curves}) > 1 else None
+
+
+def title_with_p(title: str, at: float | None) -> str:
+    """Return the title of a figure, with the p of curves that are all at one p."""
+    return title if at is None else f"{title}, $p = {at:.8g}$"
 
 
 def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:

@@ -17,15 +17,14 @@ from percolab.figures.kinds import (
     curves,
     drift,
     gyration,
-    maxima,
     sizes,
     thermal,
     thresholds,
     tree,
     wrapping,
 )
+from percolab.figures.kinds.clusters import draw_maxima
 from percolab.figures.kinds.curves import draw_spanning
-from percolab.figures.kinds.maxima import draw_maxima
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import Axes
@@ -40,7 +39,7 @@ KINDS: dict[str, FigureKind] = {
     "sizes": sizes.SIZES,
     "gyration": gyration.GYRATION,
     "wrapping": wrapping.WRAPPING,
-    "maxima": maxima.MAXIMA,
+    "maxima": clusters.MAXIMA,
     "thresholds": thresholds.THRESHOLDS,
     "binder": thermal.BINDER,
     "energy": thermal.ENERGY,
