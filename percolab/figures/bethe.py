@@ -15,6 +15,7 @@ from percolab.errors import InputError
 from percolab.figures import new_figure
 from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours
+from percolab.figures.configuration import draw_discs, make_map
 from percolab.figures.legend import add_legend, legend_numbers
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
@@ -62,8 +63,7 @@ def plot_bethe(
     sites = site_numbers(len(places), lattice.numbering)
     with new_figure(_INCHES, _INCHES + 0.8) as figure:
         axes: Any = figure.subplots()
-        axes.set_axis_off()
-        axes.set_aspect("equal")
+        make_map(axes)
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
         set_title(figure, title)
         radius = _radius(shells, coordination_number)
@@ -114,15 +114,8 @@ def _points_per_unit(places: np.ndarray) -> float:
 def _draw_sites(
     axes: Axes, places: np.ndarray, sites: np.ndarray, colours: ClusterColours, radius: float
 ) -> None:
-    from matplotlib.collections import EllipseCollection
-
     faces = colours.rgb(sites) / 255.0
-    width = np.full(len(places), 2 * radius)
-    circles = EllipseCollection(
-        width, width, np.zeros(len(places)), units="xy", offsets=places,
-        offset_transform=axes.transData, facecolors=faces, linewidths=0, zorder=3,
-    )  # fmt: skip
-    axes.add_collection(circles)
+    draw_discs(axes, places, 2 * radius, facecolors=faces)
     if len(places) > MOST_NUMBERED:
         return
     digits = len(str(len(places) - 1))

@@ -16,9 +16,10 @@ _INSET_PLACES = (
     (0.655, 0.125, 0.325, 0.22),
     (0.12, 0.4, 0.28, 0.26),
     (0.12, 0.27, 0.28, 0.22),
+    (0.12, 0.4, 0.28, 0.22),
 )
-#: Height of a line in the legend of the sizes, which is in the upper left corner.
-_LEGEND_LINE = 0.055
+#: Height of a line in the legend of the sizes, in the upper left corner, and of its margins.
+_LEGEND_LINE, _LEGEND_MARGINS = 0.055, 0.035
 
 Box = tuple[float, float, float, float]
 
@@ -67,7 +68,8 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
 
 def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
     """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
-    legend = 1.0 - _LEGEND_LINE * (1 + len({curve.L for curve in curves}))
+    lines = 1 + len({curve.L for curve in curves})
+    legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     grid = np.linspace(0.0, 1.0, 400)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
 from percolab.figures.axes import set_title
-from percolab.figures.configuration import bond_lines, check_drawable
+from percolab.figures.configuration import bond_lines, check_drawable, make_map
 from percolab.figures.style import Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
@@ -65,8 +65,7 @@ def plot_spanning_tree(
     with new_figure(width + 1.2, width * min(ratio, 1.9) + 0.9) as figure:
         figure.set_layout_engine("constrained")
         axes: Any = figure.subplots()
-        axes.set_axis_off()
-        axes.set_aspect("equal")
+        make_map(axes)
         set_title(figure, title)
         lines, bonds = _lines_of(tree, lattice, places)
         length = (

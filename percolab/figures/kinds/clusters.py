@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import curves_of, read_cluster_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
@@ -173,8 +173,6 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
     counts = item.column("clusters") / item.task.block_size / sites
-    blocks = len(counts)
-    spread = counts.std(axis=0, ddof=1) if blocks > 1 else np.full(curve.p.size, np.nan)
 
     def named(found: Mapping[str, Floats], density: Floats) -> dict[str, Floats]:
         values = found["largest"] / sites, found["chi"], found["second"] / sites, density
@@ -183,7 +181,7 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     return ClusterMeans(
         curve.L, sites, item.num_samples, curve.p,
         means=named(curve.means(), counts.mean(axis=0)),
-        errors=named(curve.errors(), spread / blocks**0.5),
+        errors=named(curve.errors(), standard_error(counts)),
     )  # fmt: skip
 
 

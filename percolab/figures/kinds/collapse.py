@@ -190,10 +190,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _no_collapse(figures: StudyView) -> str | None:
-    problem = figures.no_fit()
-    if problem is None and isinstance(figures.collapses, str):
-        return figures.collapses
-    return problem
+    return figures.collapses if isinstance(figures.collapses, str) else None
 
 
 def _describe(numbers: Numbers) -> list[str]:
@@ -222,7 +219,7 @@ COLLAPSE = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problems=(_no_collapse,),
+    problems=(StudyView.no_fit, _no_collapse),
     draw=_draw,
     alt=_describe,
 )

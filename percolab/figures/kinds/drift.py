@@ -122,10 +122,8 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _no_crossing(figures: StudyView) -> str | None:
-    problem = figures.no_fit()
-    if problem is None and not any(item.found for item in figures.fit.by_size.crossings):
-        return "the curves of neighbouring sizes do not cross"
-    return problem
+    crosses = any(item.found for item in figures.fit.by_size.crossings)
+    return None if crosses else "the curves of neighbouring sizes do not cross"
 
 
 def _describe(numbers: Numbers) -> list[str]:
@@ -145,7 +143,7 @@ DRIFT = FigureKind(
     errors=(
         "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
     ),
-    problems=(_no_crossing,),
+    problems=(StudyView.no_fit, _no_crossing),
     draw=_draw,
     alt=_describe,
 )

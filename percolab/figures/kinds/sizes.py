@@ -13,6 +13,7 @@ from percolab.analysis import AnalysisError
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.json_values import plain
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.tau import TauFit
@@ -33,8 +34,6 @@ from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
-
-Floats = NDArray[np.float64]
 
 #: Bins with fewer clusters are not drawn: their error bars would reach to zero.
 _LEAST_COUNT = 10
@@ -85,10 +84,6 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
     if not task.p[0] <= p <= task.p[-1]:
         p = float(task.p[near])
     blocks = task.samples.size
-    spread = np.full(task.edges.size - 1, np.nan)
-    if blocks > 1:
-        every = task.numbers_at(np.full(blocks, p), np.eye(blocks))
-        spread = every.std(axis=0, ddof=1) / blocks**0.5
     return SizeCurve(
         L=task.L,
         num_sites=task.num_sites,
@@ -101,7 +96,7 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
         s=task.sizes,
         count=task.counts[:, near].sum(axis=0),
         n_s=task.numbers_at(np.array([p]))[0],
-        error=spread,
+        error=standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks))),
     )
 
 
