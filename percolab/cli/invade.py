@@ -13,8 +13,8 @@ from percolab.cli.options import (
     counted,
     echo_json,
     input_files,
-    is_given,
     output_file,
+    refuse,
     write_figure,
 )
 from percolab.cli.setting_options import setting_option
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from percolab.analysis.invasions import InvasionMeans
+    from percolab.analysis import Known
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
     from percolab.lattices.structure import Structure
@@ -149,10 +150,8 @@ def command(**given: Any) -> None:
 def _check_samples(given: dict[str, Any]) -> None:
     """Give the first sample its number; InputError for what given weights do not have."""
     if given["weights"] is not None:
-        for name in ("samples", "sample", "seed", "rng"):
-            if given[name] is not None:
-                raise InputError(f"--{name}: given weights (--weights) have no samples; "
-                                 "leave it out")  # fmt: skip
+        reason = "given weights (--weights) have no samples"
+        refuse(given, reason, "samples", "sample", "seed", "rng")
     given["sample"] = given["sample"] or 0
     p0 = given["p0"]
     if p0 is None:
@@ -181,10 +180,7 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
         raise InputError("--weights file: only a graph's file (--graph) has weights in it")
     asked["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
     if given["graph"] is not None:
-        for name in ("lattice", "L", "boundary"):
-            if given[name] is not None:
-                raise InputError(f"{'-L' if name == 'L' else f'--{name}'}: a graph (--graph) has "
-                                 "one size and no axes; leave it out")  # fmt: skip
+        refuse(given, "a graph (--graph) has one size and no axes", "lattice", "L", "boundary")
         if given["source"] is None:
             raise InputError("an invasion of a graph needs --source")
         options = {name: given[name] for name in ("multi", "columns")}
@@ -198,9 +194,7 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
         else:
             graph = load_graph(given["graph"], **options)
         return graph, [graph.num_sites], asked
-    for name in ("multi", "columns"):
-        if is_given(given[name]):
-            raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
+    refuse(given, "only a graph (--graph) has it", "multi", "columns")
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
@@ -289,9 +283,6 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
     return invader, found, record
 
 
-# The fractal dimension
-
-
 def _radii(invader: Invader) -> np.ndarray | None:
     """Return radii to count sites within; None without places or from several sites."""
     import numpy as np
@@ -335,18 +326,14 @@ def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | N
     return fit_size_dimension(means)
 
 
-def _known_dimension(invader: Invader) -> tuple[float, float, str] | None:
-    """Return (d_f, its error, source) where an invaded cluster is known to have it."""
+def _known_dimension(invader: Invader) -> Known | None:
+    """Return d_f where an invaded cluster is known to have it."""
     from percolab.analysis.theory.known_exponents import known_exponents
 
     dimension = invader.field.structure.dimension
     known = known_exponents(dimension).get("d_f")
-    if known is None or invader.given is not None or (invader.trapping and dimension == 2):
-        return None
-    return known.value, known.error, known.expression or known.reference
-
-
-# What is told
+    differs = invader.given is not None or (invader.trapping and dimension == 2)
+    return None if differs else known
 
 
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
@@ -385,23 +372,21 @@ def _title(invader: Invader, record: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _finite(value: float) -> float | None:
-    return value if value == value else None
-
-
 def _json(
     record: dict[str, Any],
     means: list[InvasionMeans],
     first: Invasion,
     fit: Value | None,
 ) -> dict[str, Any]:
+    from percolab.analysis.json_values import plain
+
     sizes = [
         {
             "L": item.L,
             "samples": item.samples,
             "reached": item.reached,
             **{
-                name: {"mean": item.means[name], "error": _finite(item.errors[name])}
+                name: plain({"mean": item.means[name], "error": item.errors[name]})
                 for name in item.means
             },
         }
@@ -432,11 +417,10 @@ def _echo(
     taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
     if len(means) == 1 and item.samples == 1:
         share = 100 * first.num_invaded / first.num_sites
-        echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
-                   f"({share:.3g} %), front {item.means['front']:.0f}")  # fmt: skip
+        invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
+        echo(f"{invaded} ({share:.3g} %), front {item.means['front']:.0f}")
         if first.breakthrough is not None:
-            echo(f"breakthrough at step {first.breakthrough}, {taken} = "
-                       f"{first.threshold:.12g}")  # fmt: skip
+            echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")
         elif invader.has_target:
             echo("the target was not reached")
         echo(f"largest burst {item.means['largest_burst']:.0f}")
@@ -452,12 +436,12 @@ def _echo(
             rows.append((item.L, item.samples, item.reached, *texts))
         echo(Table(head, rows).to_text())
     if fit is not None:
-        told = f"D = {fit}"
+        line = f"D = {fit}"
         if fit.chi_square is not None:
-            told += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
+            line += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
         known = _known_dimension(invader)
         if known is not None:
-            told += f"; percolation has {known[0]:.6g}  ({known[2]})"
-        echo(told)
+            line += f"; percolation has {known.value:.6g}  ({known.expression or known.reference})"
+        echo(line)
     if given["out"]:
         echo(f"steps in {given['out']}")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from percolab.bonds.model import Model
-from percolab.cli.options import F, WholeNumber
+from percolab.cli.options import F, WholeNumber, flag, refuse
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
@@ -90,18 +90,9 @@ def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: DEFAULTS[key] if given[key] is None else given[key] for key in keys}
 
 
-def refuse(given: dict[str, Any], reason: str, *keys: str) -> None:
-    """Raise InputError if one of these options is given."""
-    names = {"size": "-L", "p": "-p", "T": "-T", "K": "-K"}
-    for key in keys:
-        if given[key] is not None:
-            raise InputError(f"{names.get(key, f'--{key}')}: {reason}; leave it out")
-
-
 def need(given: dict[str, Any], what: str, *keys: str) -> None:
     """Raise InputError unless all of these options are given."""
-    names = {"size": "-L", "p": "-p"}
-    missing = [names.get(key, f"--{key}") for key in keys if given[key] is None]
+    missing = [flag(key) for key in keys if given[key] is None]
     if missing:
         raise InputError(f"{what} needs {' and '.join(missing)}")
 

@@ -203,7 +203,12 @@ def draw_discs(axes: Axes, places: np.ndarray, size: float, **look: Any) -> None
     from matplotlib.collections import EllipseCollection
 
     across = np.full(len(places), size)
-    usual = {"units": "xy", "offset_transform": axes.transData, "linewidths": 0, "zorder": 3}
+    usual: dict[str, Any] = {
+        "units": "xy",
+        "offset_transform": axes.transData,
+        "linewidths": 0,
+        "zorder": 3,
+    }
     axes.add_collection(
         EllipseCollection(across, across, 0 * across, offsets=places, **usual | look)
     )

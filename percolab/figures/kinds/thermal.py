@@ -290,6 +290,7 @@ def _draw_exact(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
         return
     colours = {curve.L: look["color"] for curve, look, _ in choose_looks(panel.curves)}
     for exact in panel.exact:
+        line: dict[str, Any]
         if exact.L is None:
             line = {"color": "black", "linewidth": 0.9, "label": "exact, infinite lattice"}
         else:
