@@ -24,8 +24,8 @@ from percolab.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from percolab.analysis.invasions import InvasionMeans
     from percolab.analysis import Known
+    from percolab.analysis.invasions import InvasionMeans
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
     from percolab.lattices.structure import Structure

@@ -167,6 +167,16 @@ def exact_label(exact: Exact) -> str:
     return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
 
 
+def known_word(known: Any) -> str:
+    """Return what a figure calls a known value: exact, or published where it has an error."""
+    return "published" if known.error else "exact"
+
+
+def beside_known(known: Any) -> str:
+    """Return the known value in a line below a fitted one, "" where there is none."""
+    return "" if known is None else f"\n({known_word(known)}: ${known.value:.5g}$)"
+
+
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
     from percolab.analysis.value import is_rejected

@@ -61,6 +61,7 @@ COLUMN_STYLE: Any = STYLE | {
 }
 BAND: dict[str, Any] = {"color": "0.5", "alpha": 0.35, "linewidth": 0.8}
 EXACT_LINE: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linewidth": 0.7}
+DOTTED_LINE: dict[str, Any] = EXACT_LINE | {"linestyle": ":"}
 
 
 @contextmanager

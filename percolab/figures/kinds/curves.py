@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import Estimate, SpanningCurve, ThresholdFit
+from percolab.analysis import AnalysisError, Estimate, SpanningCurve, ThresholdFit, fit_size
 from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import curves_of
+from percolab.analysis.threshold import cut
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
@@ -19,6 +20,7 @@ from percolab.figures.axes import (
     draw_exact,
     exact_record,
     few_ticks,
+    interval_bars,
     is_size,
     keep_to_probabilities,
     legend_entries,
@@ -26,6 +28,7 @@ from percolab.figures.axes import (
     only_p,
     place_sizes,
     size_label,
+    title_with_p,
 )
 from percolab.figures.inset import draw_close_up
 from percolab.figures.kinds.drift import draw_drift, draw_estimate
@@ -36,7 +39,7 @@ from percolab.figures.style import (
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
-    EXACT_LINE,
+    DOTTED_LINE,
     PAGE_WIDTH,
     STYLE,
     Axes,
@@ -69,8 +72,6 @@ def plot_spanning(
     single size, the p where half of the samples span.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
     """
-    from percolab.analysis import ThresholdFit
-
     fit = data if isinstance(data, ThresholdFit) else None
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
     at = only_p(curves)
@@ -80,9 +81,12 @@ def plot_spanning(
     with into.sheet(*size, style=STYLE if with_drift else COLUMN_STYLE) as sheet:
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
-        lines = _draw_curves(main, curves, fit, _named(num_sites, with_drift))
+        # Narrow figures name N only where there is no L in addition to it.
+        sites = num_sites or {}
+        named = sites if with_drift or all(L == N for L, N in sites.items()) else {}
+        lines = _draw_curves(main, curves, fit, named)
         main.set(xlabel=r"$p$", ylabel=axis_label)
-        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.set_title(title_with_p(title, at))
         main.set_ylim(*_probability_range(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
@@ -91,7 +95,10 @@ def plot_spanning(
         few_ticks(main, number=6)
         if fit:
             draw_estimate(main, fit)
-            _draw_theory(main, fit)
+            known = fit.known_probability
+            if known is not None:
+                label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
+                main.axhline(known.value, label=label, zorder=0, **DOTTED_LINE)
             draw_close_up(main, fit)
         if fit and side is not None:
             drift = draw_drift(side, fit)
@@ -115,19 +122,13 @@ def plot_spanning(
     return sheet.figure, numbers | ({"median": plain(median)} if median is not None else {})
 
 
-def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int, int]:
-    """Return the N that a legend tells: of narrow figures only where there is no L beside it."""
-    sites = num_sites or {}
-    return sites if with_drift or all(L == N for L, N in sites.items()) else {}
-
-
 def _draw_median(axes: Axes, median: Estimate) -> None:
     """Draw where half of the samples span: what is found of a graph with a source and a target."""
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
         axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **BAND)
     axes.axvline(median.p, color=COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
-    axes.axhline(0.5, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
+    axes.axhline(0.5, zorder=0, **DOTTED_LINE)
 
 
 def _draw_curves(
@@ -144,12 +145,10 @@ def _draw_curves(
         x = [size] if only_p(curves) is not None else None
         look = size_look(index)
         for number, curve in enumerate(own):
-            low, high = curve.interval()
-            bars = np.abs(np.stack([low, high]) - curve.probability)
-            label = size_label(size, num_sites) if number == 0 else None
             axes.errorbar(
-                x or curve.p, curve.probability, bars, **look, linestyle="none", capsize=1.5,
-                elinewidth=0.8, label=label, zorder=3,
+                x or curve.p, curve.probability, interval_bars(curve), **look, linestyle="none",
+                capsize=1.5, elinewidth=0.8, zorder=3,
+                label=size_label(size, num_sites) if number == 0 else None,
             )  # fmt: skip
         line = _fitted_line(own, fit)
         if line is not None:
@@ -162,9 +161,6 @@ def _fitted_line(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
-    from percolab.analysis import AnalysisError, fit_size
-    from percolab.analysis.threshold import cut
-
     size = curves[0].L
     if fit is not None:
         own = [curve.p for curve in fit.used if size == curve.L]
@@ -200,14 +196,6 @@ def _probability_range(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
     high = max(float(curve.interval()[1].max()) for curve in curves)
     margin = 0.08 * (high - low)
     return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
-
-
-def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
-    """Draw the value that the curves take at p_c, where it is known exactly."""
-    known = fit.known_probability
-    if known is not None:
-        label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
-        axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
 
 
 def _add_legends(sheet: Sheet, main: Axes, *, columns: int) -> None:
@@ -248,6 +236,7 @@ def draw_spanning(
     sizes: Sequence[int] | None = None,
     with_drift: bool = True,
 ) -> Drawn:
+    """Draw the curves of a study, those of these sizes alone if any are named."""
     drawn: Any = curves_of(figures.results, figures.name)
     if not isinstance(figures.fit_or_problem, str):
         fit = figures.fit
@@ -255,7 +244,7 @@ def draw_spanning(
         drawn = replace(fit, curves=shown)
     figure, numbers = plot_spanning(
         drawn,
-        axis_label=_axis_label(figures),
+        axis_label=f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$",
         num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
         with_drift=with_drift,
         median=figures.median,
@@ -263,10 +252,6 @@ def draw_spanning(
         into=into,
     )
     return figure, numbers | {"observable": figures.name}
-
-
-def _axis_label(figures: StudyView) -> str:
-    return f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
 
 
 def _describe(numbers: Numbers) -> list[str]:
