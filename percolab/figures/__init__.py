@@ -13,7 +13,6 @@ style       the look of all figures, and a new figure that has it
 sheet       what is drawn on: a new figure, or one panel of a user
 notebook    a figure that a notebook shows
 axes        names of sizes, the published threshold, ticks and legends
-inset       the crossings close up
 math_text   symbols in mathematics
 files       how a figure is written
 """

@@ -15,7 +15,6 @@ from percolab.figures.kinds import (
     clusters,
     collapse,
     curves,
-    drift,
     gyration,
     sizes,
     thermal,
@@ -33,7 +32,7 @@ from percolab.store.results import StoredResults
 #: By the name that --kind takes, in the order of a report.
 KINDS: dict[str, FigureKind] = {
     "curves": curves.CURVES,
-    "drift": drift.DRIFT,
+    "drift": curves.DRIFT,
     "collapse": collapse.COLLAPSE,
     "clusters": clusters.CLUSTERS,
     "sizes": sizes.SIZES,

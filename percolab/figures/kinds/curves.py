@@ -1,9 +1,10 @@
-"""R_L(p) with its threshold, its crossings close up, and their drift."""
+"""R_L(p) with its threshold, its crossings close up in an inset, and their drift."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from percolab.figures.axes import (
     Exact,
     add_legend,
     draw_exact,
+    estimate_width,
     exact_record,
     few_ticks,
     interval_bars,
@@ -27,11 +29,10 @@ from percolab.figures.axes import (
     letter_panels,
     only_p,
     place_sizes,
+    rejection_label,
     size_label,
     title_with_p,
 )
-from percolab.figures.inset import draw_close_up
-from percolab.figures.kinds.drift import draw_drift, draw_estimate
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
@@ -46,7 +47,20 @@ from percolab.figures.style import (
     Figure,
     size_look,
 )
+from percolab.lattices.shown import counted
 
+#: Where the close-up may stand: below the curves on the right, or above them on the left.
+_INSET_PLACES = (
+    (0.655, 0.125, 0.325, 0.36),
+    (0.655, 0.125, 0.325, 0.22),
+    (0.12, 0.4, 0.28, 0.26),
+    (0.12, 0.27, 0.28, 0.22),
+    (0.12, 0.4, 0.28, 0.22),
+)
+#: Height of a line in the legend of the sizes, in the upper left corner, and of its margins.
+_LEGEND_LINE, _LEGEND_MARGINS = 0.055, 0.035
+
+Box = tuple[float, float, float, float]
 _INTERVALS = "68 % Wilson intervals"
 
 
@@ -254,7 +268,7 @@ def draw_spanning(
     return figure, numbers | {"observable": figures.name}
 
 
-def _describe(numbers: Numbers) -> list[str]:
+def _describe_curves(numbers: Numbers) -> list[str]:
     curves = numbers["curves"]
     found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
     fit = numbers.get("fit")
@@ -266,6 +280,191 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
+def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
+    """Draw an inset with the own fits of the sizes drawn, where they cross."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    sizes = sorted({curve.L for curve in fit.curves})
+    own_fits = [own for own in fit.by_size.fits if own.L in sizes]
+    crossings = fit.by_size.crossings
+    found = [c for c in crossings if c.found and c.L1 in sizes and c.L2 in sizes]
+    if not found:
+        return
+    p = np.array([crossing.p for crossing in found])
+    r = np.array([crossing.probability for crossing in found])
+    p_error = np.nan_to_num([crossing.p_error for crossing in found])
+    r_error = np.nan_to_num([crossing.probability_error for crossing in found])
+    place = _free_place(main, fit.curves)
+    if place is None:
+        return
+    inset = main.inset_axes(place)
+    steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
+    p_range = _padded(p, p_error, least=0.02 / steepest)
+    for own in own_fits:
+        number = sizes.index(own.L)
+        grid = np.linspace(*p_range, 100)
+        grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
+        # Markers tell the lines apart in grey; not at the same p, where lines cross.
+        inset.plot(
+            grid, own.probability(grid), **size_look(number), linewidth=0.9, markersize=2.6,
+            markevery=(6 + 7 * number % 24, 30),
+        )  # fmt: skip
+    inset.errorbar(
+        p, r, r_error, p_error, color="black", marker="o", markersize=3, markerfacecolor="white",
+        linestyle="none", elinewidth=0.8, zorder=4,
+    )  # fmt: skip
+    inset.set(xlim=p_range, ylim=_padded(r, r_error, least=0.02))
+    # Labels at the ends of the axes would stick out of the panel.
+    for axis in (inset.xaxis, inset.yaxis):
+        axis.set_major_locator(MaxNLocator(3, prune="both"))
+        axis.set_major_formatter(ScalarFormatter(useOffset=False))
+    inset.tick_params(labelsize=6.5, length=2)
+    few_ticks(inset, number=3, width=place[2] * estimate_width(main))
+
+
+def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
+    """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
+    lines = 1 + len({curve.L for curve in curves})
+    legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
+    low, high = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    grid = np.linspace(0.0, 1.0, 400)
+    for left, base, width, height in _INSET_PLACES:
+        # The tick labels of the inset stand outside its left and lower edge.
+        beside = (grid > left - 0.1) & (grid < left + width + 0.02)
+        p = low + grid[beside] * (high - low)
+        hidden = left < 0.5 and base + height > legend
+        for curve in curves:
+            inside = p[(p >= curve.p[0]) & (p <= curve.p[-1])]
+            y = (np.interp(inside, curve.p, curve.probability) - bottom) / (top - bottom)
+            hidden |= bool(np.any((y > base - 0.08) & (y < base + height + 0.04)))
+        if not hidden:
+            return left, base, width, height
+    return None
+
+
+def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[float, float]:
+    low, high = float(np.min(values - errors)), float(np.max(values + errors))
+    margin = max(0.35 * (high - low), least)
+    return low - margin, high + margin
+
+
+def plot_drift(
+    fit: ThresholdFit,
+    *,
+    title: str,
+    exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw the crossings of neighbouring sizes against L, and where they drift to.
+
+    fit: with at least one crossing found.  Returns the figure and all numbers drawn.
+    """
+    with into.sheet(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
+        drift = draw_drift(axes, fit)
+        draw_estimate(axes, fit, across=True)
+        sheet.set_title(title)
+        draw_exact(axes, exact, across=True, zorder=1)
+        sheet.add_legend(legend_entries(axes))
+    return sheet.figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "drift": drift,
+        "threshold": fit.threshold,
+        "threshold_error": fit.threshold_error,
+        "crossings": [crossing.to_dict() for crossing in fit.by_size.crossings],
+    }
+
+
+def draw_estimate(
+    axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
+) -> None:
+    """Draw p_c as a band one error wide on either side, with its value in the legend.
+
+    Where there is no answer, the legend says why, and nothing is drawn.
+    """
+    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
+    if fit.problem is not None:
+        reason = rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
+        axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
+        return
+    value = format_with_error(fit.threshold, fit.threshold_error)
+    low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
+    label = rf"$p_c = {value}$, finite-size scaling"
+    span(low, high, label=label if labelled else None, zorder=0, **BAND)
+    line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
+
+
+def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
+    """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
+    exponent = fit.omega + fit.y_t
+    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    x = np.array([crossing.mean_size**-exponent for crossing in found])
+    p = np.array([crossing.p for crossing in found])
+    errors = np.nan_to_num([crossing.p_error for crossing in found])
+    axes.errorbar(
+        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
+        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
+    )  # fmt: skip
+    drift = fit.by_size.drift
+    if drift is not None:
+        # Of sizes that differ by the mean factor of those that cross.
+        factor = np.exp(np.mean([np.log(item.L2 / item.L1) for item in found]))
+        end = np.linspace(0.01, 1.04, 60) * x.max()
+        small = end ** (-1 / exponent) / factor**0.5
+        label = rf"$p_c$ = {drift.result}, drift of crossings"
+        axes.plot(end, drift.at(small, factor * small), color=COLOURS[1], zorder=1, label=label)
+        if not drift.result.rejected:
+            axes.errorbar(
+                0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
+                elinewidth=1.0, capsize=2.5,
+            )  # fmt: skip
+    right = 1.1 * float(x.max()) if x.size else 1.0
+    axes.set_xlim(-0.08 * right, right)
+    axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
+    few_ticks(axes, number=5)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
+    return {
+        "exponent": exponent,
+        "x": x.tolist(),
+        "p": p.tolist(),
+        "p_error": errors.tolist(),
+        "line": drift.to_dict() if drift is not None else None,
+    }
+
+
+def _draw_drift(figures: StudyView, into: Target) -> Drawn:
+    figure, numbers = plot_drift(figures.fit, **figures.head, into=into)
+    return figure, numbers | {"observable": figures.name}
+
+
+def _no_crossing(figures: StudyView) -> str | None:
+    crosses = any(item.found for item in figures.fit.by_size.crossings)
+    return None if crosses else "the curves of neighbouring sizes do not cross"
+
+
+def _describe_drift(numbers: Numbers) -> list[str]:
+    p = numbers["drift"]["p"]
+    line = numbers["drift"]["line"]
+    end = f" A curve through them ends at p = {line['threshold']:.6g}." if line else ""
+    where = f"at p = {p[0]:.6g}" if len(p) == 1 else f"from p = {p[0]:.6g} to p = {p[-1]:.6g}"
+    return [f"{counted(len(p), 'crossing')} of neighbouring sizes, {where}.{end}"]
+
+
+DRIFT = FigureKind(
+    help="the crossings against L",
+    meaning=(
+        "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
+        "infinite size."
+    ),
+    errors=(
+        "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
+    ),
+    problems=(StudyView.no_fit, _no_crossing),
+    draw=_draw_drift,
+    alt=_describe_drift,
+)
 CURVES = FigureKind(
     help="R_L(p), and the crossings close up",
     meaning=(
@@ -279,5 +478,5 @@ CURVES = FigureKind(
     ),
     problems=(StudyView.no_independent_samples,),
     draw=lambda figures, into: draw_spanning(figures, into, with_drift=False),
-    alt=_describe,
+    alt=_describe_curves,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    Exact,
     beside_known,
     draw_bars,
     draw_exact,
@@ -28,29 +26,28 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
-from percolab.figures.sheet import NEW_FIGURE, Target
+from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import DOTTED_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
+from percolab.figures.style import DOTTED_LINE, PAGE_WIDTH, Axes, choose_looks
 from percolab.lattices.shown import counted
 
 #: Local slopes with a larger error are not drawn.
 _LARGEST_ERROR = 0.1
 
 
-def plot_gyration(
-    tasks: Sequence[GyrationSums],
-    *,
-    threshold: float,
-    title: str,
-    exact: Exact | None = None,
-    radius: RadiusFit | None = None,
-    into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
-    """Draw R_s at the p nearest to the threshold against s, its local slopes, and xi against p.
-
-    tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
-    numbers drawn.
-    """
+def _draw(figures: StudyView, into: Target) -> Drawn:
+    """Draw R_s at the p nearest to p_c against s with its d_f, its local slopes, and xi."""
+    tasks, exact = read_gyration_sums(figures.results), figures.head["exact"]
+    threshold, source = figures.find_threshold()
+    try:
+        radius: RadiusFit | None = fit_radius(
+            tasks,
+            threshold=threshold,
+            dimension=figures.study.structure.dimension,
+            is_open=has_open_axis(figures.results),
+        )
+    except AnalysisError:
+        radius = None
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
     with into.sheet(PAGE_WIDTH, 4.8) as sheet:
@@ -76,13 +73,14 @@ def plot_gyration(
         left.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
         draw_exact(right, exact)
         letter_panels([left, beneath, right])
-        sheet.set_title(title)
+        sheet.set_title(figures.head["title"])
         entries = [*legend_entries(left), *legend_entries(beneath), *legend_entries(right)]
         about = jackknife_title(item["radius_error"] for item in numbers)
         sheet.add_legend(entries, ncols=3, title=about)
     return sheet.figure, {
-        "title": title,
+        "title": figures.head["title"],
         "threshold": threshold,
+        "threshold_source": source,
         "exact": exact_record(exact),
         "curves": plain(numbers),
         "fit": radius.to_dict() if radius is not None else None,
@@ -169,25 +167,6 @@ def _problem(figures: StudyView) -> str | None:
     if not any(item.spreads.any() for item in read_gyration_sums(figures.results)):
         return "no cluster of two sites or more ends inside the lattice, so there are no radii"
     return None
-
-
-def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
-    sums = read_gyration_sums(figures.results)
-    threshold, source = figures.find_threshold()
-    try:
-        radius = fit_radius(
-            sums,
-            threshold=threshold,
-            dimension=figures.study.structure.dimension,
-            is_open=has_open_axis(figures.results),
-        )
-    except AnalysisError:
-        radius = None
-    figure, numbers = plot_gyration(
-        sums, threshold=threshold, radius=radius, **figures.head, into=into
-    )
-    return figure, numbers | {"threshold_source": source}
 
 
 def _describe(numbers: Numbers) -> list[str]:

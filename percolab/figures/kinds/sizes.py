@@ -175,7 +175,7 @@ def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
     text = f"$p = {threshold:.8g}$"
     if fit is not None:
         text = f"$p_c = {format_with_error(threshold, fit.threshold_error)}$"
-    rejection = rejection_label(fit and fit.chi_square)
+    rejection = rejection_label(None if fit is None else fit.chi_square)
     if rejection:
         # In one line it would run into the points.
         text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
