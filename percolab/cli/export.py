@@ -105,7 +105,7 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
 def _table(
     stored: StoredResults, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
 ) -> Table:
-    """Return the table that was asked for; InputError for options that exclude each other."""
+    """Return the requested table; InputError for options that exclude each other."""
     from percolab.errors import InputError
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
@@ -113,9 +113,9 @@ def _table(
     from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
-    asked = [name for name, is_given in tables.items() if is_given]
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(asked)}: each is a table of its own; give one of them")
+    chosen = [name for name, is_given in tables.items() if is_given]
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)}: each is a table of its own; give one of them")
     if thresholds:
         if probabilities is not None:
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from percolab.trees.invasion import Invasion
 
 #: Radii within which sites are counted grow by this factor, from here on, up to this part of how
-#: far every invasion reaches: further out it goes on being invaded.
+#: far every invasion reaches: further out sites are still being invaded.
 _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 
 
@@ -99,7 +99,7 @@ def command(**given: Any) -> None:
     from percolab.store.output_files import check_suffix
 
     _check_samples(given)
-    structure, sizes, asked = _asked(given)
+    structure, sizes, request = _read_request(given)
     samples = given["samples"] or 1
     if given["out"]:
         check_invasion_target(given["out"], input_files())
@@ -109,7 +109,7 @@ def command(**given: Any) -> None:
     for name in ("out", "plot"):
         if given[name] and len(sizes) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
-    invaders = [_invader(structure, size, asked) for size in sizes]
+    invaders = [_invader(structure, size, request) for size in sizes]
     means, first, curves, fit = [], None, None, None
     for size, invader in zip(sizes, invaders):
         rows, masses, radii = [], [], _radii(invader)
@@ -162,23 +162,23 @@ def _check_samples(given: dict[str, Any]) -> None:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
 
 
-def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
+def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
     """Return the structure, its sizes and the settings of an invasion that options name."""
     from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
     from percolab.tasks.values import parse_sizes
 
-    asked = {name: given[name] for name in ("source", "target", "trapping")}
-    asked |= {
+    request = {name: given[name] for name in ("source", "target", "trapping")}
+    request |= {
         name: given[name] if given[name] is not None else SETTINGS[name].default
         for name in ("model", "seed", "rng")
     }
-    asked |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
+    request |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
     in_file = given["weights"] == "file"
     if in_file and given["graph"] is None:
         raise InputError("--weights file: only a graph's file (--graph) has weights in it")
-    asked["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
+    request["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
     if given["graph"] is not None:
         refuse(given, "a graph (--graph) has one size and no axes", "lattice", "L", "boundary")
         if given["source"] is None:
@@ -186,19 +186,19 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
         options = {name: given[name] for name in ("multi", "columns")}
         if given["target"] is not None:
             # The sample of a sweep with this source and target.
-            options |= {name: asked.pop(name) for name in ("source", "target")}
-            asked |= {"source": None, "target": None}
+            options |= {name: request.pop(name) for name in ("source", "target")}
+            request |= {"source": None, "target": None}
         if in_file:
             graph, data = load_weighted_graph(given["graph"], **options)
-            asked["weights"] = data.weights
+            request["weights"] = data.weights
         else:
             graph = load_graph(given["graph"], **options)
-        return graph, [graph.num_sites], asked
+        return graph, [graph.num_sites], request
     refuse(given, "only a graph (--graph) has it", "multi", "columns")
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), asked
+    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), request
 
 
 def _stop(text: str | None) -> Any:
@@ -218,11 +218,11 @@ def _weights(name: str) -> np.ndarray:
     return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
-def _invader(structure: Structure, size: int, asked: dict[str, Any]) -> Invader:
+def _invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
     from percolab.configurations.invade import Invader, field_of
 
-    settings = {name: asked[name] for name in asked if name != "boundary"}
-    return Invader(field_of(structure, size, asked["boundary"]), **settings)
+    settings = {name: request[name] for name in request if name != "boundary"}
+    return Invader(field_of(structure, size, request["boundary"]), **settings)
 
 
 def _row(found: Invasion, p0: float | None) -> dict[str, Any]:
@@ -275,8 +275,8 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
                          "invasion when it is made (percolab invade --plot)")  # fmt: skip
     structure = load_structure(record["lattice"])
     names = ("source", "target", "stop", "trapping", "model", "seed", "rng", "boundary")
-    asked = {name: record[name] for name in names} | {"weights": None}
-    invader = _invader(structure, record["L"], asked)
+    request = {name: record[name] for name in names} | {"weights": None}
+    invader = _invader(structure, record["L"], request)
     found = invader.run(record["sample"])
     if not np.array_equal(found.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")

@@ -30,5 +30,5 @@ def command(parts: tuple[str, ...], out: str) -> None:
         merged = merge(read, told=lambda line: echo(line, err=True))
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
-    told = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
-    echo(f"{', '.join(told)}, {counted(samples, 'sample')} in {out}")
+    counts = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
+    echo(f"{', '.join(counts)}, {counted(samples, 'sample')} in {out}")

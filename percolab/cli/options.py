@@ -141,7 +141,7 @@ def choose_observable(results: StoredResults, observable: str | None) -> str:
     known = probability_names(results)
     name = default_observable(results) if observable is None else observable
     if name not in known:
-        # Where there is none at all, that is what is to be said.
+        # Where there is none at all, this raises the reason.
         default_observable(results)
         raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     return name

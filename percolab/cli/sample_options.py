@@ -78,7 +78,7 @@ def _point(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what options say of a sample beside lattice and size, those left out at defaults."""
+    """Return the options of a sample other than lattice and size, those left out at defaults."""
     found = with_defaults(given, *DEFAULTS)
     if Model.parse(found["model"]).has_spins:
         found["sweeps"] = SHOWN_SWEEPS
@@ -101,5 +101,5 @@ def describe_directions(item: dict[str, Any]) -> str:
     """Return along which axes a cluster spans, and around which it wraps."""
     if item["spanning"] == ["source-target"]:
         return "connects source and target"
-    told = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
-    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
+    ways = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
+    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in ways if axes)

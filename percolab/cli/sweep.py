@@ -131,7 +131,7 @@ def _sweep(
 
 
 def write_transition(results: StoredResults, target_error: float | None) -> None:
-    """Write where spins order, in one line, and what must be said of it."""
+    """Write where spins order, in one line, and its notes."""
     from percolab.analysis import AnalysisError
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines

@@ -21,7 +21,7 @@ _OF_SAMPLES = ("samples", "seed", "rng", "workers")
 def write_given_tree(
     weights: str, given: dict[str, Any], *, method: str | None = None, as_json: bool = False
 ) -> None:
-    """Find the tree of given weights, write it to a file if asked, and print what it is.
+    """Find the tree of given weights, write it to a file if requested, and print a summary.
 
     weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
     (classes, ..., y, x), of a graph one for each bond.

@@ -14,12 +14,12 @@ from percolab.figures.style import EXACT_LINE, Axes, Figure
 if TYPE_CHECKING:
     from percolab.analysis.value import ChiSquare
 
-#: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+#: A published threshold and its source: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
 
 #: Numbers that are as short when they are written out as in powers of ten.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
-#: Width of a digit in parts of the font's size, with the room beside a label of a tick.
+#: Width of a digit in parts of the font's size, with the space next to a label of a tick.
 _DIGIT, _BESIDE = 0.64, 1.6
 
 
@@ -70,7 +70,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def letter_panels(panels: Iterable[Axes]) -> None:
-    """Write (a), (b), ... beside the upper left corners of panels, unless there is but one."""
+    """Write (a), (b), ... next to the upper left corners of panels, unless there is but one."""
     each = list(panels)
     for letter, axes in zip("abcdefghijklmnop", each if len(each) > 1 else ()):
         axes.annotate(
@@ -80,7 +80,7 @@ def letter_panels(panels: Iterable[Axes]) -> None:
 
 
 def label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name lines on logarithmic axes beside their right ends: x, y, name and colour of each.
+    """Name lines on logarithmic axes next to their right ends: x, y, name and colour of each.
 
     Names that would overlap are moved apart, and a thin line leads to each.
     """
@@ -95,19 +95,19 @@ def label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
     # In parts of the height of the panel, of which titles and ticks leave this much.
     inches = 0.78 * figure.get_figheight() / max(axes.get_subplotspec().get_gridspec().nrows, 1)  # type: ignore[union-attr]
     apart = 1.25 * float(rcParams["legend.fontsize"]) / 72 / inches
-    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
+    ideal = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
     # Names that touch stand together, with the middle of their ends as theirs.
     groups: list[list[int]] = []
     for number in range(len(ordered)):
         groups.append([number])
         while len(groups) > 1:
             one, two = groups[-2:]
-            middle = [float(np.mean([wanted[n] for n in group])) for group in (one, two)]
+            middle = [float(np.mean([ideal[n] for n in group])) for group in (one, two)]
             if middle[1] - middle[0] >= apart * (len(one) + len(two)) / 2:
                 break
             groups[-2:] = [[*one, *two]]
     for group in groups:
-        middle_of = float(np.mean([wanted[n] for n in group]))
+        middle_of = float(np.mean([ideal[n] for n in group]))
         for place, n in enumerate(group):
             x, y, name, colour = ordered[n]
             at = middle_of + apart * (place - (len(group) - 1) / 2)

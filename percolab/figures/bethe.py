@@ -1,7 +1,7 @@
 """The clusters of a Bethe lattice as a figure, shell after shell around the centre.
 
 As Figs 8 and 9 of Komura (2016): a circle for every site with its number in it while there is room,
-open bonds and sites in the colour of their cluster, which no cluster beside it has.  matplotlib
+open bonds and sites in the colour of their cluster, which no neighbouring cluster has.  matplotlib
 loads when a figure is made.
 """
 

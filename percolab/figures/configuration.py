@@ -47,8 +47,8 @@ def plot_clusters(
     """Draw clusters on their lattice; return the figure and every number in it, for JSON.
 
     opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
-    draws sites alone.  spins: uint8 (num_points,), to be drawn beside the clusters, each of so many
-    ``states``.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
+    draws sites alone.  spins: uint8 (num_points,), to be drawn next to the clusters, each of
+    ``states`` states.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
     leads down, as the rows of an image do.
 
     InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does

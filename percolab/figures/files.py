@@ -44,7 +44,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def svg_text(figure: Figure, name: str) -> str:
-    """Return a figure as an <svg> element to stand in a page beside others.
+    """Return a figure as an <svg> element to stand in a page with others.
 
     name: letters and digits, put before every id, which are unique in a page.  Text is drawn as
     outlines, and comments are left out, so that nothing but numbers reaches the page.

@@ -79,7 +79,7 @@ class PageBlock:
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of a page: its kind, its name, what it means, whence its errors, what is seen."""
+    """A figure of a page: its kind, name and meaning, the origin of its errors, a description."""
 
     kind: str
     name: str

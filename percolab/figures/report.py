@@ -167,7 +167,7 @@ def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 
 
 def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
-    """Return the critical temperature in one line, beside the published one."""
+    """Return the critical temperature in one line, next to the published one."""
     notes = [paragraph(f"Note: {note}") for note in figures.notes]
     found = figures.spin_fit_or_problem
     if isinstance(found, str):
@@ -256,7 +256,7 @@ def _expression(text: str) -> Any:
 
 
 def _known(known: Known) -> Any:
-    """Return a published value as a cell of a table, with whence it is."""
+    """Return a published value as a cell of a table, with its source."""
     from markupsafe import Markup
 
     value = _expression(known.expression or f"{known.value:.6g}")

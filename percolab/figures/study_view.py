@@ -153,7 +153,7 @@ class StudyView:
 
     @cached_property
     def critical_temperature(self) -> Exact | None:
-        """The published k_B T_c / J and what is said of it; None if there is none."""
+        """The published k_B T_c / J and its source; None if there is none."""
         known = critical_point(self._library_name, self.model.states)
         if known is None:
             return None
@@ -257,7 +257,7 @@ class StudyView:
         return None
 
     def how_to_measure(self, word: str) -> str:
-        """Return how a sweep measures what a word of --measure stands for."""
+        """Return how a sweep measures what a word of --measure names."""
         by_grid = " and --method grid" if not self.study.kind.codec.holds_columns else ""
         return f"sweep with --measure {word}{by_grid}"
 

@@ -72,8 +72,8 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
         for axes in grid[:, 0]:
             axes.set_ylabel("time per sample (ms)")
         letter_panels(grid.flat[: len(parts)])
-        said = batches_said([record.batch for record in records])
-        set_title(figure, ", ".join(filter(None, [title, said])))
+        batches = batches_said([record.batch for record in records])
+        set_title(figure, ", ".join(filter(None, [title, batches])))
     return figure, {"title": title, "series": series, "guide": guide}
 
 

@@ -115,7 +115,7 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
 
 def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:
-    """Yield what is one sum for each p beside the observables, at a p of the grid."""
+    """Yield what is one sum for each p in addition to the observables, at a p of the grid."""
     for column, mean, error in single_means(item):
         at = item.task.p.index(p)
         yield column, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)

@@ -79,9 +79,9 @@ def plot_spanning(
 
     data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
     they are several at one p alone, against L.
-    axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
-    it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
-    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift beside
+    axis_label: what spans, for the vertical axis. exact: published threshold and its
+    source, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift next to
     the curves, on the width of a page; else the curves alone, on that of a column.  median: of a
     single size, the p where half of the samples span.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
@@ -194,7 +194,7 @@ def _fitted_line(
 def _symmetric_range(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[float, float]:
-    """Range of p where any R_L rises, centred so that the corners beside the curves stay free."""
+    """Range of p where any R_L rises, centred so that the corners next to the curves stay free."""
     p = np.concatenate([curve.p for curve in curves])
     probability = np.concatenate([curve.probability for curve in curves])
     centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
@@ -331,8 +331,8 @@ def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
     grid = np.linspace(0.0, 1.0, 400)
     for left, base, width, height in _INSET_PLACES:
         # The tick labels of the inset stand outside its left and lower edge.
-        beside = (grid > left - 0.1) & (grid < left + width + 0.02)
-        p = low + grid[beside] * (high - low)
+        near = (grid > left - 0.1) & (grid < left + width + 0.02)
+        p = low + grid[near] * (high - low)
         hidden = left < 0.5 and base + height > legend
         for curve in curves:
             inside = p[(p >= curve.p[0]) & (p <= curve.p[-1])]

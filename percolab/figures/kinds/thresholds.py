@@ -83,8 +83,8 @@ class ThresholdSample:
         t, count = self.thresholds, self.thresholds.size
         low, high = np.quantile(t, [_TAIL, 1 - _TAIL])
         # Columns as wide as the cube root rule has it (Scott 1979), in a readable number.
-        wanted = int(2 * count ** (1 / 3))
-        bins = int(np.clip(wanted, _FEWEST_BINS, _MOST_BINS))
+        most = int(2 * count ** (1 / 3))
+        bins = int(np.clip(most, _FEWEST_BINS, _MOST_BINS))
         edges = np.linspace(low, high, bins + 1) if high > low else np.array([low, low + 1e-12])
         part = np.histogram(t, edges)[0] / count
         width = np.diff(edges)
@@ -132,7 +132,7 @@ def plot_thresholds(
         sheet.set_title(title)
         widths = [item["deviation"] for item in moments if item["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
-            # Narrow distributions beside wide ones: normal ones are parabolas on this scale.
+            # Narrow distributions next to wide ones: normal ones are parabolas on this scale.
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)

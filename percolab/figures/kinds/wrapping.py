@@ -107,7 +107,7 @@ def plot_wrapping(
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
     panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
-    exact: published threshold and what is said of it.  num_sites: N of each L.  Returns the figure
+    exact: published threshold and its source.  num_sites: N of each L.  Returns the figure
     and all numbers drawn.
     """
     columns = min(len(panels), 3)
@@ -179,7 +179,7 @@ def plot_wrapping(
 
 
 def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict[str, Any]]:
-    """Return every probability at the published p_c beside theory's value, where both are known."""
+    """Return every probability at the published p_c with theory's value, where both are known."""
     found = []
     # What one panel shows can be drawn into given axes.
     for panel in panels if exact is not None and len(panels) > 1 else ():
