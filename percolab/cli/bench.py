@@ -14,6 +14,7 @@ import click
 
 from percolab.cli.options import Number, WholeNumber, output_file
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from percolab.benchmark import Benchmark, Record, Setting
@@ -148,7 +149,6 @@ def _make_job(options: SimpleNamespace) -> _Job:
     """Return the job of the options; InputError if it cannot be timed."""
     from percolab.benchmark import check_stage
     from percolab.bonds.model import Model
-    from percolab.errors import InputError
 
     model = Model.parse(options.model or "bond")
     if model.has_spins:
@@ -230,7 +230,6 @@ def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
     from dataclasses import replace
 
     from percolab.benchmark.spin_times import SpinSetting
-    from percolab.errors import InputError
     from percolab.spins.update import Update
     from percolab.tasks.values import parse_sizes
 
@@ -272,7 +271,6 @@ def _write_document(file: str | None, document: dict[str, Any]) -> None:
 
 def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
-    from percolab.errors import InputError
     from percolab.figures import FORMATS
     from percolab.store.output_files import TIMES
 
@@ -287,7 +285,6 @@ def _check_target(option: str, file: str | None) -> None:
 
 
 def _read_ratios(text: str) -> tuple[float, ...]:
-    from percolab.errors import InputError
 
     try:
         ratios = tuple(float(part) for part in text.split(","))
@@ -300,8 +297,6 @@ def _read_ratios(text: str) -> tuple[float, ...]:
 
 def _read_whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
     """Return the positive integers of an option, or None."""
-    from percolab.errors import InputError
-
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from percolab.cli.terminal import echo
+from percolab.errors import InputError, nearest
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -123,7 +124,6 @@ def published_lines(results: StoredResults, value: float = 0.0, error: float = 0
 def one_line_errors() -> Iterator[None]:
     """Turn a ValueError about an option of a fit into an InputError."""
     from percolab.analysis import AnalysisError
-    from percolab.errors import InputError
 
     try:
         yield
@@ -136,7 +136,6 @@ def one_line_errors() -> Iterator[None]:
 def choose_observable(results: StoredResults, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
     from percolab.analysis.stored_data import default_observable, probability_names
-    from percolab.errors import InputError, nearest
 
     known = probability_names(results)
     name = default_observable(results) if observable is None else observable
@@ -205,8 +204,6 @@ def flag(name: str) -> str:
 
 def refuse(given: Mapping[str, Any], reason: str, *names: str) -> None:
     """Raise InputError if one of these options is given, or any if none is named."""
-    from percolab.errors import InputError
-
     for name in names or given:
         if is_given(given.get(name)):
             advice = "" if reason.endswith("out") else "; leave it out"
@@ -252,7 +249,6 @@ def output_file(out: str | Path | None, default: str | Path, kind: Kind | None =
 
 def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
     """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
-    from percolab.errors import InputError
     from percolab.figures import save_figure
 
     try:
