@@ -43,10 +43,10 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
+test-slow: $(DEVELOPED) stale-kernels  ## run the slower ones: more lattices, kills, the documentation and its commands
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(TESTS)
 
-test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits under every kernel of OpenBLAS that this processor can run
+test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits with OpenBLAS and NumPy as on older processors
 	$(BIN)/python scripts/blas_kernels.py
 
 lint: $(DEVELOPED)  ## check style and types

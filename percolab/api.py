@@ -280,7 +280,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
         else (str(part), open_results(part))
         for number, part in enumerate(parts, 1)
     ]
-    merged = _shown_results(merge_results(named, told=_LOGGER.info))
+    merged = _shown_results(merge_results(named, report=_LOGGER.info))
     if out is not None:
         merged.save(out)
     return merged

@@ -1,11 +1,11 @@
-"""Run the tests of fits under every kernel of OpenBLAS that this processor can run.
+"""Run the tests of fits as processors of two other generations do.
 
     python scripts/blas_kernels.py [--list]
 
 NumPy and SciPy bring an OpenBLAS each, which chooses its kernel by the processor; each kernel adds
-in an order of its own, so last digits differ from machine to machine.  No test may depend on them.
-The kernel of `make test` is not tried again, but without the AVX512 instructions of NumPy's own
-functions.
+in an order of its own, as do NumPy's functions for each set of vector instructions, so last digits
+differ from machine to machine.  No test may depend on them.  Kernel and instructions are those of
+one generation at a time; that of this processor is tried by `make test`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ TESTS = (
     "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
     "tests/test_golden.py::test_fits_of_kept_files_are_what_they_were",
 )
-#: Values of OPENBLAS_CORETYPE, from the oldest processor to the newest, of x86-64 and of Arm.  Two
-#: names may mean one kernel; one that OpenBLAS does not know means that of the processor.
-NAMES = (
-    *("Prescott", "Core2", "Nehalem", "Sandybridge", "Haswell", "Zen"),
-    *("SkylakeX", "Cooperlake", "Sapphirerapids"),
-    *("ARMV8", "CORTEXA57", "NEOVERSEN1", "NEOVERSEV1", "NEOVERSEN2", "ARMV8SVE", "VORTEX"),
-)
+#: Values of OPENBLAS_CORETYPE, with the beginnings of the names of vector instructions that NumPy
+#: has for later processors.  A kernel that OpenBLAS does not know means that of the processor.
+GENERATIONS: dict[str, tuple[str, ...]] = {
+    "Nehalem": ("AVX", "F16C", "FMA", "X86_V3", "X86_V4"),
+    "Haswell": ("AVX512", "X86_V4"),
+    "SkylakeX": (),
+    "ARMV8": ("SVE",),
+    "NEOVERSEV1": (),
+}
 #: Seconds for the tests under one kernel; they take about a minute on two cores.
 LIMIT = 300
 WORKERS = "auto"
@@ -50,11 +52,10 @@ for module in (np.linalg, scipy.linalg):
     module.svd(matrix @ module.inv(matrix))
 print(*(item["architecture"] for item in threadpool_info() if item["internal_api"] == "openblas"))
 """
-#: Prints which of AVX512 NumPy uses.
+#: Prints the vector instructions that NumPy uses and can do without.
 SIMD = """
 import numpy as np
-found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-print(*(name for name in found if name.startswith(("AVX512", "X86_V4"))))
+print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
 """
 
 
@@ -70,23 +71,23 @@ def python(code: str, variables: dict[str, str]) -> str | None:
 
 
 def variants() -> Iterator[tuple[str, dict[str, str] | None]]:
-    """Yield every kernel, by its names in NumPy and SciPy, with the variables that choose it.
+    """Yield every generation, by its kernels in NumPy and SciPy, with the variables that choose it.
 
     None stands in place of variables where nothing is to be run.
     """
     own = python(USE, {})
     yield f"{own or 'no OpenBLAS'}: tried by make test", None
-    found = {own}
-    for name in NAMES if own else ():
-        kernels = python(USE, {"OPENBLAS_CORETYPE": name})
+    found, features = {own}, (python(SIMD, {}) or "").split()
+    for name, later in GENERATIONS.items() if own else ():
+        variables = {"OPENBLAS_CORETYPE": name}
+        kernels = python(USE, variables)
         if kernels is None:
             yield f"{name}: not on this processor", None
         elif kernels not in found:
             found.add(kernels)
-            yield f"{kernels}: OPENBLAS_CORETYPE={name}", {"OPENBLAS_CORETYPE": name}
-    if features := python(SIMD, {}):
-        variables = {"NPY_DISABLE_CPU_FEATURES": features}
-        yield f"NumPy without {features}", variables
+            if without := " ".join(each for each in features if each.startswith(later)):
+                variables["NPY_DISABLE_CPU_FEATURES"] = without
+            yield f"{kernels}: {variables}", variables
 
 
 def passes(variables: dict[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""A plain judge of trees: all bonds sorted by (key, number), joined one after another."""
+"""A plain reference of trees: all bonds sorted by (key, number), joined one after another."""
 
 import numpy as np
 

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from percolab.api import sweep
 from percolab.cli import main
-from percolab.store.results import ResultsWriter, StoredResults, read_results
+from percolab.store.results import ResultsWriter, StoredResults, encode, read_results
 from percolab.store.tree import Node, read_tree, seal
 
 SMALL = {
@@ -42,6 +43,11 @@ def stored(path: Path, results: StoredResults | None = None) -> Path:
     with ResultsWriter(path) as writer:
         writer.save(results or small_results())
     return path
+
+
+def without_runs(results: StoredResults) -> bytes:
+    """Return the file of results without the records of who made them and when."""
+    return encode(replace(results, runs=[]))
 
 
 def without_blocks() -> StoredResults:

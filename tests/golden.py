@@ -8,6 +8,10 @@ writes tests/data/golden anew, which is right only with a new sample version.
     python tests/golden.py fits
 
 write kinds.npz, or the fits of kept.json, alone.
+
+    python tests/golden.py new
+
+adds cases to samples.npz that are not there yet, as those of a new lattice; all others stay.
 """
 
 import hashlib
@@ -381,6 +385,16 @@ def _write_kinds():
     np.savez_compressed(FOLDER / "kinds.npz", **arrays)
 
 
+def _add_samples():
+    """Write the samples of new cases to those that are stored."""
+    with np.load(FOLDER / "samples.npz", allow_pickle=False) as file:
+        arrays = dict(file)
+    stored = {key.partition("|")[0] for key in arrays}
+    new = {name: case for name, case in CASES.items() if name not in stored}
+    np.savez_compressed(FOLDER / "samples.npz", **arrays | _arrays(new))
+    print(json.dumps({"new": list(new)}))
+
+
 def _write():
     FOLDER.mkdir(exist_ok=True)
     _write_kept({name: table_of(name) for name in KEPT})
@@ -395,4 +409,5 @@ def _write():
 
 
 if __name__ == "__main__":
-    {"fits": _write_fits, "kinds": _write_kinds}.get("".join(sys.argv[1:]), _write)()
+    commands = {"fits": _write_fits, "kinds": _write_kinds, "new": _add_samples}
+    commands.get("".join(sys.argv[1:]), _write)()

@@ -1,4 +1,4 @@
-"""What the tests share: the lattices and labelers every property is tried on, and the judges.
+"""What the tests share: the lattices and labelers every property is tried on, and references.
 
 A new lattice or labeler is tested by adding one entry here.
 """
@@ -10,16 +10,19 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import TOP, p_to_threshold
+from percolab.bonds.words import TOP, XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import load_cuda
@@ -30,6 +33,7 @@ from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names,
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.tasks.blocks import same_block
 
 DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parents[1] / "results"
@@ -40,22 +44,15 @@ TEXTS = {
 name = "kagome"
 dimension = 2
 coordination_number = 4
+bonds = [
+    { offset = [1, 0], at = [[0, 0], [1, 0]] },
+    { offset = [0, 1], at = [[0, 0], [0, 1]] },
+    { offset = [1, -1], at = [[1, 0], [0, 1]] },
+]
 
 [cell]
 shape = [2, 2]
 vacant = [[1, 1]]
-
-[[bonds]]
-offset = [1, 0]
-at = [[0, 0], [1, 0]]
-
-[[bonds]]
-offset = [0, 1]
-at = [[0, 0], [0, 1]]
-
-[[bonds]]
-offset = [1, -1]
-at = [[1, 0], [0, 1]]
 
 [drawing]
 vectors = [[1.0, 0.0], [0.5, 0.8660254037844386]]
@@ -64,18 +61,10 @@ vectors = [[1.0, 0.0], [0.5, 0.8660254037844386]]
 name = "cubic"
 dimension = 3
 coordination_number = 6
+bonds = [{ offset = [1, 0, 0] }, { offset = [0, 1, 0] }, { offset = [0, 0, 1] }]
 
 [cell]
 shape = [1, 1, 1]
-
-[[bonds]]
-offset = [1, 0, 0]
-
-[[bonds]]
-offset = [0, 1, 0]
-
-[[bonds]]
-offset = [0, 0, 1]
 
 [drawing]
 vectors = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -101,21 +90,15 @@ shifts = [{ at = [1, 0], shift = [0.0, 0.5] }]
 name = "hypercubic_4d"
 dimension = 4
 coordination_number = 8
+bonds = [
+    { offset = [1, 0, 0, 0] },
+    { offset = [0, 1, 0, 0] },
+    { offset = [0, 0, 1, 0] },
+    { offset = [0, 0, 0, 1] },
+]
 
 [cell]
 shape = [1, 1, 1, 1]
-
-[[bonds]]
-offset = [1, 0, 0, 0]
-
-[[bonds]]
-offset = [0, 1, 0, 0]
-
-[[bonds]]
-offset = [0, 0, 1, 0]
-
-[[bonds]]
-offset = [0, 0, 0, 1]
 
 [drawing]
 vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -127,7 +110,7 @@ BUILT_IN = tuple(lattice_names())
 PLANE = ("honeycomb", "square", "triangular")
 LATTICES = (*PLANE, *TEXTS)
 CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.classes)
-#: Those that another one judges.
+#: Those that are compared with another one.
 JUDGED_LABELERS = tuple(name for name in CPU_LABELERS if name != "reference")
 #: Schemes of papers, here to compare with: the simulator tries them in a program of their own.
 BASELINES = tuple(
@@ -270,22 +253,20 @@ def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:
 def assert_cuda_equals_cpu(
     name: str,
     topology: Topology,
-    *,
-    judge: str,
-    generator: int,
     items: tuple[np.ndarray, np.ndarray],
-    capacity: int,
-    case: object,
-    seed: int = 5,
+    *,
+    capacity: int = 2,
+    reference: str = "raster",
+    generator: int = XORWOW,
     model: Model = BOND,
     tally: bool = False,
 ) -> None:
     """Assert that a CUDA labeler gives the words, labels and rows of a CPU labeler, bit for bit."""
     device = cuda_coupling(name, topology, model, capacity=capacity, tally=tally)
-    host = cpu_labeler(judge, topology, model, tally=tally)
-    batch, labeler = device.labeler.batch, device.labeler
-    message, expected = f"{name} {case}", host.rows(generator, seed, *items)
-    grown = device.rows(generator, seed, *items)
+    host = cpu_labeler(reference, topology, model, tally=tally)
+    batch, labeler, seed = device.labeler.batch, device.labeler, 5
+    message = f"{name}, {topology!r}, {model}"
+    expected, grown = (each.rows(generator, seed, *items) for each in (host, device))
     np.testing.assert_array_equal(grown, expected, err_msg=f"{message}, grown from p to p")
     for first in range(0, len(items[0]), capacity):
         samples, thresholds = (values[first : first + capacity] for values in items)
@@ -298,6 +279,24 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def assert_same_blocks(found, expected) -> None:
+    """Assert that two results have the same tasks with the same blocks, bit for bit."""
+    assert found.tasks.keys() == expected.tasks.keys()
+    for key, item in expected.tasks.items():
+        blocks = found.tasks[key].blocks
+        assert blocks.keys() == item.blocks.keys()
+        assert all(same_block(block, item.blocks[n]) for n, block in blocks.items()), item.task
+
+
+def traced_peak(call: Callable[[], object]) -> int:
+    """Return the bytes that a call has at most on the host."""
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
 
 
 def assert_vacant_counts_equal(topology, model, generator, *, steps):
@@ -340,19 +339,19 @@ def assert_gyration_equal(
 
 
 def assert_thresholds_equal(
-    labeler, judge, *, window: tuple[float, float], samples: int, generator: int, case: object
+    labeler, reference, *, window: tuple[float, float], samples: int, generator: int = XORWOW
 ) -> None:
     """Assert that two labelers of a topology find the same T of samples, in a window of p."""
-    limits = p_to_threshold(window[0]), p_to_threshold(window[1])
     numbers = np.arange(samples, dtype=np.uint64)
-    found = find_thresholds(labeler, generator, 5, numbers, limits)
-    # Another window and a labeler that sorts or bisects by itself; T does not hang on either.
-    expected = find_thresholds(judge, generator, 5, numbers, (0, TOP))
-    np.testing.assert_array_equal(found, expected, err_msg=f"{case}, p from {window}")
+    found = find_thresholds(labeler, generator, 5, numbers, tuple(map(p_to_threshold, window)))
+    # Another window and a labeler that sorts or bisects by itself; T depends on neither.
+    expected = find_thresholds(reference, generator, 5, numbers, (0, TOP))
+    np.testing.assert_array_equal(found, expected, err_msg=f"{labeler.labeler}, p from {window}")
 
 
 def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program of this folder on CUDA's simulator, in a process of its own."""
+    pytest.importorskip("numba_cuda")
     folder = Path(__file__).parent
     return subprocess.run(
         [sys.executable, str(folder / "simulator.py"), str(folder / program), *arguments],
@@ -363,14 +362,26 @@ def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[
     )
 
 
-def record_program(path: str) -> ModuleType:
+def assert_simulated(program: str, *arguments: str) -> None:
+    """Run such a program, which must end well and print what it compared."""
+    done = run_simulated(program, *arguments)
+    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
+    assert done.stdout.strip(), "no case was run"
+
+
+def record_program(path: str, folder: Path = RESULTS) -> ModuleType:
     """Import a program of results/; it finds the others of its folder."""
-    program = RESULTS / path
+    program = folder / path
     sys.path.insert(0, str(program.parent))
     try:
         return importlib.import_module(program.stem)
     finally:
         sys.path.remove(str(program.parent))
+
+
+def script(name: str) -> ModuleType:
+    """Import a program of scripts/."""
+    return record_program(f"{name}.py", RESULTS.parent / "scripts")
 
 
 def exact(name: str) -> dict:

@@ -8,8 +8,10 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.lattices.lattice import lattice_from_text, load_lattice
+from percolab.parts.front import close, join, row_of
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
+from percolab.parts.slabs import Slabs, thicknesses
 
 MODELS = (
     BOND,
@@ -102,3 +104,27 @@ def fronts_of(whole, draw, layers, first=0, *, tally=False):
         labeler.make_front(parts.part(int(start), thick), draw)
         for start, thick in zip(starts, layers)
     ]
+
+
+def join_in_order(fronts, order):
+    """Return the front of neighbouring parts, joined in an order.
+
+    order: "chain", one after the other; "tree", pairs, pairs of pairs ...; or for each step a
+    number n, which joins the n-th of the fronts that are left to the next one
+    """
+    left = list(fronts)
+    while order == "tree" and len(left) > 1:
+        left = [join(*pair) for pair in zip(left[::2], left[1::2])] + left[len(left) & ~1 :]
+    for n in [0] * (len(left) - 1) if isinstance(order, str) else order:
+        left[n : n + 2] = [join(left[n], left[n + 1])]
+    (front,) = left
+    return front
+
+
+def row_by_slabs(whole, draw, *, slabs=1, order="chain", tally=False):
+    """Return the row of one sample; slabs: how many, or the layers of each."""
+    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
+    if order == "chain":
+        return Slabs(whole, layers, tally=tally).row(draw)
+    front = join_in_order(fronts_of(whole, draw, layers, tally=tally), order)
+    return row_of(close(front) if whole.is_closed else front)

@@ -1,15 +1,50 @@
 """What the tests of processes share: those that were started, workers that tests change, kills."""
 
+import os
+import shutil
+import subprocess
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
+import pytest
 
 from percolab.run import saving
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
 from percolab.run.rank_group import be_rank
 from percolab.run.request import Watcher
+
+MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
+by_mpi = pytest.mark.skipif(
+    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not installed"
+)
+
+
+def start_by_ranks(*arguments, ranks, before="", options=("--quiet",)):
+    """Start the command line by so many ranks of MPI, or alone if 0, with code to run first."""
+    program = f"import sys\n{before}\nfrom percolab.cli import main\nmain()"
+    command = [sys.executable, "-c", program, *map(str, arguments), *options]
+    if ranks:
+        command = [MPIEXEC, "-n", str(ranks), *command, "--executor", "mpi"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(fact, process, seconds=120):
+    """Wait until a function returns something true, and return that; the process must be alive."""
+    for _ in range(round(100 * seconds)):
+        if found := fact():
+            return found
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    raise AssertionError("what was waited for did not happen")
+
+
+def error_lines(errors):
+    """Return the messages of percolab among the lines that mpiexec passes on."""
+    return [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
 
 
 class Killed(BaseException):
@@ -33,6 +68,13 @@ class Killer(Watcher):
 
     def noted(self, text):
         self.lines.append(text)
+
+
+class Interrupting(Watcher):
+    """Interrupts a study at its first finished blocks."""
+
+    def advanced(self, *_):
+        raise KeyboardInterrupt
 
 
 def worker_processes():

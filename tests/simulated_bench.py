@@ -1,20 +1,14 @@
-"""Runs `percolab bench` on CUDA's simulator, whose events measure nothing; tests start it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_bench.py --stage trees ...
-"""
-
-import sys
-import warnings
+"""Runs `percolab bench` on CUDA's simulator, whose events measure nothing; tests start it."""
 
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 import percolab.kernels.device
 from percolab.benchmark import calls, kernel_times, stages, timer, tree_times
-from percolab.cli import main
+from percolab.cli import main as command_line
 
-if __name__ == "__main__":
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+
+def main(*arguments):
+    """Run the command on a few sites."""
     # The simulator's memory is infinite, and it runs a Python thread per thread.
     percolab.kernels.device.free_memory = lambda cuda: 2**30
     stages.SITES_PER_RUN["cuda"] = 32
@@ -24,4 +18,4 @@ if __name__ == "__main__":
     calls.WARM_UP_CALLS["cuda"] = 1
     tree_times._GRAPH_SITES["cuda"], tree_times._BONDS_PER_SITE = 8, 2
     kernel_times.is_kernel = lambda item: isinstance(item, FakeCUDAKernel) and not item._device
-    main(["bench", "--device", "cuda", "--runs", "1", "--json", "-", *sys.argv[1:]])
+    command_line(["bench", "--device", "cuda", "--runs", "1", "--json", "-", *arguments])

@@ -1,10 +1,4 @@
-"""Joins fronts in CUDA's simulator and compares them with those of the CPU; a test starts it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_fronts.py square
-"""
-
-import sys
-import warnings
+"""Joins fronts in CUDA's simulator and compares them with those of the CPU; a test starts it."""
 
 import numpy as np
 import pytest
@@ -224,7 +218,7 @@ def assert_same_places(expected, found):
 
 
 def compare_periods():
-    """Compare many periods, of one axis beside others, up to those that are too many."""
+    """Compare many periods, of one axis next to others, up to those that are too many."""
     gpu = FrontsCuda()
     for axes in (1, 2, 3, 5):
         for axis in range(axes):
@@ -262,8 +256,6 @@ def compare_empty():
 
 def main(name):
     """Compare fronts of one lattice, or made-up ones."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     if name != "made":
         compare_lattice(name)
         return
@@ -274,7 +266,3 @@ def main(name):
     compare_crowds()
     compare_periods()
     compare_empty()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,9 +1,5 @@
-"""Sweeps chains by one block each in CUDA's simulator, compared with the CPU; a test starts it.
+"""Sweeps chains by one block each in CUDA's simulator, compared with the CPU; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_one_block.py square
-"""
-
-import sys
 from unittest.mock import patch
 
 import numpy as np
@@ -51,7 +47,7 @@ def compare(topology, update, states, generator, where, keys=None):
         assert np.array_equal(planes[n], own.copy_planes()[0]), (where, n)
 
 
-def main(name, few):
+def compare_case(name, few):
     lattice_name, shape, boundary = CASES[name]
     topology = lattice(lattice_name).topology(shape, boundary)
     for case, (update, states) in enumerate(UPDATES):
@@ -79,8 +75,9 @@ def compare_closed():
     compare(topology, "sw", 2, GENERATORS["xorwow"], "closed", keys)
 
 
-if __name__ == "__main__":
+def main(*names):
+    """Compare cases; some updates of each where there are several."""
     compare_closed()
-    for each in sys.argv[1:]:
-        main(each, few=len(sys.argv) > 2)
+    for name in names:
+        compare_case(name, few=len(names) > 1)
     print("equal")

@@ -1,15 +1,11 @@
-"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it.
+"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slab_study.py study
-"""
-
-import sys
 import tempfile
-import warnings
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from helpers import assert_same_blocks
 from process_support import worker_processes
 from simulated_worker import simulated_worker, two_gpus
 
@@ -28,16 +24,6 @@ from percolab.tasks.study import Task
 CUDA, CPU = Device("cuda"), Device("cpu")
 
 
-class Notes(Watcher):
-    """Keeps what is said."""
-
-    def __init__(self):
-        self.lines = []
-
-    def noted(self, text):
-        self.lines.append(text)
-
-
 def compare_study():
     """Compare the blocks of a study in slabs, by two threads, with those of whole samples."""
     asked = {"L": [6, 8], "p": [0.4, 0.6], "samples": 4, "block_size": 2, "measure": "sizes"}
@@ -46,22 +32,8 @@ def compare_study():
     expected = sweep("square", **asked, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["slabs"]) == ("cuda:0", {"6": 3, "8": 3})
-    for key, item in expected.tasks.items():
-        assert found.tasks[key].blocks.keys() == item.blocks.keys()
-        assert all(
-            same_block(block, item.blocks[n]) for n, block in found.tasks[key].blocks.items()
-        )
+    assert_same_blocks(found, expected)
     print("study")
-
-
-class Counts(Watcher):
-    """Keeps how many processes there are when blocks come in."""
-
-    def __init__(self):
-        self.found = []
-
-    def advanced(self, results, item, blocks):
-        self.found.append(len(worker_processes()))
 
 
 def compare_gpus():
@@ -70,20 +42,19 @@ def compare_gpus():
     two_gpus()
     expected = sweep("square", **asked, device="cpu")
     for slabs, workers in ((3, 1), (None, 2)):
-        counts = Counts()
-        with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+        # How many processes there are when blocks come in.
+        watcher, counts = Watcher(), []
+        watcher.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
+        with mock.patch("percolab.run.engine.be_worker", simulated_worker):
             found = sweep(
-                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=counts
+                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=watcher
             )
         (run,) = found.runs
-        told = run["device"], run["executor"], run["workers"]
-        assert told == ("cuda:0,1", "processes", 2 * workers)
+        drivers = run["device"], run["executor"], run["workers"]
+        assert drivers == ("cuda:0,1", "processes", 2 * workers)
         assert run.get("slabs") == ({"6": 3} if slabs else None)
-        assert set(counts.found) == {1}
-        for key, item in expected.tasks.items():
-            blocks = found.tasks[key].blocks
-            assert blocks.keys() == item.blocks.keys()
-            assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
+        assert set(counts) == {1}
+        assert_same_blocks(found, expected)
     print("gpus")
 
 
@@ -112,10 +83,11 @@ def compare_choices():
     chain = {"L": [4], "p": [0.3], "samples": 1, "slabs": 2, "boundary": "periodic"}
     with pytest.raises(InputError, match=r"hypercubic-4d .* on cuda:0: .* 3 axes, the lattice 4;"):
         sweep("hypercubic-4d", **chain, device="cuda")
-    notes = Notes()
-    found = sweep("hypercubic-4d", **chain, device="auto", watcher=notes)
+    watcher, notes = Watcher(), []
+    watcher.noted = notes.append
+    found = sweep("hypercubic-4d", **chain, device="auto", watcher=watcher)
     assert found.runs[0]["device"] == "cpu"
-    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes.lines)
+    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes)
     with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}
@@ -123,7 +95,7 @@ def compare_choices():
     assert choose_slabs(task, "auto", 2, device=CUDA)[:2] == (504, 504)
     with mock.patch("percolab.kernels.device.free_memory", return_value=8 * 10**9):
         assert max(choose_slabs(task, "auto", 2, device=CUDA)) == 120
-        with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB are its share of what is"):
+        with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB of GPU memory are available"):
             choose_slabs(task, 2**14, 2, device=CUDA)
     # A layer has so many sites that four of them are taken, though they are more than 2^30.
     cubic = {"boundary": ("open",) * 3, "p": (0.2488,)}
@@ -135,8 +107,6 @@ def compare_choices():
 
 def main(what):
     """Compare what is chosen, or what is measured."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     plenty = type("", (), {"available": 10**13})
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -150,7 +120,3 @@ def main(what):
         else:
             compare_study()
             compare_checkpoints(Path(folder))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,19 +1,13 @@
-"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it.
+"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slabs.py square
-"""
-
-import sys
-import warnings
 from itertools import product
 
 import numpy as np
-from helpers import cpu_labeler, lattice, probabilities
+from helpers import probabilities
+from parts_support import MODELS, row_of_the_whole, shape_of, structure
 from slab_support import check_bonds_before, compare_fronts
 
-from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
-from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING
 from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
 from percolab.measure.sums import ADDED, NUMBERS
@@ -26,16 +20,6 @@ SHAPES = {
     2: (((33,), (3, 5, 2)), ((10,), (4, 4, 7, 1)), ((32,), (9, 2)), ((66,), (6, 3))),
     3: (((5, 4), (2, 3, 1)), ((8, 4), (3, 4)), ((35, 2), (2, 4))),
 }
-MODELS = (
-    BOND,
-    Model.parse("site"),
-    Model.parse("site-bond:site=0.9"),
-    Model.parse("site-bond:bond=0.8"),
-)
-
-
-def structure(name):
-    return lattice(name) if name in ("honeycomb", "kagome") else load_lattice(name)
 
 
 def compare_lattice(name, part, parts):
@@ -46,21 +30,16 @@ def compare_lattice(name, part, parts):
         if n % parts != part:
             continue
         layers = list(layers)
-        axes = zip((*layer, sum(layers)), item.cell, boundary)
-        shape = tuple(
-            -(-size // cell) * cell if kind == "periodic" else size for size, cell, kind in axes
-        )
+        shape = shape_of(name, boundary, (*layer, sum(layers)))
         layers[-1] += shape[-1] - sum(layers)
-        model, tally = MODELS[(n + n // 4) % 4], n % 3 == 0
+        model, tally = MODELS[(n + n // 5) % 5], n % 3 == 0
         whole = Whole(item, shape, boundary, model)
         middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
         ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
         draws = [SampleKey(n // 3 % 2, 5, 100 * n + k, p_to_threshold(p)) for k, p in enumerate(ps)]
-        judge = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
         for draw, front in zip(draws, compare_fronts(whole, draws, layers, tally=tally)):
             row = row_of(close(front) if whole.is_closed else front)
-            one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-            expected = judge.rows(draw.generator, draw.seed, *one)[0]
+            expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
         print(shape, boundary, model, layers)
 
@@ -92,12 +71,11 @@ def compare_far(name):
         print(shape, layer)
 
 
-if __name__ == "__main__":
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    if sys.argv[2] == "far":
-        compare_far(sys.argv[1])
+def main(name, *parts):
+    """Compare a part of all slabs of a lattice, or those far inside."""
+    if parts == ("far",):
+        compare_far(name)
     else:
         check_many_partials()
         check_bonds_before()
-        compare_lattice(sys.argv[1], *map(int, sys.argv[2:]))
+        compare_lattice(name, *map(int, parts))

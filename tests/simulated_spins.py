@@ -1,9 +1,4 @@
-"""Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it.
-
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_spins.py square
-"""
-
-import sys
+"""Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it."""
 
 import numpy as np
 from helpers import lattice
@@ -51,14 +46,14 @@ def main(name):
         for case, (update, states) in enumerate(few):
             rule = Update.parse(update).rule(states)
             generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]
-            wanted = []
+            expected = []
             keys = chains_of(2)
             for n, key in enumerate(keys):
                 own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
                 own.begin(generator, [key], [n == 1])
                 first = own.advance(1), own.copy_planes()
                 found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
-                wanted.append((*found, own.copy_planes()[0], first[1][0]))
+                expected.append((*found, own.copy_planes()[0], first[1][0]))
             for labeler in ("four_step", "tiled"):
                 if labeler == "tiled" and name == "graph":
                     continue
@@ -73,7 +68,7 @@ def main(name):
                 if name == "graph" and case == CONTINUED:
                     # From another start, which a given state replaces.
                     chains.begin(generator, keys, [True, True])
-                    chains.resume(np.array([state for *_, state in wanted]), 1)
+                    chains.resume(np.array([state for *_, state in expected]), 1)
                     for one, other in zip((rows, numbers), chains.advance(1)):
                         assert np.array_equal(one[:, 1:], other), (name, labeler, update)
                     assert np.array_equal(planes, chains.copy_planes()), (name, labeler, update)
@@ -82,14 +77,10 @@ def main(name):
                     chains.skip(1)
                     for one, other in zip((rows, numbers), chains.advance(1)):
                         assert np.array_equal(one[:, 1:], other), (name, labeler, update)
-                for n, (row, number, plane, _) in enumerate(wanted):
+                for n, (row, number, plane, _) in enumerate(expected):
                     where = name, topology.shape, labeler, update, states, n
                     assert np.array_equal(before[n], row[0]), where
                     assert np.array_equal(rows[n], row), (where, rows[n], row)
                     assert np.array_equal(numbers[n], number), (where, numbers[n], number)
                     assert np.array_equal(planes[n], plane), where
     print("equal")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

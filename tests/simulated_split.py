@@ -1,15 +1,12 @@
-"""Splits lattices over ranks of simulated GPUs and compares rows with the CPU's; a test starts it.
+"""Splits lattices over ranks of simulated GPUs, compares rows with the CPU's; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_split.py cubic
-"""
-
-import sys
 import tempfile
-import warnings
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from helpers import assert_same_blocks
+from parts_support import row_by_slabs
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
@@ -20,7 +17,6 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import Leader, RankJob, choose_rank_layers, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import SlabDivision
-from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import run_local
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankGroup
@@ -68,10 +64,7 @@ def compare_study():
     expected = sweep("square", **asked, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["labeler"], run["split"]["ranks"]) == ("cuda:0", "tiled", 1)
-    for key, item in expected.tasks.items():
-        assert all(
-            same_block(block, found.tasks[key].blocks[n]) for n, block in item.blocks.items()
-        )
+    assert_same_blocks(found, expected)
     print("study")
 
 
@@ -105,8 +98,6 @@ def sampled(task, device, done, checkpoints, stopped=None):
 
 def main(what):
     """Compare rows of a lattice, a study, or what goes on from checkpoints."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
         if what == "study":
             compare_study()
@@ -114,7 +105,3 @@ def main(what):
             compare_checkpoints()
         else:
             compare_rows(what)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,7 +1,5 @@
 """Measures rows in slabs on CUDA's simulator with streams that are late, as a GPU's are.
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_streams.py 0 1
-
 The simulator does everything at once.  Here what is launched or copied on a stream waits in a
 queue.  It is done when somebody waits for that stream or for an event behind it, or some of it at
 random moments before: so it is seen if the host reads, overwrites or passes on too early what a
@@ -9,13 +7,13 @@ GPU still has to write or to read, or if two streams disturb each other.
 """
 
 import random
-import sys
 from collections import deque
 from itertools import product
 
 import numpy as np
-from helpers import cpu_labeler, probabilities
+from helpers import probabilities
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+from parts_support import row_of_the_whole
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -126,21 +124,18 @@ def compare(part, parts):
         whole = Whole(item, (*layer, sum(layers)), (kind,) * item.dimension, model)
         QUEUES.clear()
         slabs = Slabs(whole, layers, tally=tally, kind="cuda")
-        judge = cpu_labeler(
-            "raster", item.topology(whole.shape, whole.boundary), model, tally=tally
-        )
         middle = probabilities(lattice)[2] ** (0.6 if model.draws_sites else 1)
         for k, p in enumerate((middle, 0.8 * middle + 0.2, middle)):
             draw = SampleKey(k % 2, 5, 10 * n + k, p_to_threshold(p))
             found = slabs.row(draw).numbers
-            one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-            expected = judge.rows(draw.generator, draw.seed, *one)[0]
+            expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(found, expected, err_msg=f"{whole} {share} {draw}")
         print(whole, share, "late", late, "early", early)
     assert late
     assert early
 
 
-if __name__ == "__main__":
+def main(part, parts):
+    """Compare a part of all cases with streams that are late."""
     be_late()
-    compare(*map(int, sys.argv[1:3]))
+    compare(int(part), int(parts))

@@ -1,10 +1,5 @@
-"""Runs trees in CUDA's simulator and compares them with a plain judge; a test starts it.
+"""Runs trees in CUDA's simulator and compares them with a plain reference; a test starts it."""
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_trees.py square
-"""
-
-import sys
-import warnings
 from unittest.mock import patch
 
 import numpy as np
@@ -68,8 +63,6 @@ def compare_given(topology, rng):
 
 def main(name):
     """Compare all cases of a lattice, or of graphs."""
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     rng = np.random.default_rng(7)
     for number, topology in enumerate(topologies(name)):
         generator = list(GENERATORS.values())[number % 2]
@@ -84,7 +77,3 @@ def main(name):
             with patch.multiple(boruvka_cuda, LIGHT_ROUNDS=1, ALL_ROUNDS=1):
                 compare_samples(topology, generator, ((6, 7),), tiled=False)
     print("equal")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

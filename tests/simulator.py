@@ -1,4 +1,4 @@
-"""Runs a program on CUDA's simulator, with a scheduler that is fast and always does the same.
+"""Runs main of a program on CUDA's simulator, by a fast scheduler that always does the same.
 
     NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py honeycomb
 
@@ -16,10 +16,11 @@ Memory that nobody wrote, shared or not, is full of one large number, which no i
 
 from __future__ import annotations
 
+import importlib
 import random
-import runpy
 import sys
 import threading
+import warnings
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -280,7 +281,9 @@ def install():
 
 
 if __name__ == "__main__":
-    del sys.argv[0]
+    _, program, *arguments = sys.argv
     install()
-    sys.path.insert(1, str(Path(sys.argv[0]).parent))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    sys.path.insert(1, str(Path(program).parent))
+    importlib.import_module(Path(program).stem).main(*arguments)

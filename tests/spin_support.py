@@ -11,7 +11,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SPANNING, SUM_SQUARES
+from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SUM_SQUARES
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
@@ -145,11 +145,6 @@ def z_of(values: np.ndarray, expected: float) -> float:
     if error <= 1e-12 * max(abs(expected), 1):
         return 0.0 if abs(means.mean() - expected) <= 1e-9 * max(abs(expected), 1) else np.inf
     return float((means.mean() - expected) / error)
-
-
-def has_flag(rows: np.ndarray, bit: int) -> np.ndarray:
-    """Return whether rows have a spanning or wrapping flag, 0 or 1."""
-    return rows[..., SPANNING] >> bit & 1
 
 
 def parity_case(name: str) -> Topology:

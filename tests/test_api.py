@@ -144,8 +144,8 @@ def test_fit_is_the_fit_of_the_command_line(tmp_path):
 def test_plot_is_the_plot_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.png").numbers
-    told = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
-    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    message = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
+    assert json.loads(json.dumps(numbers)) == json.loads(message)
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
 
 
@@ -154,8 +154,8 @@ def test_plot_is_the_plot_of_the_command_line(tmp_path):
 def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.svg", kind=kind).numbers
-    told = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
-    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    message = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
+    assert json.loads(json.dumps(numbers)) == json.loads(message)
     assert numbers["kind"] == kind
     with pytest.raises(InputError, match="unknown kind 'curvs'; did you mean 'curves'"):
         plot(small_results(), tmp_path / "none.svg", kind="curvs")
@@ -183,21 +183,6 @@ def test_means_of_thresholds_are_taken_at_any_p():
     np.testing.assert_array_equal(
         mean, sweep("square", **{**options, "p": [0.4, 0.6]}).means("spanning_x")[1]
     )
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (("spanning_y",), "L: give one of 4, 8"),
-        (("spanning_y", 5), "L = 5 is not in these results; there: 4, 8"),
-        (("spaning_y", 4), "observable = 'spaning_y' is not in these results; did you mean"),
-        (("clusters", [4, 8]), "L = [4, 8], but it must be one integer"),
-    ],
-)
-def test_means_that_are_not_there_are_refused(asked, told):
-    with pytest.raises(InputError) as error:
-        sweep("square", **OPTIONS).means(*asked)
-    assert str(error.value).startswith(told)
 
 
 def test_results_are_saved_and_merged_as_by_the_command_line(tmp_path):
@@ -228,30 +213,6 @@ def test_a_mask_may_be_a_file(tmp_path):
         label(str(tmp_path / "mask.png"))
 
 
-def test_what_is_asked_of_an_array_is_told_in_names_of_python():
-    with pytest.raises(InputError, match="name its lattice with on="):
-        label(np.ones(5))
-    with pytest.raises(InputError, match=r"threshold 0\.2 \(Otsu"):
-        label(np.array([[0.1, 0.2], [0.8, 0.9]]))
-
-
-@pytest.mark.parametrize("size", [(4, 8), []])
-def test_one_size_is_one_number(size):
-    with pytest.raises(InputError, match="but it must be one integer"):
-        label("square", size)
-
-
-@pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])
-def test_labels_are_the_smallest_site_of_each_cluster(labeler):
-    labels = label("triangular", 9, p=0.3, labeler=labeler)
-    assert labels.shape == (9, 9)
-    assert labels.dtype == np.int32
-    flat = labels.ravel()
-    assert (flat <= np.arange(81)).all()
-    assert (flat[flat] == flat).all()
-    np.testing.assert_array_equal(labels, label("triangular", 9, p=0.3, labeler="reference"))
-
-
 def test_labels_follow_sample_seed_and_generator():
     base = label("square", 16, p=0.5)
     np.testing.assert_array_equal(base, label("square", 16, p=0.5))
@@ -273,7 +234,8 @@ def test_given_bonds_take_the_place_of_random_ones():
     topology = load_lattice("square").topology((4, 4))
     closed = np.zeros_like(topology.exists)
     assert label("square", 4, opened=closed).ravel().tolist() == list(range(16))
-    assert not label("square", 4, opened=topology.exists).any()
+    one = label("square", 4, opened=topology.exists)
+    assert (one.shape, one.dtype, one.any()) == ((4, 4), np.int32, False)
     along_x = closed.copy()
     along_x[0] = topology.exists[0]
     assert label("square", 4, opened=along_x).tolist() == [[4 * y] * 4 for y in range(4)]
@@ -282,56 +244,6 @@ def test_given_bonds_take_the_place_of_random_ones():
 def test_a_graph_is_labeled_as_a_flat_array():
     topology = graph_topology(5, [(0, 1), (3, 4)])
     assert label(topology, p=1.0).tolist() == [0, 0, 2, 3, 3]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"L": None}, "give the size L"),
-        ({"L": 0}, "L = 0, but"),
-        ({"p": 1.5}, "p = 1.5, but"),
-        ({"p": float("nan")}, "p = nan, but"),
-        ({"rng": "xorwov"}, "did you mean 'xorwow'"),
-        ({"labeler": "rastre"}, "did you mean 'raster'"),
-        ({"device": "nonsense"}, "must be auto, cpu, cuda or cuda:n"),
-        ({"opened": np.zeros((2, 7), np.uint32)}, r"opened has shape (2, 7), not (2, 1)"),
-    ],
-    ids=str,
-)
-def test_labels_of_nothing_are_refused(options, told):
-    with pytest.raises(InputError) as error:
-        label("square", **{"L": 4, **options})
-    assert told in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"workers": 0}, "workers 0: must be at least 1"),
-        ({"samples": 0}, "samples must be at least 1"),
-        ({"samples": 0.5}, "samples = 0.5, but only integers"),
-        ({"target_error": 0.0}, "target error 0.0 must be above 0"),
-        ({"target_error": "small"}, "target_error = 'small', but it must be a number"),
-        ({"out": "nowhere/results.h5"}, "nowhere does not exist"),
-        ({"out": 3}, "out = 3, but it must be the name of a file"),
-        ({"out": "a\0.h5"}, "out = 'a\\x00.h5', but it must be the name of a file"),
-        ({"workers": "many"}, "workers = 'many', but only integers"),
-        ({"device": 3}, "device 3: must be auto, cpu, cuda or cuda:n"),
-        ({"model": 3}, "unknown model '3'"),
-        ({"model": "ising", "update": 3}, "unknown update 3; known"),
-        ({"method": 3}, "unknown method 3; known: grid, threshold, tree"),
-        ({"measure": 3}, "measure = 3, but only words are allowed"),
-        ({"labeler": 3}, "unknown labeler '3'; known"),
-        ({"boundary": ["open", 3]}, "unknown boundary 3; known"),
-    ],
-    ids=str,
-)
-def test_a_sweep_that_cannot_be_made_is_refused(tmp_path, monkeypatch, options, told):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError) as error:
-        sweep("square", **{**OPTIONS, **options})
-    assert told in str(error.value)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_label_is_of_the_sample_that_a_sweep_measures():
@@ -345,10 +257,6 @@ def test_a_label_is_of_the_sample_that_a_sweep_measures():
     ]
     largest = sum(int(np.bincount(labels).max()) for labels in sizes)
     assert largest == int(item.column("largest").sum())
-
-
-def test_the_version_is_that_of_the_installed_package():
-    assert percolab.__version__ == version("percolab")
 
 
 def test_results_are_shown_in_a_line():
@@ -395,8 +303,6 @@ def test_results_answer_in_a_notebook():
     assert figure._repr_png_().startswith(b"\x89PNG")
     drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
     assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
-    with pytest.raises(InputError, match="p: give it, as there is no p of L = 9"):
-        results.show(9)
 
 
 def test_pandas_is_missed_in_one_line(monkeypatch):
@@ -411,9 +317,9 @@ def test_the_library_prints_nothing_and_logs_what_it_does(capfd, caplog):
     with caplog.at_level("DEBUG", logger="percolab"):
         sweep("square", **{**OPTIONS, "p": None})
     assert capfd.readouterr() == ("", "")
-    told = [record.getMessage() for record in caplog.records]
-    assert any(line.startswith("pilot: L = 4: ") for line in told)
-    assert any("L = 4, L = 8 on cpu by raster" in line for line in told)
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("pilot: L = 4: ") for line in lines)
+    assert any("L = 4, L = 8 on cpu by raster" in line for line in lines)
     assert {record.name for record in caplog.records} == {"percolab"}
 
 

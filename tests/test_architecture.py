@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ sweep("square", L=[4, 6], samples=4, method="tree", device="cpu")
 print([name for name in sys.modules if name.startswith("percolab.papers")])
 """
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}
-#: What stands at the top beside the rooms: the door, which may lead anywhere.
+#: The modules outside of the rooms, which may import anything.
 DOORS = {"__init__", "__main__"}
 
 
@@ -33,7 +34,11 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+#: The syntax tree of every module.
+MODULES = {
+    module_name(path): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
 
 
 def named_modules(tree):
@@ -49,15 +54,13 @@ def named_modules(tree):
 
 def imports_of(name):
     """Return the modules of the package that a module imports."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    found = set()
-    for dotted in named_modules(tree):
-        if dotted == "percolab":
-            found.add("__init__")
-        elif dotted.startswith("percolab."):
-            found.add(dotted.removeprefix("percolab."))
+    own = (dotted for dotted in named_modules(MODULES[name]) if dotted.startswith("percolab"))
+    found = {dotted.partition(".")[2] or "__init__" for dotted in own}
     # ``from percolab.x import y`` names percolab.x.y, which is a module only sometimes.
-    return {item for item in found if item in MODULES} - {name}
+    return found & MODULES.keys() - {name}
+
+
+IMPORTS = {name: imports_of(name) for name in MODULES}
 
 
 def room_of(name):
@@ -69,32 +72,29 @@ def test_every_file_is_in_a_room_that_is_on_the_list():
     assert rooms == set(percolab.ROOMS)
 
 
-@pytest.mark.parametrize("room", percolab.ROOMS)
-def test_room_imports_only_from_rooms_above_it(room):
-    allowed = set(percolab.ROOMS[: percolab.ROOMS.index(room) + 1])
-    below = {
+def test_rooms_import_only_from_rooms_above_them():
+    rank = {room: number for number, room in enumerate(percolab.ROOMS)}
+    below = [
         f"{name} <- {item}"
-        for name in MODULES
-        if room_of(name) == room
-        for item in imports_of(name)
-        if room_of(item) not in allowed
-    }
-    assert not below, f"imports from below: {sorted(below)}"
+        for name, imported in IMPORTS.items()
+        for item in imported
+        if room_of(name) not in DOORS and rank.get(room_of(item), inf) > rank[room_of(name)]
+    ]
+    assert below == [], "imports from below"
 
 
 def test_imports_form_no_circle():
-    graph = {name: imports_of(name) for name in MODULES}
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter(IMPORTS).prepare()
     except CycleError as error:
         pytest.fail(f"imports in a circle: {' <- '.join(error.args[1])}")
 
 
 def test_only_the_cuda_modules_import_cuda_when_loaded():
-    for name, path in MODULES.items():
+    for name, tree in MODULES.items():
         loaded = {
             dotted
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            for node in tree.body
             if isinstance(node, ast.Import | ast.ImportFrom)
             for dotted in named_modules(node)
         }
@@ -158,31 +158,26 @@ def test_only_tables_by_kind_ask_which_kind_a_study_is():
     """What differs between kinds is asked of the kind (percolab/tasks/kind.py)."""
     asking = {
         name
-        for name, path in MODULES.items()
-        if room_of(name) not in ("kinds", "bonds")
-        and any(map(is_question_of_kind, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        for name, tree in MODULES.items()
+        if room_of(name) not in ("kinds", "bonds") and any(map(is_question_of_kind, ast.walk(tree)))
     }
     assert asking <= ASKS_KINDS
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("code", "is_one"),
     [
-        "task.has_spins",
-        "self.study.has_trees",
-        'item.task.method == "threshold"',
-        'study.method in ("grid", "tree")',
-        "TABLE[study.kind.name]",
-        "isinstance(block, ThresholdBlock)",
+        ("task.has_spins", True),
+        ("self.study.has_trees", True),
+        ('item.task.method == "threshold"', True),
+        ('study.method in ("grid", "tree")', True),
+        ("TABLE[study.kind.name]", True),
+        ("isinstance(block, ThresholdBlock)", True),
+        ("task.draw.has_spins", False),
+        ("Model.parse(text).has_spins", False),
+        ("kind.name", False),
+        ("task.method == own", False),
     ],
 )
-def test_a_question_of_the_kind_is_recognized(code):
-    assert any(map(is_question_of_kind, ast.walk(ast.parse(code))))
-
-
-@pytest.mark.parametrize(
-    "code",
-    ["task.draw.has_spins", "Model.parse(text).has_spins", "kind.name", "task.method == own"],
-)
-def test_a_question_of_the_model_is_none_of_the_kind(code):
-    assert not any(map(is_question_of_kind, ast.walk(ast.parse(code))))
+def test_a_question_of_the_kind_is_recognized(code, is_one):
+    assert any(map(is_question_of_kind, ast.walk(ast.parse(code)))) == is_one

@@ -41,11 +41,12 @@ def test_counts_are_those_of_a_sweep_however_often_they_were_stopped(modules, tm
         assert np.array_equal(item.column(column), found.studies(4, 5)[:, n])
 
 
-def test_each_lattice_with_a_threshold_is_sampled_with_bonds_and_sites_open_and_on_a_torus(modules):
+def test_each_lattice_is_sampled_open_and_on_a_torus_with_what_has_a_threshold(modules):
     names = {system.name for system in modules[0].systems()}
-    for lattice in percolab.lattices.lattice.lattice_names():
-        for model in ("bond", "site"):
-            assert {f"{lattice}-{model}-open", f"{lattice}-{model}-periodic"} <= names
+    for lattice in map(percolab.load_lattice, percolab.lattices.lattice.lattice_names()):
+        for known in lattice.thresholds:
+            start = f"{lattice.name}-{known.model}"
+            assert {f"{start}-open", f"{start}-periodic"} <= names
 
 
 @pytest.mark.parametrize(

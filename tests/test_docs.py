@@ -12,15 +12,13 @@ from pathlib import Path
 
 import click
 import pytest
+from helpers import script
 
 import percolab
 from percolab.cli import COMMANDS, main
 from percolab.measure.columns import MEASURES, list_observables
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import docs_blocks
-
-sys.path.pop(0)
+docs_blocks = script("docs_blocks")
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -271,6 +269,7 @@ def test_notebooks_run_and_are_stored_with_their_outputs(path):
     docs_blocks.execute_notebook(path)
 
 
+@pytest.mark.slow
 @needs_sphinx
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path)]

@@ -1,20 +1,15 @@
 """The gallery shows every kind of figure; its page is the script's, its pictures are small."""
 
-import sys
-from pathlib import Path
-
 import click
 import numpy as np
 import pytest
+from helpers import script
 from PIL import Image
 
 from percolab.cli import COMMANDS, main
 from percolab.figures.kinds import KINDS
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import gallery
-
-sys.path.pop(0)
+gallery = script("gallery")
 
 pictures = [picture for part in gallery.PARTS for picture in part.pictures]
 

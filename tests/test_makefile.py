@@ -62,7 +62,7 @@ def test_every_cache_older_than_the_newest_source_is_removed(tmp_path):
 def test_what_ci_calls_is_there():
     ci = (MAKEFILE.parent / ".ci" / "run").read_text(encoding="utf-8")
     called = re.findall(r"^(?:\{ )?make (\S+)(?: TESTS=\"(.+)\")?", ci, re.MULTILINE)
-    assert {"test", "test-blas", "lint"} <= {target for target, _ in called}
+    assert {"test", "test-blas", "test-slow", "lint"} <= {target for target, _ in called}
     rules = MAKEFILE.read_text(encoding="utf-8")
     for target, tests in called:
         assert target == ".venv/.developed" or f"\n{target}: $(DEVELOPED)" in rules, target

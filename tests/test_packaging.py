@@ -34,10 +34,10 @@ def test_the_changelog_begins_with_this_version_and_dates_every_one():
 
 def test_the_conda_recipe_requires_what_the_package_requires():
     section = re.search(r"\n  run:\n((?:    - .*\n)+)", RECIPE)[1]
-    told = dict(re.findall(r"- (\S+) (\S+)", section))
-    told["matplotlib"] = told.pop("matplotlib-base")
-    wanted = dict(re.match(r"([\w-]+)(.+)", text).groups() for text in PROJECT["dependencies"])
-    assert told == wanted | {"python": PROJECT["requires-python"]}
+    found = dict(re.findall(r"- (\S+) (\S+)", section))
+    found["matplotlib"] = found.pop("matplotlib-base")
+    expected = dict(re.match(r"([\w-]+)(.+)", text).groups() for text in PROJECT["dependencies"])
+    assert found == expected | {"python": PROJECT["requires-python"]}
     assert f'version: "{PROJECT["version"]}"' in RECIPE
     assert f"percolab = {PROJECT['scripts']['percolab']}" in RECIPE
     assert f"license: {PROJECT['license']}" in RECIPE
@@ -45,12 +45,12 @@ def test_the_conda_recipe_requires_what_the_package_requires():
 
 def test_the_conda_recipe_names_the_extras_with_their_versions():
     section = re.search(r"\n  run_constraints:\n((?:    - .*\n)+)", RECIPE)[1]
-    told = {name + version for name, version in re.findall(r"- (\S+) (\S+)", section)}
+    found = {name + version for name, version in re.findall(r"- (\S+) (\S+)", section)}
     extras = {name: texts for name, texts in PROJECT["optional-dependencies"].items()
               if name in {"cuda12", "dask", "graph", "mpi", "tables"}}  # fmt: skip
-    wanted = {re.sub(r"\[.*\]", "", text) for texts in extras.values() for text in texts}
+    expected = {re.sub(r"\[.*\]", "", text) for texts in extras.values() for text in texts}
     # It has constraints of packages that may be missing, none of what is always there.
-    assert told == wanted - {"numpy<2.5"}
+    assert found == expected - {"numpy<2.5"}
 
 
 def test_numpy_has_an_upper_bound_only_where_numba_cuda_is_installed():
@@ -73,7 +73,7 @@ def test_the_container_copies_what_a_build_needs_and_names_extras_that_there_are
 
 
 def completed(monkeypatch, capsys, words):
-    """Return what a shell is told to complete the last of these words with."""
+    """Return the words with which a shell completes the last of these."""
     monkeypatch.setenv("_PERCOLAB_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))

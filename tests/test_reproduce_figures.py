@@ -1,22 +1,19 @@
 """scripts/reproduce_figures.py: small runs of what a GPU does at full size."""
 
 import json
-import sys
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import script
 
 import percolab
 from percolab.benchmark import timer
 from percolab.figures.timing import Timing, plot_timing
 from percolab.papers.komura2016 import figures as komura
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import reproduce_figures
-
-sys.path.pop(0)
+reproduce_figures = script("reproduce_figures")
 
 
 @pytest.fixture(autouse=True)
@@ -129,19 +126,10 @@ def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_p
 
 
 def test_lines_of_times_are_named_at_their_ends_with_p_in_units_of_p_c():
+    labelers = [("square", "four_step"), ("square", "tiled"), ("cubic", "tiled")]
     times = [
-        Timing(
-            lattice,
-            labeler,
-            ratio,
-            n,
-            1e-6 * n * (ratio if lattice == "square" else 1),
-            batch=10000 // n,
-        )
-        for lattice, labelers in (("square", ("four_step", "tiled")), ("cubic", ("tiled",)))
-        for labeler in labelers
-        for ratio in (0.5, 1.0)
-        for n in (100, 1000)
+        Timing(*pair, ratio, n, 1e-6 * n * (ratio if "square" in pair else 1), batch=10000 // n)
+        for pair, ratio, n in product(labelers, (0.5, 1.0), (100, 1000))
     ]
     figure, _ = plot_timing(times, title="time")
     square, cubic = figure.axes

@@ -105,16 +105,16 @@ def work(recorder, tmp_path, monkeypatch):
 
 
 def test_records_have_heads_and_gpus_of_their_own(work):
-    told = "print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1])\n"
+    program = "print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1])\n"
     # Each waits for the other, so that they run at the same time, each on its own GPU.
     meet = "open(sys.argv[0] + '.here', 'w')\n"
     meet += (
         "while not os.path.exists(sys.argv[0].replace('{}', '{}') + '.here'): time.sleep(0.01)\n"
     )
     found = work.make(
-        work.record("both.txt", told, gpus=2),
-        work.record("one.txt", told + meet.format("one.py", "other.py")),
-        work.record("other.txt", told + meet.format("other.py", "one.py")),
+        work.record("both.txt", program, gpus=2),
+        work.record("one.txt", program + meet.format("one.py", "other.py")),
+        work.record("other.txt", program + meet.format("other.py", "one.py")),
         work.record(
             "written.json",
             "open(out := sys.argv[2], 'w').write('{\"found\": 1, \"out\": \"' + out + '\"}')\n",
@@ -140,9 +140,9 @@ def test_records_have_heads_and_gpus_of_their_own(work):
 
 
 def test_nothing_is_made_beside_a_record_that_takes_the_whole_host(work):
-    told = "begin = time.time()\ntime.sleep(0.3)\nprint(begin, time.time())\n"
+    program = "begin = time.time()\ntime.sleep(0.3)\nprint(begin, time.time())\n"
     names = ["before.txt", "alone.txt", "after.txt", "beside.txt"]
-    found = work.make(*(work.record(n, told, is_alone=n == "alone.txt") for n in names))
+    found = work.make(*(work.record(n, program, is_alone=n == "alone.txt") for n in names))
     assert all(became.endswith(" s") for became in found.values()), found
     begins, ends = zip(
         *(map(float, (work.folder / n).read_text().splitlines()[-1].split()) for n in names),
@@ -165,9 +165,9 @@ def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
     )
     assert found["bad.txt"] == "FAILED: exit code 1"
     assert (work.folder / "bad.txt").read_text() == "older\n"
-    told = (work.folder / "bad.txt.failed").read_text()
-    assert "so far" in told
-    assert "it is broken" in told
+    output = (work.folder / "bad.txt.failed").read_text()
+    assert "so far" in output
+    assert "it is broken" in output
     assert found["good.txt"].endswith(" s")
     assert found["slow.txt"] == "FAILED: took longer than it may"
     # What it had started has ended with it.

@@ -1,4 +1,4 @@
-"""Graphs and judges for tests of minimum spanning trees."""
+"""Graphs and references for tests of minimum spanning trees."""
 
 from __future__ import annotations
 

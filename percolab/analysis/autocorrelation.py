@@ -5,14 +5,14 @@ A block is one chain of n updates x_0 ... x_(n-1) after burn-in.  It stores of a
     lagged_l = sum over t < n - l of x_t x_(t+l)
     edges_l  = sum over t < n - l of x_t  +  sum over t >= l of x_t,   so that edges_0 = 2 sum x_t,
 
-which is all that the autocovariance about any mean needs.  About the mean m of all blocks,
+which give the autocovariance about any mean.  About the mean m of all blocks,
 
     gamma_l = sum over blocks of (lagged_l - m edges_l + (n - l) m^2) / (blocks (n - l)).
 
 m fluctuates with the data, which makes every gamma_l too small by the variance of m; that is added.
 The integrated autocorrelation time is tau = 1/2 + rho_1 + rho_2 + ... with rho_l = gamma_l /
-gamma_0, summed up to a window W that balances what is left out against the noise that every term
-brings in.  The variance of m is 2 tau gamma_0 / (blocks n).
+gamma_0, summed up to a window W that balances the rest of the sum against the noise of every term.
+The variance of m is 2 tau gamma_0 / (blocks n).
 
 An autocorrelation of a Swendsen-Wang chain is never negative, so that a sum which ends too early is
 too small: where no window is found among the stored lags, tau is a lower bound.
@@ -45,14 +45,12 @@ _ROUNDING = 1e-13
 class Autocorrelation:
     """The autocorrelation of one series, and its integrated time in updates.
 
-    mean, mean_error: of the series; the error by the scatter of the blocks, NaN of a single one
-    covariance:       gamma_l, bias removed, float64 (lags + 1,)
-    tau:              integrated autocorrelation time; 1/2 where updates are independent
-    window:           the largest lag that is summed
-    complete:         False where no window was found: tau is then a lower bound
-    jackknife_error:  of tau, by leaving out one block each, NaN of a single one
-    formula_error:    of tau, Wolff's 2 tau sqrt((W + 1/2 - tau) / N), N updates in all
-    blocks, updates:  number of chains, and of updates in each
+    mean, mean_error: of the series; the error by the scatter of the blocks, NaN of a single one.
+    covariance: gamma_l, bias removed, float64 (lags + 1,).  tau: 1/2 where updates are independent.
+    window: the largest lag of the sum.  complete: False where no window was found: tau is then a
+    lower bound.  jackknife_error, formula_error: of tau, by leaving out one block each (NaN of
+    one), and Wolff's 2 tau sqrt((W + 1/2 - tau) / N), N updates in all.  updates: in each of the
+    blocks.
     """
 
     mean: float
@@ -68,11 +66,10 @@ class Autocorrelation:
 
     @property
     def error(self) -> float:
-        """The error of tau to quote.
+        """The error of tau to quote, without the part of tau beyond the window.
 
-        Blocks are independent chains, so their scatter is honest whatever the series is; the
-        formula assumes Gaussian noise.  With fewer than MIN_BLOCKS blocks the scatter itself is
-        uncertain, and the formula is taken.  Neither knows of what the window leaves out.
+        Blocks are independent chains, so their scatter is right for any series; the formula, which
+        assumes Gaussian noise, is used with fewer than MIN_BLOCKS blocks.
         """
         return self.jackknife_error if self.blocks >= MIN_BLOCKS else self.formula_error
 
@@ -85,12 +82,9 @@ class Autocorrelation:
 def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autocorrelation:
     """Return the integrated autocorrelation time of a series from the sums of its blocks.
 
-    lagged, edges: float64 (blocks, lags + 1), as above; updates: n, in each block.  Lags of n and
-    more are left out.  A constant far above the scatter of the series costs digits of the sums, so
-    they are best taken of the series less such a constant.
-
-    AnalysisError where the shapes differ, there are fewer than 2 updates, or the series does not
-    vary.
+    lagged, edges: float64 (blocks, lags + 1), as above, best of the series less a constant near its
+    mean.  updates: n, in each block; lags of n and more are left out.  AnalysisError where the
+    shapes differ, there are fewer than 2 updates, or the series does not vary.
     """
     lagged, edges = np.asarray(lagged, np.float64), np.asarray(edges, np.float64)
     if lagged.ndim != 2 or lagged.shape != edges.shape or not lagged.size:
@@ -108,13 +102,12 @@ def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autoco
     window, complete = _window(plain, blocks * updates)
     covariance = _unbiased(plain, window, blocks * updates)
     tau = float(_tau(covariance, window))
-    error = nan
+    error = scatter = nan
     if blocks > 1:
         rest = _covariance(all_lagged - lagged, all_edges - edges, blocks - 1, updates)
         without = _tau(_unbiased(rest, window, (blocks - 1) * updates), window)
         error = float(jackknife_error(without))
-    means = edges[:, 0] / (2 * updates)
-    scatter = float(means.std(ddof=1)) / blocks**0.5 if blocks > 1 else nan
+        scatter = float((edges[:, 0] / (2 * updates)).std(ddof=1)) / blocks**0.5
     noise = max(window + 0.5 - tau, 0.0) / (blocks * updates)
     return Autocorrelation(
         mean=mean,
@@ -131,14 +124,14 @@ def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autoco
 
 
 def _covariance(lagged: Floats, edges: Floats, blocks: int, updates: int) -> Floats:
-    """Return gamma_l about the mean of the blocks summed over, float64 (..., lags + 1)."""
+    """Return gamma_l about the mean of the blocks, float64 (..., lags + 1)."""
     pairs = updates - np.arange(lagged.shape[-1])
     mean = edges[..., :1] / (2 * blocks * updates)
     return np.asarray((lagged - mean * edges) / (blocks * pairs) + mean**2)
 
 
 def _unbiased(covariance: Floats, window: int, total: int) -> Floats:
-    """Return gamma_l with the variance of the mean added, by which each is too small."""
+    """Return gamma_l with the variance of the mean added."""
     summed = covariance[..., :1] + 2 * covariance[..., 1 : window + 1].sum(axis=-1, keepdims=True)
     return np.asarray(covariance + summed / total)
 
@@ -150,7 +143,7 @@ def _tau(covariance: Floats, window: int) -> Floats:
 
 
 def _window(covariance: Floats, total: int) -> tuple[int, bool]:
-    """Return the first W at which one more term brings more noise than signal, and True.
+    """Return the first W at which one more term adds more noise than signal, and True.
 
     The last lag, and False, if there is none.  Wolff's g(W) = exp(-W / t) - t / sqrt(W N), with the
     decay time t of an exponential whose tau is that of the sum so far, times S.
@@ -167,27 +160,29 @@ def _window(covariance: Floats, total: int) -> tuple[int, bool]:
 
 @dataclass(frozen=True)
 class StartComparison:
-    """The means of chains that started ordered, and of those that started at random.
+    """The difference of means of chains that started ordered and at random.
 
-    difference, error: ordered less random, and its standard error
-    z:                 the difference as a normal deviate of the same probability
-    differ:            whether z is beyond START_LIMIT
+    difference, error: ordered less random, and its standard error.  z: the difference as a normal
+    deviate of the same probability.
     """
 
     difference: float
     error: float
     z: float
-    differ: bool
+
+    @property
+    def differ(self) -> bool:
+        """Whether z is beyond START_LIMIT."""
+        return abs(self.z) > START_LIMIT
 
 
 def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
     """Return whether the means of blocks depend on how their chains started.
 
     If so, the burn-in was too short, or the transition is of first order and the chains are in
-    different phases: no error of a mean over all of them is honest.  ordered, random: float64, at
-    least 2 blocks each, else AnalysisError; both means are compared by Welch's t-test, which knows
-    how uncertain errors from few blocks are.  Blocks that are all equal have z = 0, or infinity if
-    the two values differ.
+    different phases.  ordered, random: float64, at least 2 blocks each, else AnalysisError;
+    compared by Welch's t-test.  Blocks that are all equal have z = 0, or infinity if the two values
+    differ.
 
     Source: B. L. Welch, Biometrika 34, 28 (1947).
 
@@ -202,17 +197,16 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
     variance = sum(parts)
     if variance == 0:
         z = 0.0 if difference == 0 else float(np.copysign(np.inf, difference))
-        return StartComparison(difference, 0.0, z, z != 0)
+        return StartComparison(difference, 0.0, z)
     freedom = variance**2 / sum(
         part**2 / (values.size - 1) for part, values in zip(parts, (first, second))
     )
     size = _deviate(abs(difference) / variance**0.5, freedom)
-    z = float(np.copysign(size, difference))
-    return StartComparison(difference, variance**0.5, z, size > START_LIMIT)
+    return StartComparison(difference, variance**0.5, float(np.copysign(size, difference)))
 
 
 def _deviate(t: float, freedom: float) -> float:
-    """Return the normal deviate that is exceeded as rarely as t of Student's distribution."""
+    """Return the normal deviate as probable as t of Student's distribution."""
     from scipy.special import betaln, stdtr
     from scipy.stats import norm
 

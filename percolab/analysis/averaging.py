@@ -1,11 +1,11 @@
 """Averages over fits with different smallest sizes and degrees, in place of choosing one of them.
 
-A fit that is chosen claims that what it leaves out is zero.  Here every fit counts with the weight
+Choosing one fit claims that what it leaves out is zero.  Here every fit has the weight
 
     exp(-(chi^2 + 2 k + 2 n) / 2)
 
-of k parameters and n points left out, and how far they disagree is part of the error: W. I. Jay and
-E. T. Neil, Phys. Rev. D 103, 114502 (2021).
+of k parameters and n points left out, and how far the fits disagree is part of the error: W. I. Jay
+and E. T. Neil, Phys. Rev. D 103, 114502 (2021).
 """
 
 from __future__ import annotations
@@ -13,25 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from percolab.analysis.json_values import Record
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import REJECTED, ChiSquare, Value, format_with_error
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 
-#: Sizes that every fit keeps, where there are so many.
+#: Sizes that every fit contains, or all if there are fewer.
 LEAST_SIZES = 3
 
 
 def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
-    """Return the weights of fits, float64 (n,), of sum 1.
-
-    criteria: chi^2 + 2 k + 2 n of each.
+    """Return the weights of fits, float64 (n,), of sum 1; criteria: chi^2 + 2 k + 2 n of each.
 
     >>> fit_weights([10.0, 10.0]).tolist()
     [0.5, 0.5]
@@ -43,7 +41,7 @@ def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Member:
-    """One of the fits that are averaged, with its weight; errors are whole, without the spread."""
+    """One of the averaged fits; its errors are whole but for the spread of the fits."""
 
     min_size: int
     degree: int
@@ -60,8 +58,8 @@ class ThresholdMember:
     """A fit of p_c and 1/nu that is averaged with others.
 
     p_0, width: p_c = p_0 + width theta_0; theta_1 is 1/nu.  theta: float64 (k,).  covariance,
-    statistical: float64 (k, k), the whole one, and what other samples would change.  criterion:
-    chi^2 + 2 k + 2 n.
+    statistical: float64 (k, k), the whole one, and the part that other samples would change.
+    criterion: chi^2 + 2 k + 2 n.
     """
 
     min_size: int
@@ -75,26 +73,26 @@ class ThresholdMember:
     criterion: float
 
 
+Fit = TypeVar("Fit", bound=ThresholdMember)
+Average = TypeVar("Average")
+
+
 @dataclass(frozen=True, eq=False)
-class ThresholdAverage:
+class ThresholdAverage(Generic[Fit]):
     """The average over fits; weights: float64 (n,)."""
 
-    fits: tuple[ThresholdMember, ...]
+    fits: tuple[Fit, ...]
     weights: Floats
 
     @classmethod
     def over(
-        cls,
-        sizes: Sequence[int],
-        degrees: Sequence[int],
-        fit: Callable[[int, int], ThresholdMember],
-    ) -> ThresholdAverage:
-        """Average over the fits that fit(smallest size, degree) makes.
+        cls, sizes: Sequence[int], degrees: Sequence[int], fit: Callable[[int, int], Fit]
+    ) -> ThresholdAverage[Fit]:
+        """Average over the results of fit(smallest size, degree); sizes ascend.
 
-        Every fit keeps LEAST_SIZES of the sizes, ascending, where there are so many.  Fits that
-        raise AnalysisError are left out; if all do, the first such error is raised.
+        Fits that raise AnalysisError are left out; if all do, the first such error is raised.
         """
-        found: list[ThresholdMember] = []
+        found: list[Fit] = []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
             for degree in degrees:
@@ -107,9 +105,9 @@ class ThresholdAverage:
         return cls(tuple(found), fit_weights([item.criterion for item in found]))
 
     @property
-    def best(self) -> int:
-        """Index of the fit of the largest weight."""
-        return int(np.argmax(self.weights))
+    def best(self) -> Fit:
+        """The fit of the largest weight."""
+        return self.fits[int(np.argmax(self.weights))]
 
     @property
     def threshold(self) -> Value:
@@ -124,7 +122,7 @@ class ThresholdAverage:
         return self.value(1)
 
     def value(self, index: int | Sequence[int]) -> Value:
-        """Return one of the parameters in its units; index: of theta, in every fit or in all."""
+        """Return a parameter in its units; index: of theta, in every fit or in all."""
         at = list(zip(np.broadcast_to(index, len(self.fits)).tolist(), self.fits, strict=True))
         values = np.array([item.theta[k] for k, item in at])
         variances = np.array([item.covariance[k, k] for k, item in at])
@@ -133,32 +131,53 @@ class ThresholdAverage:
         whole = self.weights @ (variances + (values - mean) ** 2)
         own = self.weights @ np.maximum(statistical, 0.0)
         errors = float(np.sqrt(whole)), float(np.sqrt(own))
-        return Value(mean, *errors, self.fits[self.best].chi_square, len(self.fits))
+        return Value(mean, *errors, self.best.chi_square, len(self.fits))
 
     def members(self) -> tuple[Member, ...]:
-        """Return every fit in short, those of the largest weight first."""
+        """Return a summary of every fit, those of the largest weight first."""
         found = []
         for weight, item in zip(self.weights.tolist(), self.fits, strict=True):
             p_c_error, y_t_error = np.sqrt(np.diag(item.covariance)[:2]).tolist()
             p_c, y_t = item.p_0 + item.width * float(item.theta[0]), float(item.theta[1])
-            errors = item.width * p_c_error, y_t_error
-            numbers = (weight, p_c, errors[0], y_t, errors[1])
+            numbers = (weight, p_c, item.width * p_c_error, y_t, y_t_error)
             found.append(Member(item.min_size, item.degree, *numbers, item.chi_square))
         return tuple(sorted(found, key=lambda member: -member.weight))
 
 
+def average_three_times(
+    average: Callable[[Known | None, float], Average], known: Known | None, priors: float
+) -> tuple[Average, Average, Average | None]:
+    """Return average(known 1/nu, factor on the priors' widths) for p_c, its check and 1/nu.
+
+    The first with known and priors; the second with priors twice as wide; the third with 1/nu free,
+    None where the data do not give it.
+    """
+    found, wide = average(known, priors), average(known, 2 * priors)
+    if known is None:
+        return found, wide, found
+    try:
+        return found, wide, average(None, priors)
+    except AnalysisError:
+        return found, wide, None
+
+
+class Quoted(Part[float]):
+    """An error that is NaN where the fit has a problem."""
+
+    def __get__(self, record: object, owner: object = None) -> float:
+        return nan if getattr(record, "problem", None) else super().__get__(record)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FittedThreshold(Record, Shown):
-    """A fitted p_c, and what can be said of it.
+    """A fitted p_c: what a fit of spanning curves and a joint fit of quantities have in common.
 
-    p_c: its errors are to be quoted where `problem`, why it is no answer in one line, is None.
-    exponent: 1/nu of fits in which it is free.
+    p_c, exponent: p_c, and 1/nu of fits in which it is free.  problem: why p_c is no answer, in one
+    line, or None; then threshold_error, its statistical and systematic parts and y_t_error are NaN.
     known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
-    prior_shift: how far p_c moves if all priors are twice as wide.
-    members: all fits that are averaged for p_c.
-    notes: what a reader of p_c must know, one line each.
-
-    Numbers that the data do not give are NaN (None in ``to_dict``).
+    prior_shift: how far p_c moves if all priors are twice as wide.  members: the averaged fits of
+    p_c. notes: warnings on p_c, one line each.  Numbers that the data do not give are NaN (None in
+    ``to_dict``).
     """
 
     renamed: ClassVar = {"p_c": ""}
@@ -175,40 +194,12 @@ class FittedThreshold(Record, Shown):
     members: tuple[Member, ...]
     notes: tuple[str, ...]
 
-    @property
-    def threshold(self) -> float:
-        """p_c."""
-        return self.p_c.value
-
-    @property
-    def threshold_error(self) -> float:
-        """Its whole error, one sigma; NaN where it is no answer, as the two that follow."""
-        return nan if self.problem else self.p_c.error
-
-    @property
-    def statistical_error(self) -> float:
-        """The part that other samples would change."""
-        return nan if self.problem else self.p_c.statistical_error
-
-    @property
-    def systematic_error(self) -> float:
-        """The part of priors and averaging, which is added in squares."""
-        return nan if self.problem else self.p_c.systematic_error
-
-    @property
-    def y_t(self) -> float:
-        """1/nu."""
-        return self.exponent.value
-
-    @property
-    def y_t_error(self) -> float:
-        """Its whole error, one sigma; NaN where p_c is no answer."""
-        return nan if self.problem else self.exponent.error
-
-    @property
-    def chi_square(self) -> ChiSquare:
-        """That of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``."""
-        return self.p_c.quality
+    threshold, threshold_error = Part[float]("p_c.value"), Quoted("p_c.error")
+    statistical_error = Quoted("p_c.statistical_error")
+    systematic_error = Quoted("p_c.systematic_error")
+    y_t, y_t_error = Part[float]("exponent.value"), Quoted("exponent.error")
+    #: Of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``.
+    chi_square = Part[ChiSquare]("p_c.quality")
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -216,12 +207,11 @@ class FittedThreshold(Record, Shown):
         raise NotImplementedError
 
     def _facts(self) -> dict[str, Any]:
-        statistical = f"{self.statistical_error:.2g}, {self.systematic_error:.2g}"
         quality, p_value = self.chi_square.cells
         return {
             **({"problem": self.problem} if self.problem else {}),
             "p_c": format_with_error(self.threshold, self.threshold_error),
-            "statistical, systematic": statistical,
+            "statistical, systematic": f"{self.statistical_error:.2g}, {self.systematic_error:.2g}",
             "1/nu": format_with_error(self.y_t, self.y_t_error),
             "L": few(self.sizes),
             "chi^2/dof": quality,
@@ -230,14 +220,14 @@ class FittedThreshold(Record, Shown):
         }
 
 
-def judge(
+def assess_threshold(
     p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str]
 ) -> dict[str, Any]:
-    """Return a fitted p_c with what is wrong with it, as arguments of :class:`FittedThreshold`.
+    """Return a fitted p_c with its problem and notes, as arguments of :class:`FittedThreshold`.
 
     wide: with priors twice as wide.  sampled: the range of the sampled p.
     """
-    problem, shift = what_contradicts(p_c, *sampled), wide.value - p_c.value
+    problem, shift = find_problem(p_c, *sampled), wide.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
         moved = (
             f"p_c moves by {shift:+.1e} if the priors are twice as wide, more than half its error: "
@@ -247,11 +237,8 @@ def judge(
     return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": tuple(notes)}
 
 
-def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
-    """Return in one line why a fitted p_c is no answer, or None.
-
-    low, high: the range of the sampled p.
-    """
+def find_problem(p_c: Value, low: float, high: float) -> str | None:
+    """Return in one line why a fitted p_c is no answer, or None; the sampled p are low to high."""
     quality = p_c.quality
     if p_c.rejected:
         return (

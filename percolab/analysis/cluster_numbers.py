@@ -3,9 +3,9 @@ r"""The cluster number n_s: clusters of s sites per lattice site, in bins of siz
     n_s = (clusters with a size in the bin) / (samples * N * number of integer sizes in the bin),
 
 the mean of n_s over the integer sizes of the bin (D. Stauffer and A. Aharony, Introduction to
-Percolation Theory, 1994).  It is drawn at the size s at which a fall as s^-2 takes its mean over
-the bin (G. D. Lafferty and T. R. Wyatt, Nucl. Instrum. Methods A 355, 541 (1995)); s^-tau with tau
-from 2 to 2.5 is met there within 0.1 %.  Fits use the mean over the bin itself.
+Percolation Theory, 1994).  It is drawn at the size s at which s^-2 takes its mean over the bin (G.
+D. Lafferty and T. R. Wyatt, Nucl. Instrum. Methods A 355, 541 (1995)), within 0.1 % of that of
+s^-tau with tau from 2 to 2.5.  Fits use the mean over the bin.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from percolab.measure.tallies import EXACT
 class SizeCounts:
     """Clusters in bins of sizes, of one task: one size, one p grid, one seed.
 
-    L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
-    (n_blocks,).  edges: int64 (bins + 1,), the smallest size of every bin, and the first beyond.
-    counts: int64 (n_blocks, m, bins), clusters in each block's samples.  largest: float64
-    (n_blocks, m), sum of s_1.  label: the task.
+    num_sites: N.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  edges: int64 (bins +
+    1,), the smallest size of every bin, and the first beyond.  counts: int64 (n_blocks, m, bins),
+    clusters in each block's samples.  largest: float64 (n_blocks, m), sum of s_1.  label: the task.
     """
 
     L: int
@@ -56,10 +55,7 @@ class SizeCounts:
         return (found / per_site)[0] if weights is None else found / per_site
 
     def errors(self) -> Floats:
-        """Return the standard error of every n_s, float64 (m, bins); NaN of a single block.
-
-        That of a jackknife over blocks, which is the scatter of equal blocks for a mean.
-        """
+        """Return the jackknife error over blocks of n_s, float64 (m, bins); NaN of one block."""
         blocks = self.samples.size
         if blocks < 2:
             return np.full((self.p.size, self.edges.size - 1), nan)
@@ -68,7 +64,7 @@ class SizeCounts:
         return np.asarray(scatter / blocks**0.5, np.float64)
 
     def coarse(self) -> SizeCounts:
-        """Return the same with four bins a power of two at small sizes, too."""
+        """Return the same with four bins a power of two also at small sizes."""
         edges = coarse_edges(self.edges)
         counts = np.add.reduceat(self.counts, np.searchsorted(self.edges, edges[:-1]), axis=2)
         return replace(self, edges=edges, counts=counts)
@@ -87,8 +83,8 @@ class SizeCounts:
         """Return n_s at every p (r,), each of its own row of weights: float64 (r, bins).
 
         Of the polynomial through the grid points nearest to the first p.  weights: float64 (r,
-        n_blocks), every block once unless given.  fewer: of these points to leave out, the farthest
-        first, to see how much they matter; one is kept.
+        n_blocks), by default 1.  fewer: number of the farthest of these points to leave out, but
+        the last.
         """
         nodes = nearest_nodes(self.p, float(p[0]))
         if fewer:

@@ -6,13 +6,13 @@ is compared with a master curve that the other sizes make at its x,
     S = mean of (y - Y)^2 / (dy^2 + dY^2),
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
-cubic through the four nearest points of each other size, not a line through two: stored grids are
-coarse for their errors, and lines would miss the curvature. And dY takes into account that the
-points of one size share their samples, so that the mean of S is 1 where the collapse is perfect.
+cubic through the four nearest points of each other size, not a line through two, because stored
+grids are coarse for their errors. And dY takes into account that the points of one size share their
+samples, so that the mean of S is 1 where the collapse is perfect.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
 bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
-Corrections to scaling are not in a collapse: they raise S and shift what it fits.
+A collapse has no corrections to scaling: they raise S and shift the fitted numbers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from percolab.analysis.json_values import Record
 from percolab.analysis.statistics import Floats, draw_blocks, half_width
 from percolab.errors import AnalysisError
 
-#: A collapse of lower quality S is called poor, and its cut-off L_min is refused.
+#: A collapse with a larger S is reported as poor, and its cut-off L_min is rejected.
 POOR_COLLAPSE = 2.0
 
-# Points of each other size that a master curve is put through, and so many overlap at least.
+# Points of each other size on the master curve, and the least fraction of points that overlap.
 _POINTS, _LEAST_OVERLAP = 4, 0.5
 
-#: Of cluster curves: what can be collapsed, and how it is written.
+#: Quantities of cluster curves that can be collapsed, with their symbols.
 CLUSTER_QUANTITIES = {
     "largest": "P_inf = <s_1>/N",
     "second_largest": "<s_2>/N",
@@ -52,8 +52,8 @@ WINDOW = (0.02, 0.98)
 class Measured:
     """One quantity of one task along p.
 
-    L: linear size. p, values: float64 (m,). covariance: float64 (m, m), of the values.
-    block_means: float64 (n_blocks, m), blocks of equal size, whose mean is `values`.
+    p, values: float64 (m,). covariance: float64 (m, m), of the values. block_means: float64
+    (n_blocks, m), blocks of equal size, whose mean is `values`.
     """
 
     L: int
@@ -100,12 +100,12 @@ class Measured:
 
     def where(self, keep: NDArray[np.bool_]) -> Measured:
         """Return it at some of its p."""
-        return Measured(
-            self.L,
-            self.p[keep],
-            self.values[keep],
-            self.covariance[np.ix_(keep, keep)],
-            self.block_means[:, keep],
+        return replace(
+            self,
+            p=self.p[keep],
+            values=self.values[keep],
+            covariance=self.covariance[np.ix_(keep, keep)],
+            block_means=self.block_means[:, keep],
         )
 
 
@@ -114,9 +114,9 @@ class Collapse(Record):
     """Collapsed points and the exponents that make them collapse; P points in all.
 
     L: int64 (P,). p, value, value_error: float64 (P,), before. x, y, dy: float64 (P,), after, with
-    x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: that S was taken over.
-    threshold, y_t, exponent: p_c, 1/nu and kappa, with bootstrap errors, 0 for what was given and
-    NaN without a bootstrap. observable: its name.
+    x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: number of points in S.
+    threshold, y_t, exponent: p_c, 1/nu and kappa, with bootstrap errors, 0 for given values and NaN
+    without a bootstrap.
     """
 
     observable: str
@@ -149,9 +149,9 @@ def collapse_curves(
 ) -> Collapse:
     """Collapse the curves of at least two sizes.
 
-    start: p_c, 1/nu and kappa to begin at; fixed: which of them stay. reach: largest |x| at the
-    start that is used. bootstrap: replicas, 0 for no errors. Raises AnalysisError when fewer than
-    two sizes have points, or the curves overlap too little.
+    start: p_c, 1/nu and kappa to begin at; fixed: which of them are given. reach: largest |x| at
+    the start that is used. bootstrap: replicas, 0 for no errors. Raises AnalysisError when fewer
+    than two sizes have points, or the curves overlap too little.
     """
     if reach is not None:
         near = [np.abs(item.p - start[0]) * item.L ** start[1] <= reach for item in measured]
@@ -172,20 +172,15 @@ def collapse_curves(
     quality, points = master.quality(values, best)
     if not np.isfinite(quality):
         raise AnalysisError(f"the curves of {observable} overlap too little to be collapsed")
-    errors = _errors(measured, master, best, free, steps, bootstrap, np.random.default_rng(seed))
-    return replace(
-        _collapsed(master, values, best, observable, quality, points),
-        threshold_error=float(errors[0]),
-        y_t_error=float(errors[1]),
-        exponent_error=float(errors[2]),
-    )
-
-
-def _collapsed(
-    master: _Master, values: Floats, theta: Floats, observable: str, quality: float, points: int
-) -> Collapse:
-    p_c, y_t, kappa = theta
-    scale = master.L**-kappa
+    errors = np.where(free, nan, 0.0)
+    if bootstrap:
+        rng = np.random.default_rng(seed)
+        drawn = np.hstack([item.resampled(rng, bootstrap) for item in measured])
+        # The minimum of a replica is near that of the data, so small steps get there, and a tenth
+        # of the scatter is precise enough.
+        found = [_minimised(master, row, best, free, 0.3 * steps, 0.02) for row in drawn]
+        errors = np.array([half_width(column) for column in np.array(found).T])
+    (p_c, y_t, kappa), scale = best, master.L ** -best[2]
     error = np.sqrt(master.variance)
     return Collapse(
         observable=observable,
@@ -201,6 +196,9 @@ def _collapsed(
         threshold=float(p_c),
         y_t=float(y_t),
         exponent=float(kappa),
+        threshold_error=float(errors[0]),
+        y_t_error=float(errors[1]),
+        exponent_error=float(errors[2]),
     )
 
 
@@ -212,56 +210,36 @@ def _minimised(
     steps: Floats,
     tolerance: float = 1e-3,
 ) -> Floats:
-    """Return (p_c, 1/nu, kappa) of the smallest S, found by the simplex method.
+    """Return (p_c, 1/nu, kappa) of the smallest S by the simplex method; tolerance: in steps."""
 
-    tolerance: of the parameters, in steps.
-    """
-    if not free.any():
-        return start
-
-    def quality(moved: Floats) -> float:
+    def move(by: Floats) -> Floats:
         theta = start.copy()
-        theta[free] += moved * steps[free]
-        return master.quality(values, theta)[0]
+        theta[free] += by * steps[free]
+        return theta
 
     count = int(free.sum())
-    simplex = np.vstack([np.zeros(count), np.eye(count)])
+    if not count:
+        return start
     options: dict[str, object] = {
-        "initial_simplex": simplex,
+        "initial_simplex": np.vstack([np.zeros(count), np.eye(count)]),
         "xatol": tolerance,
         "fatol": 0.1 * tolerance,
         "maxfev": 400,
     }
-    found = minimize(quality, np.zeros(count), method="Nelder-Mead", options=options)
-    theta = start.copy()
-    theta[free] += found.x * steps[free]
-    return theta
-
-
-def _errors(
-    measured: Sequence[Measured],
-    master: _Master,
-    best: Floats,
-    free: NDArray[np.bool_],
-    steps: Floats,
-    replicas: int,
-    rng: np.random.Generator,
-) -> Floats:
-    if not replicas:
-        return np.where(free, nan, 0.0)
-    drawn = np.hstack([item.resampled(rng, replicas) for item in measured])
-    # The minimum of a replica is near that of the data, so small steps get there, and a tenth of
-    # the scatter is precise enough.
-    found = [_minimised(master, values, best, free, 0.3 * steps, 0.02) for values in drawn]
-    return np.array([half_width(column) for column in np.array(found).T])
+    found = minimize(
+        lambda by: master.quality(values, move(by))[0],
+        np.zeros(count),
+        method="Nelder-Mead",
+        options=options,
+    )
+    return move(found.x)
 
 
 @dataclass(frozen=True, eq=False)
 class _Master:
     """The points of all sizes end to end, and the master curve that they make for each other.
 
-    L, p, variance: float64 (P,). covariance: float64 (P, P), 0 between tasks. tasks: the slice of
-    every task.
+    L, p, variance: float64 (P,). covariance: float64 (P, P), 0 between tasks. tasks: their slices.
     """
 
     L: Floats
@@ -322,7 +300,7 @@ class _Master:
         distance = (x[columns] - x[:, None]) * (used > 0)
         width = np.abs(distance).max(axis=1, keepdims=True)
         distance /= np.where(width > 0, width, 1.0)
-        # Repeated products are much faster than powers, and this is what a search waits for.
+        # Repeated products are much faster than powers, and take most of the time of a search.
         powers = [np.ones_like(distance)]
         for _ in range(nodes - 1):
             powers.append(powers[-1] * distance)

@@ -1,4 +1,4 @@
-"""Where the curves of neighbouring sizes cross, and where the crossings drift to.
+"""Crossings of the curves of neighbouring sizes, and their drift.
 
 A crossing p*(L1, L2) needs no model of how R_L scales. Its distance from p_c falls as
 L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c (K.
@@ -9,11 +9,9 @@ Binder, Z. Phys. B 43, 119 (1981)). Curves a_1 (p - p_c) L^y_t + b L^-omega + B 
 which is fitted with b 0 +- 3 and B 0 +- 9, averaged over smallest sizes
 (:mod:`percolab.analysis.power_law`).
 
-The moment ratio Q_1 = <s_1>^2 / <s_1^2> (:mod:`percolab.analysis.quantities`) is dimensionless as
-R_L is: at p_c it approaches a constant, which depends on shape and boundary alone, and the larger
-size rises more steeply through it. So its crossings tell p_c as well, and need no open axis. For
-percolation: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Each moment is the polynomial through
-the grid points nearest to where the crossing is looked for.
+The moment ratio Q_1 = <s_1>^2 / <s_1^2> is dimensionless like R_L, so its crossings give p_c as
+well, without an open axis: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Each moment is the
+polynomial through the grid points nearest to the expected crossing.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
-from percolab.analysis.json_values import Record, plain
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, average_over_sizes
 from percolab.analysis.quantities import Q_1
 from percolab.analysis.size_fit import SizeFit
@@ -41,7 +39,7 @@ from percolab.analysis.statistics import (
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
-# Between so many p the crossing of two ratios is interpolated linearly.
+# The number of p between which the crossing of two ratios is interpolated linearly.
 _STEPS = 400
 
 
@@ -50,7 +48,7 @@ class CurveCrossing(Record):
     """Crossing of the curves of sizes L1 < L2: p*, R at p*, and one-sigma errors.
 
     All numbers are NaN when the fitted curves do not cross inside the p that both sizes cover;
-    errors are NaN when no bootstrap was made.
+    errors are NaN without a bootstrap.
     """
 
     added: ClassVar = ("mean_size", "found")
@@ -74,28 +72,20 @@ class CurveCrossing(Record):
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(Record):
     """p_c from the crossings: the limit, and b/a_1 and B/a_1 of the drift towards it."""
+
+    renamed: ClassVar = {"omega": "", "y_t": ""}
+    added: ClassVar = ("exponent",)
+    result_keys: ClassVar = ("threshold", "threshold_error")
 
     result: Value
     amplitudes: tuple[float, float]
     omega: float
     y_t: float
 
-    @property
-    def threshold(self) -> float:
-        """The limit of the crossings."""
-        return self.result.value
-
-    @property
-    def threshold_error(self) -> float:
-        """Its whole error, one sigma."""
-        return self.result.error
-
-    @property
-    def chi_square(self) -> ChiSquare:
-        """That of the best of the averaged fits."""
-        return self.result.quality
+    threshold, threshold_error = Part[float]("result.value"), Part[float]("result.error")
+    chi_square = Part[ChiSquare]("result.quality")
 
     @property
     def exponent(self) -> float:
@@ -106,11 +96,6 @@ class Drift:
         """Return the fitted p* of sizes L1 and L2, float64 of their shape."""
         return self.threshold + _drift_columns(L1, L2, self.omega, self.y_t) @ self.amplitudes
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        record = self.result.to_dict("threshold", "threshold_error")
-        return record | plain({"amplitudes": self.amplitudes, "exponent": self.exponent})
-
 
 def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
     """Return h_omega and h_2omega of sizes (n,), float64 (n, 2)."""
@@ -119,10 +104,10 @@ def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
 
 
 def find_crossing(small: SizeFit, large: SizeFit) -> CurveCrossing:
-    """Intersect two curves, `small.L` < `large.L`.
+    """Return the crossing of two curves inside the p that both cover, `small.L` < `large.L`.
 
-    The crossing lies inside the p that both fits cover, the curve of the larger size rising
-    through the other; of several, the one nearest the middle.
+    The curve of the larger size rises through the other; of several crossings the one nearest the
+    middle.
     """
     low, high = max(small.p_low, large.p_low), min(small.p_high, large.p_high)
     target = 0.5 * (low + high)
@@ -143,46 +128,36 @@ def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[CurveCrossing, ...], Flo
     """Cross each size with the next larger one, `fits` ascending in L.
 
     Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
-    Neighbouring crossings share a size, whose error moves them in opposite directions.
     """
-    found = tuple(find_crossing(a, b) for a, b in pairwise(fits))
+    found = [find_crossing(a, b) for a, b in pairwise(fits)]
     covariance = np.zeros((len(found), len(found)))
+    crossings = []
     for i, (crossing, (small, large)) in enumerate(zip(found, pairwise(fits), strict=True)):
         p, apart = crossing.p, _slope_difference(crossing, small, large)
-        covariance[i, i] = (small.covariance_at(p, p) + large.covariance_at(p, p)) / apart**2
+        of_small, of_large = small.covariance_at(p, p), large.covariance_at(p, p)
+        covariance[i, i] = (of_small + of_large) / apart**2
+        # Neighbouring crossings share a size, whose error moves them in opposite directions.
         if i + 1 < len(found):
             shared = large.covariance_at(p, found[i + 1].p)
             other = _slope_difference(found[i + 1], large, fits[i + 2])
             covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * other)
-    crossings = tuple(
-        _with_errors(crossing, *pair, variance)
-        for crossing, pair, variance in zip(found, pairwise(fits), np.diag(covariance), strict=True)
-    )
-    return crossings, covariance
+        if crossing.found:
+            # R moves as the probit of the larger size does, and along it with p.
+            part = float(large.probit.deriv()(p)) / apart
+            probit_error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
+            density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
+            crossing = replace(
+                crossing,
+                p_error=float(np.sqrt(covariance[i, i])),
+                probability_error=float(density * probit_error),
+            )
+        crossings.append(crossing)
+    return tuple(crossings), covariance
 
 
 def _slope_difference(crossing: CurveCrossing, small: SizeFit, large: SizeFit) -> float:
     """Return how much steeper the probit of the larger size is at a crossing."""
     return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
-
-
-def _with_errors(
-    crossing: CurveCrossing, small: SizeFit, large: SizeFit, variance: float
-) -> CurveCrossing:
-    """Return a crossing with the errors of its p, whose variance is given, and of R there."""
-    if not crossing.found:
-        return crossing
-    p, apart = crossing.p, _slope_difference(crossing, small, large)
-    # R moves as the probit of the larger size does, and along it with p.
-    steep = float(large.probit.deriv()(p))
-    own = (1 - steep / apart) ** 2 * large.covariance_at(p, p)
-    probit_variance = own + (steep / apart) ** 2 * small.covariance_at(p, p)
-    density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
-    return replace(
-        crossing,
-        p_error=float(np.sqrt(variance)),
-        probability_error=float(density * np.sqrt(probit_variance)),
-    )
 
 
 def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
@@ -202,10 +177,10 @@ def extrapolate(
     y_t: float,
     width: float,
 ) -> Drift | None:
-    """Extrapolate the found crossings to infinite size by generalised least squares.
+    """Extrapolate the crossings to infinite size by generalised least squares.
 
-    covariance: float64 (n, n), of their p; neighbouring crossings share a size.  width: 1 / a_1
-    (:func:`transition_width`).  Returns None with fewer than two crossings.
+    covariance: float64 (n, n), of their p.  width: 1 / a_1 (:func:`transition_width`).  Returns
+    None with fewer than two crossings.
     """
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
     own = covariance[np.ix_(kept, kept)]
@@ -223,7 +198,7 @@ def extrapolate(
 
 
 def _robust_covariance(samples: Floats) -> Floats:
-    """Covariance whose diagonal agrees with `half_width`, far-out replicas pulled in.
+    """Return a covariance whose diagonal agrees with `half_width`, with replicas far out pulled in.
 
     samples: float64 (replicas, n).  NaN where fewer than 10 n replicas have all n.
     """
@@ -265,11 +240,10 @@ def ratio_crossings(
     bootstrap: int = 200,
     seed: int = 0,
 ) -> RatioCrossings:
-    """Cross each size with the next larger one.
+    """Cross Q_1 of each size with that of the next larger one.
 
-    near: the p about which crossings are looked for. omega, y_t, width: of the drift
-    (:func:`extrapolate`). bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError
-    with fewer than two sizes.
+    near: the expected p.  omega, y_t, width: of the drift (:func:`extrapolate`).  bootstrap:
+    replicas, 0 for no errors and no drift.  Raises AnalysisError with fewer than two sizes.
     """
     sizes = sorted({curve.L for curve in clusters})
     if len(sizes) < 2:

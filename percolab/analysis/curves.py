@@ -1,19 +1,19 @@
-"""What a task measured along its p grid: how many samples span, how large the clusters are.
+"""Results of a task along its p grid: how many samples span, how large the clusters are.
 
-These are the inputs of the analysis.  Between the p of a grid a number is read off the polynomial
-through the nearest grid points: points of one task share their samples, so their noise is smooth
-along p, and interpolating them does not amplify it, as it would with independent points.
+Between the p of a grid a number is that of the polynomial through the nearest grid points: points
+of one task share their samples, so their noise is smooth along p, and interpolation does not
+amplify it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
@@ -29,14 +29,12 @@ _NODES = 7
 class SpanningCurve(Shown):
     """Spanning counts of one task: one linear size, one p grid, one seed.
 
-    Every sample is used at all p (a bond is open when u < p), so its spanning indicator never
-    falls as p rises, and the counts of a block never fall along the grid.
+    Every sample is used at all p (a bond is open when u < p), so the counts of a block never fall
+    along the grid.
 
-    L: linear size, at least 1.
-    p: float64 (m,), strictly ascending in [0, 1].
-    samples: int64 (n_blocks,), number of samples in each block, at least 1.
-    spanning: int64 (n_blocks, m), samples of the block that span at each p.
-    label: name of the task for messages.
+    L: linear size, at least 1.  p: float64 (m,), strictly ascending in [0, 1].  samples: int64
+    (n_blocks,), number of samples in each block, at least 1.  spanning: int64 (n_blocks, m),
+    samples of the block that span at each p.  label: name of the task for messages.
 
     Raises ValueError when a field breaks one of these rules.
     """
@@ -89,25 +87,19 @@ class SpanningCurve(Shown):
         return np.asarray(self.spanning.sum(axis=0) / self.total_samples, np.float64)
 
     def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each.
-
-        Neighbouring p share their samples, so these bars are strongly correlated along p.
-        """
+        """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each."""
         return wilson_interval(self.spanning.sum(axis=0), self.total_samples)
 
     @property
     def threshold_counts(self) -> NDArray[np.int64]:
-        """Samples by the interval that holds their spanning threshold T, int64 (n_blocks, m + 1).
-
-        The cells are T <= p_1, p_1 < T <= p_2, ..., p_m < T.
-        """
+        """Samples by the interval of their T, int64 (n_blocks, m + 1): T <= p_1, ..., p_m < T."""
         edges = (np.zeros_like(self.samples), *self.spanning.T, self.samples)
         return np.diff(np.stack(edges, axis=1), axis=1)
 
     def at(self, keep: NDArray[np.bool_]) -> SpanningCurve:
         """Return the curve at some of its p, bool (m,).
 
-        Leaving a p out merges two intervals of T, so what remains is still exactly multinomial.
+        Leaving a p out merges two intervals of T, so the rest is still exactly multinomial.
         """
         return SpanningCurve(self.L, self.p[keep], self.samples, self.spanning[:, keep], self.label)
 
@@ -138,6 +130,14 @@ def select_curves(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCu
     return [curve for curve in curves if size == curve.L]
 
 
+def probit_points(curves: Sequence[SpanningCurve]) -> tuple[Floats, Floats]:
+    """Return p and probit R of all points; R is at least half a sample away from 0 and 1."""
+    samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in curves])
+    probability = np.concatenate([curve.probability for curve in curves])
+    p = np.concatenate([curve.p for curve in curves])
+    return p, ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
+
+
 def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
@@ -148,10 +148,10 @@ def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:
 class ClusterCurve(Shown):
     """Sizes of clusters of one task: one size, one p grid, one seed.
 
-    L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
-    (n_blocks,).  The sums over each block's samples, float64 (n_blocks, m): largest and
-    second_largest of the clusters' sites, sum_squares of sum s^2, and largest_squares of s_1^2.
-    label: the task, by which its spanning curve is found.
+    num_sites: N.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  The sums over each
+    block's samples, float64 (n_blocks, m): largest and second_largest of the clusters' sites,
+    sum_squares of sum s^2, and largest_squares of s_1^2.  label: of the task and of its spanning
+    curve.
     """
 
     L: int
@@ -174,22 +174,12 @@ class ClusterCurve(Shown):
         """
         times = np.ones(self.samples.size) if weights is None else weights
         count = (times @ self.samples)[..., None]
-        first, second, squares, own = (
-            times @ sums / count
-            for sums in (
-                self.largest,
-                self.second_largest,
-                self.sum_squares,
-                self.largest_squares,
-            )
-        )
+        sums = self.largest, self.second_largest, self.sum_squares, self.largest_squares
+        first, second, squares, own = (times @ each / count for each in sums)
         return first, second, squares, own
 
     def means(self, weights: Floats | None = None) -> dict[str, Floats]:
-        """Return every function of p that is drawn or maximised, float64 (m,) each.
-
-        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
-        """
+        """Return every function of p that is drawn or maximised, as :meth:`moments` does."""
         first, second, squares, own = self.moments(weights)
         return {
             "largest": first,
@@ -199,12 +189,9 @@ class ClusterCurve(Shown):
         }
 
     def errors(self) -> dict[str, Floats]:
-        """Return the standard error of every mean, from the scatter of the blocks; NaN for one."""
-        count = self.samples.size
-        if count < 2:
-            return {name: np.full(self.p.size, nan) for name in self.means()}
-        # Leaving out one block at a time serves ratios as well as means (jackknife).
-        left = self.means(1.0 - np.eye(count))
+        """Return the jackknife error of every mean over the blocks; NaN of one block."""
+        with np.errstate(invalid="ignore"):
+            left = self.means(1.0 - np.eye(self.samples.size))
         return {name: jackknife_error(values) for name, values in left.items()}
 
 
@@ -213,15 +200,15 @@ def nearest_nodes(p: Floats, centre: float) -> NDArray[np.int64]:
     return np.sort(np.argsort(np.abs(p - centre), kind="stable")[:_NODES])
 
 
-def node_weights(nodes: Floats, wanted: Floats) -> Floats:
-    """Return Lagrange's weights of every node (n,) for every wanted p (r,), float64 (r, n).
+def node_weights(nodes: Floats, targets: Floats) -> Floats:
+    """Return Lagrange's weights of every node (n,) for every p of `targets` (r,), float64 (r, n).
 
     >>> nodes = np.array([0.0, 1.0, 2.0])
     >>> (node_weights(nodes, np.array([0.5])) @ nodes**2).tolist()
     [0.25]
     """
-    weights = np.ones((wanted.size, nodes.size))
+    weights = np.ones((targets.size, nodes.size))
     for j, node in enumerate(nodes):
         others = np.delete(nodes, j)
-        weights[:, j] = np.prod((wanted[:, None] - others) / (node - others), axis=1)
+        weights[:, j] = np.prod((targets[:, None] - others) / (node - others), axis=1)
     return weights

@@ -10,7 +10,7 @@ to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomi
 nearest points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
 
 Errors are those of one bootstrap over blocks in which the same blocks give p_c and the quantities,
-so that every error contains that of p_c and the correlation with it. What is systematic in p_c is
+so that they contain the error of p_c and the correlation with it. The systematic error of p_c is
 drawn for every replica. The covariance of the sizes is that of the replicas, times the factor of J.
 Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399 (2007).
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from percolab.analysis.curves import (
     node_weights,
     select_curves,
 )
-from percolab.analysis.json_values import Record, plain
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.likelihood import ThresholdCells, resample_curve
 from percolab.analysis.power_law import fit_power_law
 from percolab.analysis.size_fit import fit_size, refit
@@ -40,7 +40,7 @@ from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, with_d
 from percolab.analysis.tau import TauFit, TauReplicas, fit_tau
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import ThresholdFit
-from percolab.analysis.value import Value
+from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
 
 #: Replicas that a covariance of several sizes needs at least.
@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class CriticalQuantity:
-    """What is a power of L at p_c: its name, its exponent's name and sign, and in words.
+    """A power of L at p_c: its name, its exponent's name and sign, its meaning in words.
 
     of_squares: whether it is a mean of squared sizes, for the corrections.
     """
@@ -88,55 +88,36 @@ class Values(Record):
     values: Floats
     replicas: Floats
 
+    name, meaning = Part[str]("quantity.name"), Part[str]("quantity.meaning")
+
     @property
     def errors(self) -> Floats:
         """One-sigma errors, that of p_c included, float64 (n,)."""
         return np.asarray(self.replicas.std(axis=0, ddof=1), np.float64)
 
-    @property
-    def name(self) -> str:
-        """What the quantity is called."""
-        return self.quantity.name
-
-    @property
-    def meaning(self) -> str:
-        """What it is, in words."""
-        return self.quantity.meaning
-
 
 @dataclass(frozen=True)
-class Exponent:
-    """An exponent, where it is from, and its known value if there is one."""
+class Exponent(Record):
+    """An exponent, its source in words, and its known value if there is one."""
+
+    added: ClassVar = ("difference",)
 
     name: str
     result: Value
     source: str
     known: Known | None = None
 
-    @property
-    def value(self) -> float:
-        """Its value."""
-        return self.result.value
-
-    @property
-    def error(self) -> float:
-        """Its whole error, one sigma."""
-        return self.result.error
+    value, error = Part[float]("result.value"), Part[float]("result.error")
 
     @property
     def difference(self) -> float:
-        """Distance from the known value in combined errors; NaN where there is none."""
+        """Distance from the known value in combined errors; NaN without one."""
         return self.result.deviation(self.known)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        beside = {"source": self.source, "known": self.known, "difference": self.difference}
-        return {"name": self.name, **self.result.to_dict(), **plain(beside)}
 
 
 @dataclass(frozen=True)
 class ExponentFit(Record):
-    """All exponents of a study, what they were read off, and what a reader must know.
+    """All exponents of a study, the values that give them, and notes.
 
     tau_fit: the fit of tau to the cluster numbers, where sizes were counted.
     """
@@ -159,11 +140,11 @@ def fit_exponents(
     bootstrap: int = 200,
     seed: int = 0,
 ) -> ExponentFit:
-    """Read the exponents off the quantities at `fit.threshold`.
+    """Find the exponents from the quantities at `fit.threshold`.
 
     clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. numbers: of the same
-    tasks, for tau; is_open: whether any axis is. bootstrap: replicas, at least MIN_REPLICAS. seed:
-    of the bootstrap. Raises AnalysisError when there are too few replicas.
+    tasks, for tau; is_open: whether any axis is. bootstrap: replicas, at least MIN_REPLICAS; seed:
+    theirs. Raises AnalysisError when there are too few replicas.
     """
     if bootstrap < MIN_REPLICAS:
         raise AnalysisError(
@@ -173,7 +154,7 @@ def fit_exponents(
     replicas = CriticalReplicas.of(fit, usable, bootstrap, np.random.default_rng(seed))
     values = [slopes_at_threshold(fit, replicas), *cluster_values(fit.threshold, usable, replicas)]
     known = known_exponents(dimension)
-    # How the error of 1/nu of the fit divides is told with the fit.
+    # The fit itself reports the parts of the error of its 1/nu.
     of_fit = Value(fit.y_t, fit.y_t_error, nan, fit.chi_square, 1)
     found = [Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu"))]
     for item in values:
@@ -181,20 +162,30 @@ def fit_exponents(
         found += [] if exponent is None else [exponent]
         notes += own_notes
     found += _derived(found, dimension, known)
-    drawn = TauReplicas(replicas.thresholds, replicas.drawn(usable))
-    tau_fit, tau_notes = _tau_from_numbers(
-        numbers, fit, dimension=dimension, is_open=is_open, replicas=drawn
-    )
-    if tau_fit is not None:
-        found.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
-    notes = [*_rejections(found), *notes, *tau_notes]
+    tau_fit = None
+    try:
+        if numbers:
+            tau_fit = fit_tau(
+                numbers,
+                threshold=fit.threshold,
+                threshold_error=fit.threshold_error,
+                dimension=dimension,
+                is_open=is_open,
+                replicas=TauReplicas(replicas.thresholds, _by_label(usable, replicas.weights)),
+            )
+            found.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
+            notes += tau_fit.notes
+    except AnalysisError as error:
+        notes.append(str(error))
+    named = ((f"{item.name} from {item.source}", item.result) for item in found)
+    notes = [*list_rejections(named, "its best power law with corrections"), *notes]
     return ExponentFit(tuple(found), tuple(values), tuple(notes), tau_fit)
 
 
 def _usable(
     clusters: Sequence[ClusterCurve], p_c: float
 ) -> tuple[tuple[ClusterCurve, ...], list[str]]:
-    """Return the curves that hold p_c between their p and have blocks enough, and notes."""
+    """Return the curves with enough blocks whose p enclose p_c, and notes."""
     notes = []
     if not clusters:
         notes.append("no cluster sizes are stored by method threshold: 1/nu alone")
@@ -212,7 +203,7 @@ def _usable(
 def _read_off(
     values: Values, omega: float, known: dict[str, Known]
 ) -> tuple[Exponent | None, list[str]]:
-    """Return the exponent of a quantity, None where too little is left of it, and notes."""
+    """Return the exponent of a quantity, None with too few sizes or replicas, and notes."""
     kept, notes = with_logarithm(values)
     quantity = values.quantity
     count, number = kept.replicas.shape
@@ -230,41 +221,6 @@ def _read_off(
     return Exponent(name, result, quantity.meaning, known.get(name)), notes
 
 
-def _rejections(found: Sequence[Exponent]) -> list[str]:
-    """Return a line for each exponent whose fit chi^2 rejects."""
-    what = "its best power law with corrections"
-    return [
-        line
-        for item in found
-        for line in item.result.rejection(f"{item.name} from {item.source}", what)
-    ]
-
-
-def _tau_from_numbers(
-    numbers: Sequence[SizeCounts],
-    fit: ThresholdFit,
-    *,
-    dimension: int,
-    is_open: bool,
-    replicas: TauReplicas,
-) -> tuple[TauFit | None, tuple[str, ...]]:
-    """Return the fit of tau to n_s, None where sizes were not counted or do not give it; notes."""
-    if not numbers:
-        return None, ()
-    try:
-        found = fit_tau(
-            numbers,
-            threshold=fit.threshold,
-            threshold_error=fit.threshold_error,
-            dimension=dimension,
-            is_open=is_open,
-            replicas=replicas,
-        )
-    except AnalysisError as error:
-        return None, (str(error),)
-    return found, found.notes
-
-
 def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
     """Return d_f and tau, which follow from beta/nu."""
     strength = next((item for item in found if item.name == "beta/nu"), None)
@@ -276,6 +232,11 @@ def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known])
         Exponent("d_f", strength.result.scaled(d_f, -1.0), "d - beta/nu", known.get("d_f")),
         Exponent("tau", of_tau, "1 + d/d_f", known.get("tau")),
     ]
+
+
+def _by_label(clusters: Sequence[ClusterCurve], weights: Sequence[Floats]) -> dict[str, Floats]:
+    """Return the weights of every curve's blocks by its label."""
+    return {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,10 +251,6 @@ class CriticalReplicas:
     counts: list[Floats]
     weights: list[Floats]
 
-    def drawn(self, clusters: Sequence[ClusterCurve]) -> dict[str, Floats]:
-        """Return the weights of every curve's blocks by its label."""
-        return {curve.label: own for curve, own in zip(clusters, self.weights) if curve.label}
-
     @classmethod
     def of(
         cls,
@@ -302,13 +259,10 @@ class CriticalReplicas:
         replicas: int,
         rng: np.random.Generator,
     ) -> CriticalReplicas:
-        """Return so many replicas of a fit, whose p_c responds to the counts to first order.
-
-        The systematic error of p_c is drawn for every replica.
-        """
+        """Return replicas of a fit, whose p_c responds to the counts to first order."""
         weights = [draw_blocks(curve.samples.size, rng, replicas) for curve in clusters]
         # A task's spanning counts and its cluster sizes are of the same blocks.
-        drawn = {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
+        drawn = _by_label(clusters, weights)
         counts = [
             drawn[curve.label] @ curve.threshold_counts
             if curve.label in drawn
@@ -365,20 +319,20 @@ def cluster_values(
     ]
 
 
-def _interpolated(p: Floats, values: Floats, wanted: Floats, centre: float) -> Floats:
-    """Return values (..., r, m), one row a wanted p (r,), each at its p: float64 (..., r).
+def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:
+    """Return values (..., r, m), one row for each p of `targets` (r,), at that p: float64 (..., r).
 
     The polynomial passes through the points nearest to `centre`, the same for all rows.
     """
     nearest = nearest_nodes(p, centre)
-    at_p = values[..., nearest] * node_weights(p[nearest], wanted)
+    at_p = values[..., nearest] * node_weights(p[nearest], targets)
     return np.asarray(np.sum(at_p, axis=-1), np.float64)
 
 
 def with_logarithm(values: Values) -> tuple[Values, list[str]]:
     """Return the sizes and replicas whose quantity has a logarithm with an error, and notes.
 
-    A slope read off few samples can be negative in a replica; of one site P_inf is always 1.
+    A slope from few samples can be negative in a replica; of one site P_inf is always 1.
     """
     meaning, notes = values.quantity.meaning, []
     usable = (values.values > 0) & (values.errors > _ROUNDING * np.abs(values.values))

@@ -1,9 +1,9 @@
-"""How much a sample of every task tells about p_c: the Fisher information of the threshold fit.
+"""The Fisher information of the samples of every task about p_c.
 
-The information of independent samples adds to that of the priors, so that the error of p_c with any
-numbers of samples follows from one fit: the inverse of the sum has the variance of p_c with all
-else fitted too.  It tells where the next samples help most, predicts the error of a sweep before it
-is run, and shows what more samples cannot mend: the part of the error that the priors leave.
+The information of independent samples adds to that of the priors, so that one fit gives the error
+of p_c for any numbers of samples: the inverse of the sum contains the variance of p_c with all
+other parameters fitted.  It shows where the next samples help most, predicts the error of a sweep,
+and the part of the error that more samples do not reduce.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Information:
     """Fisher information of one sample of every task at the fitted curve, and of the priors.
 
     by_task: by the curve's label, float64 (k, k); the first of the k parameters is p_c in units of
-    `unit`, the others are fitted with it.  prior: float64 (k, k).
+    `unit`.  prior: float64 (k, k).
     """
 
     by_task: Mapping[str, Floats]

@@ -1,9 +1,8 @@
-"""Means over invasions of several samples, and the fractal dimension of what is invaded.
+"""Means over invasions of several samples, and the fractal dimension of the invaded sites.
 
 Sites invaded at breakthrough grow as L^D, with corrections (:mod:`percolab.analysis.power_law`),
-and those within a distance r of a source as r^D.  Where
-nothing is trapped, and in three dimensions anyhow, D is the d_f of percolation (D. Wilkinson and
-J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
+and those within a distance r of a source as r^D.  Without trapping, and in three dimensions with
+it, D is the d_f of percolation (D. Wilkinson and J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
 
 A sample is a block: errors of means are standard errors over samples, and that of D by the mass
 within r is a jackknife over them, for masses of one sample at several r are not independent.
@@ -22,7 +21,7 @@ from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
-#: What is averaged: name, and the symbol or words of a table.
+#: Names of the averaged numbers.
 AVERAGED = ("invaded", "threshold", "front", "largest_burst")
 
 
@@ -30,8 +29,8 @@ AVERAGED = ("invaded", "threshold", "front", "largest_burst")
 class InvasionMeans:
     """Means over the invasions of one size.
 
-    L, samples, reached: its size, samples, and how many of them reached their target
-    means, errors: by the names in :data:`AVERAGED`; errors are NaN of a single sample
+    reached: how many of the samples reached their target.  means, errors: by the names in
+    :data:`AVERAGED`; errors are NaN of a single sample.
     """
 
     L: int

@@ -1,16 +1,19 @@
-"""Results as plain values that JSON can hold."""
+"""Results as plain values that JSON can store."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 
 
 @overload
@@ -20,8 +23,8 @@ def plain(value: object) -> Any: ...
 def plain(value: object) -> Any:
     """Return `value` made of dict, list, str, int, float, bool and None only.
 
-    What has a to_dict is what that returns, other dataclasses become dicts of their fields, arrays
-    and tuples become lists, and numbers that are not finite become None, because JSON has no NaN.
+    Objects with a to_dict become what it returns, other dataclasses dicts of their fields, arrays
+    and tuples lists, and numbers that are not finite None, because JSON has no NaN.
 
     >>> plain((1.5, float("nan"), np.int64(3)))
     [1.5, None, 3]
@@ -42,17 +45,35 @@ def plain(value: object) -> Any:
 
 
 class Record:
-    """A dataclass of results, whose to_dict has its fields and what its class says beside them.
+    """A dataclass of results, whose to_dict has its fields and the properties that are added.
 
-    renamed: keys of fields that are called otherwise there, "" for those that are left out.
-    added: properties that are there, too.
+    renamed: keys of fields that have another name there, "" for those that are left out.
+    added: properties that to_dict contains too.
+    result_keys: keys of the value and error of a field `result`, whose dict is part of this one.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {}
     added: ClassVar[tuple[str, ...]] = ()
+    result_keys: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values."""
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        keys = {name: self.renamed.get(name, name) for name in (*names, *self.added)}
-        return {key: plain(getattr(self, name)) for name, key in keys.items() if key}
+        record: dict[str, Any] = {}
+        for name in (*(field.name for field in fields(self)), *self.added):  # type: ignore[arg-type]
+            value, key = getattr(self, name), self.renamed.get(name, name)
+            if name == "result":
+                record |= value.to_dict(*self.result_keys)
+            elif key:
+                record[key] = plain(value)
+        return record
+
+
+class Part(Generic[T]):
+    """A property that is found by its path in the fields of a record: Part[float]("p_c.value")."""
+
+    def __init__(self, path: str) -> None:
+        self._get = attrgetter(path)
+
+    def __get__(self, record: object, owner: object = None) -> T:
+        """Return it; the descriptor itself for the class."""
+        return cast(T, self if record is None else self._get(record))

@@ -2,17 +2,18 @@
 
 R_L(p) is the distribution function of a sample's spanning threshold T, and all p of a task use the
 same samples. The numbers of samples with T in each interval of the p grid are therefore one
-multinomial, and fitting these cells treats the correlation along p exactly: no covariance matrix
-is estimated, empty cells and R = 0 or 1 need no special care.
+multinomial, whose likelihood contains the correlation along p exactly: no covariance matrix is
+estimated, empty cells and R = 0 or 1 need no special care.
 
 A model is a function theta -> (f, df/dtheta) on the points (curve, p) with R = Phi(f), Phi the
-normal distribution function (probit link). Nothing here depends on what f is.
+normal distribution function (probit link).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,11 @@ _MAX_ITERATIONS = 2000
 # Expected gain of the log-likelihood below which a maximum is reached, and the damping at which no
 # step rises any more: the maximum lies on the edge of monotone R.
 _GAIN, _STALLED = 1e-9, 1e8
-# Where few samples make it slow, a maximum is near enough: 0.05 errors away.
+# After the last iteration a point 0.05 errors away from the maximum is accepted.
 _NEAR = 1e-3
-# An empty cell counts as so much of a sample: the maximum is then inside of where R is monotone.
+# An empty cell counts as this part of a sample, so that the maximum is inside of monotone R.
 _EMPTY = 0.1
-# An information matrix worse conditioned than this leaves the answer to rounding.
+# Least ratio of the eigenvalues of an information matrix that can be inverted.
 _UNDETERMINED = 1e-12
 
 
@@ -50,11 +51,11 @@ class Prior:
 
     @classmethod
     def none(cls, parameters: int) -> Prior:
-        """Return no prior on any of so many parameters."""
+        """Return no prior on any parameter."""
         return cls(np.zeros(parameters), np.zeros(parameters))
 
     def penalty(self, theta: Floats) -> float:
-        """Return what the priors add to chi^2 at theta, float64 (k,)."""
+        """Return the contribution of the priors to chi^2 at theta, float64 (k,)."""
         return float(self.precision @ (theta - self.mean) ** 2)
 
 
@@ -62,11 +63,9 @@ class Prior:
 class ThresholdCells:
     """The cells (curve, interval of T) of several curves, laid end to end.
 
-    sizes, p: float64 (points,), linear size and p of every point.
-    lower, upper: int64 (cells,), the points at the ends of each cell; -2 stands for R = 0 and -1
-    for R = 1.
-    curve: int64 (cells,), which curve a cell belongs to.
-    counts: float64 (cells,), samples observed in each cell.
+    sizes, p: float64 (points,), of every point.  lower, upper: int64 (cells,), the points at the
+    ends of each cell; -2 stands for R = 0 and -1 for R = 1.  curve: int64 (cells,), index of its
+    curve. counts: float64 (cells,), observed samples.
     """
 
     curves: tuple[SpanningCurve, ...]
@@ -112,12 +111,11 @@ class ThresholdCells:
 class LikelihoodMaximum:
     """Maximum of the likelihood times the priors.
 
-    theta: float64 (k,). information: float64 (k, k), Fisher information of the data alone.
-    covariance: float64 (k, k), the inverse of the information with that of the priors. slope:
-    float64 (cells, k), derivative of the cells' probabilities over these probabilities, so that
-    theta changes by ``covariance @ slope.T @ change`` if counts do. probability: float64 (cells,).
-    deviance: twice the log of the likelihood ratio to the observed frequencies. penalty: of the
-    priors.
+    theta: float64 (k,).  information: float64 (k, k), Fisher information of the data alone.
+    covariance: float64 (k, k), the inverse of the information with that of the priors.  slope:
+    float64 (cells, k), derivative of the log of the cells' probabilities: theta changes by
+    ``covariance @ slope.T @ change`` if counts do.  probability: float64 (cells,).  deviance: twice
+    the log of the likelihood ratio to the observed frequencies.  penalty: of the priors.
     """
 
     theta: Floats
@@ -130,7 +128,7 @@ class LikelihoodMaximum:
 
     @property
     def effective_parameters(self) -> float:
-        """Parameters that the data determine: the trace of covariance times information."""
+        """Number of parameters that the data determine: trace of covariance times information."""
         return float(np.sum(self.covariance * self.information))
 
 
@@ -141,20 +139,22 @@ def maximise(
 
     start: float64 (k,).  Stops when the expected gain is far below a statistical error, or when no
     step rises because the maximum lies on the edge of monotone R.  AnalysisError: the data leave a
-    parameter undetermined, or the iteration does not end.
+    parameter undetermined, or the iteration does not converge.
     """
-    prior = prior or Prior.none(len(start))
-    here, damping = _Point.at(model, cells, prior, np.array(start, float)), 0.0
+    at = partial(_Point.at, model, cells, prior or Prior.none(len(start)))
+    here, damping = at(np.array(start, float)), 0.0
     if here is None:
         raise AnalysisError("the fit starts from a spanning probability that falls as p rises")
     for _ in range(_MAX_ITERATIONS):
-        curvature = here.information(cells.totals / here.probability) + np.diag(prior.precision)
+        curvature = here.information(cells.totals / here.probability) + np.diag(
+            here.prior.precision
+        )
         step = _solve(curvature, here.score)
         if here.score @ step < _GAIN or damping > _STALLED:
-            return here.maximum(cells, prior)
+            return here.maximum(cells)
         if damping:
             step = _solve(curvature + damping * np.diag(np.diag(curvature)), here.score)
-        there = _best_along(model, cells, prior, here, step)
+        there = _best_along(at, here, step)
         if there is None:
             damping = max(10.0 * damping, 1e-3)
             continue
@@ -165,7 +165,7 @@ def maximise(
         elif gain > 0.5 * expected:
             damping = 0.1 * damping if damping > 1e-5 else 0.0
     if here.score @ step < _NEAR:
-        return here.maximum(cells, prior)
+        return here.maximum(cells)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
@@ -173,6 +173,7 @@ def maximise(
 class _Point:
     """The logarithm of likelihood times priors at theta, and its derivative `score`."""
 
+    prior: Prior
     theta: Floats
     probability: Floats
     slope: Floats
@@ -185,25 +186,27 @@ class _Point:
     ) -> _Point | None:
         """Return a point, None where R falls along p."""
         with np.errstate(over="ignore", invalid="ignore"):
-            probability, slope = _cell_probability(model, cells, theta)
-        if probability is None or not np.isfinite(slope).all():
+            argument, jacobian = model(theta)
+            density = np.exp(-0.5 * argument * argument) / np.sqrt(2.0 * np.pi)
+            probability = cells.differences(ndtr(argument), last=1.0)
+            slope = cells.differences(density[:, None] * jacobian, last=0.0)
+        if not probability.min() >= -_TINY_PROBABILITY or not np.isfinite(slope).all():
             return None
+        probability = np.maximum(probability, _TINY_PROBABILITY)
         # Relative to the observed frequencies the sum is small, and its changes are precise.
         counts = np.maximum(cells.counts, _EMPTY)
         value = float(counts @ np.log(cells.totals * probability / counts))
         score = slope.T @ (counts / probability) - prior.precision * (theta - prior.mean)
-        return cls(theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
+        return cls(prior, theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
 
     def information(self, weights: Floats) -> Floats:
         """Return the Fisher information of cells with these weights, float64 (k, k)."""
         return self.slope.T @ (self.slope * weights[:, None])
 
-    def maximum(self, cells: ThresholdCells, prior: Prior) -> LikelihoodMaximum:
-        """Return this point as the maximum.
-
-        A cell in which less than a sample is expected counts as if it were one: on the edge of
-        monotone R nothing is known better than that.
-        """
+    def maximum(self, cells: ThresholdCells) -> LikelihoodMaximum:
+        """Return this point as the maximum."""
+        # A cell in which less than a sample is expected counts as one: on the edge of monotone R
+        # nothing is known better.
         information = self.information(
             cells.totals / np.maximum(self.probability, 1 / cells.totals)
         )
@@ -212,27 +215,22 @@ class _Point:
         return LikelihoodMaximum(
             theta=self.theta,
             information=information,
-            covariance=_inverse(information + np.diag(prior.precision)),
+            covariance=_inverse(information + np.diag(self.prior.precision)),
             slope=self.slope / self.probability[:, None],
             probability=self.probability,
             deviance=-2.0 * float(cells.counts[seen] @ np.log(ratio)),
-            penalty=prior.penalty(self.theta),
+            penalty=self.prior.penalty(self.theta),
         )
 
 
-def _best_along(
-    model: ProbitModel, cells: ThresholdCells, prior: Prior, here: _Point, step: Floats
-) -> _Point | None:
-    """Return the better of a step's end and the top of the parabola along it; None if none rises.
-
-    Where the likelihood bends more than its Fisher information says, whole steps overshoot.
-    """
-    there = _Point.at(model, cells, prior, here.theta + step)
-    expected = float(here.score @ step)
+def _best_along(at: Callable[[Floats], _Point | None], here: _Point, step: Floats) -> _Point | None:
+    """Return the better of a step's end and the top of the parabola along it; None if both fall."""
+    # Where the likelihood bends more than its Fisher information, whole steps are too long.
+    there, expected = at(here.theta + step), float(here.score @ step)
     gain = -np.inf if there is None else there.value - here.value
     if gain < 0.4 * expected and np.isfinite(gain):
         part = 0.5 * expected / (expected - gain)
-        between = _Point.at(model, cells, prior, here.theta + part * step)
+        between = at(here.theta + part * step)
         if between is not None and between.value - here.value > gain:
             there, gain = between, between.value - here.value
     return there if gain >= -1e-14 * abs(here.value) else None
@@ -241,8 +239,8 @@ def _best_along(
 def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
     """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples.
 
-    The priors' penalty is added to it; its freedom are the merged cells less the parameters that
-    the data determine.
+    It contains the priors' penalty; its freedom is the number of merged cells less the effective
+    parameters.
     """
     expected = found.probability * cells.totals
     value, freedom = found.penalty, -found.effective_parameters
@@ -254,19 +252,6 @@ def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
         value += float(np.sum((merged_counts - merged_expected) ** 2 / merged_expected))
         freedom += merged_expected.size - 1
     return ChiSquare.of(value, max(round(freedom), 0))
-
-
-def _cell_probability(
-    model: ProbitModel, cells: ThresholdCells, theta: Floats
-) -> tuple[Floats | None, Floats]:
-    """Probability (cells,) and derivative (cells, k), or (None, ...) where R falls along p."""
-    argument, jacobian = model(theta)
-    density = np.exp(-0.5 * argument * argument) / np.sqrt(2.0 * np.pi)
-    probability = cells.differences(ndtr(argument), last=1.0)
-    slope = cells.differences(density[:, None] * jacobian, last=0.0)
-    if not probability.min() >= -_TINY_PROBABILITY:
-        return None, slope
-    return np.maximum(probability, _TINY_PROBABILITY), slope
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
@@ -281,7 +266,7 @@ _NOT_DETERMINED = "the data do not determine all parameters of the fit"
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Return the inverse of a curvature; AnalysisError where rounding would decide about it."""
+    """Return the inverse of a curvature; AnalysisError where it is singular to rounding."""
     scaled, scale = unit_diagonal(matrix)
     values, vectors = np.linalg.eigh(scaled)
     if not values[0] > _UNDETERMINED * values[-1]:

@@ -1,4 +1,4 @@
-r"""Where the clusters of one size are most critical: thresholds of a graph, which has one size.
+r"""Thresholds of one size alone, where its clusters are most critical, as for a graph.
 
 The estimators of p_c in use for networks are the p at the maxima of three functions of p, s_1 and
 s_2 being the sites of the largest and second largest cluster, N all sites, <> means over samples:
@@ -8,16 +8,14 @@ chi     <sum s^2 - s_1^2> / N           mean cluster size without the largest cl
                                         Aharony, Introduction to Percolation Theory (1994)
 ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. X 4, 041020 (2014)
 
-They differ by terms that vanish as N grows, so their distance is a measure of how well a graph of
-this size has a threshold.  Where a source and a target are given there is the median too, the p at
+Their differences vanish as N grows.  With a source and a target there is also the median, the p at
 which R(p), the probability that one cluster connects them, is 1/2.
 
 A maximum is that of a polynomial through the points about the highest one that reach 90 % of it, at
-least one on both sides: a parabola, with a cubic term from six points on, because peaks are skew.
-What higher terms would move it by is in no error bar; a denser grid, of six points above 90 % and
-more, reduces it.  A maximum at either end of the grid bounds p from one side only.  The median is
-interpolated linearly between two points.  Errors are those of a bootstrap over blocks (Efron 1979)
-in which all of this is done again.
+least one on both sides: a parabola, with a cubic term from six points on, because peaks are skew;
+errors do not contain higher terms, which a denser grid reduces.  A maximum at either end of the
+grid bounds p from one side only.  The median is interpolated linearly.  Errors are those of a
+bootstrap over blocks (Efron 1979) in which all of this is repeated.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from percolab.analysis.statistics import (
 from percolab.analysis.value import format_with_error
 from percolab.lattices.shown import Shown
 
-# Points this high are fitted, in units of the highest; from so many on with a cubic term.
+# The least height of fitted points, in units of the highest; the least number for a cubic term.
 _HIGH, _CUBIC = 0.9, 6
 
 
@@ -50,7 +48,7 @@ class Estimate:
     """One estimator of the threshold: p with its error, and the height of the maximum there.
 
     name: "second", "chi", "ratio" or "median"; meaning: in words.  at_edge: p is the end of the
-    grid, and the maximum may lie beyond.  p is NaN where the grid does not hold it at all.
+    grid, and the maximum may lie beyond.  p is NaN where the grid does not contain it.
     """
 
     name: str
@@ -63,12 +61,9 @@ class Estimate:
 
 @dataclass(frozen=True, repr=False)
 class SizeEstimates(Record, Shown):
-    """The thresholds of one size alone, in several definitions.
+    """The thresholds of one size alone, in several definitions (:class:`Estimate`).
 
-    L, num_sites, samples: of this size.
-    estimates: each has ``name`` ("second", "chi", "ratio" or "median"), ``meaning``, ``p`` with its
-        ``error``, the ``height`` of the maximum, and ``at_edge`` if it may lie beyond the grid.
-    notes: what a reader must know, one line each.
+    L, num_sites, samples: of this size.  notes: warnings, one line each.
     """
 
     L: int
@@ -103,8 +98,8 @@ def estimate_size(
 ) -> SizeEstimates:
     """Return the estimators of one size from its cluster and spanning curves.
 
-    clusters, spanning: of one size; several where seeds or grids differ, either may be empty, not
-    both.  bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.
+    clusters, spanning: several where seeds or grids differ; either may be empty, not both.
+    bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
@@ -114,27 +109,27 @@ def estimate_size(
         blocks = "1 block is" if few == 1 else f"{few} blocks are"
         notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
+    draws = [with_data_first(draw_blocks(own.samples.size, rng, bootstrap)) for own in curves]
     if clusters:
-        draws = [_drawn(curve, bootstrap, rng) for curve in clusters]
         means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
         for name, meaning in MAXIMA.items():
             points = _joined(clusters, [mean[name] for mean in means])
             estimates.append(_estimate(name, meaning, *points, locate_maximum))
     if spanning:
-        draws = [_drawn(curve, bootstrap, rng) for curve in spanning]
         probability = [
             drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
-            for curve, drawn in zip(spanning, draws)
+            for curve, drawn in zip(spanning, draws[len(clusters) :])
         ]
         points = _joined(spanning, probability)
         estimates.append(_estimate("median", MEDIAN, *points, locate_median))
-    if any(item.at_edge for item in estimates if item.name != "median"):
+    at_edge = {item.name == "median" for item in estimates if item.at_edge}
+    if False in at_edge:
         notes.append(
             "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
         )
-    if any(item.at_edge for item in estimates if item.name == "median"):
+    if True in at_edge:
         notes.append("R(p) does not pass 1/2 on this p grid: give other p values (-p)")
-    # What is spanned is counted in the same samples.
+    # Spanning and cluster sizes are of the same samples.
     samples = sum(int(curve.samples.sum()) for curve in spanning or clusters)
     return SizeEstimates(curves[0].L, num_sites, samples, tuple(estimates), tuple(notes))
 
@@ -170,7 +165,7 @@ def locate_maximum(p: Floats, values: Floats, weights: Floats) -> Located:
 
 
 def _find_maximum(peak: Floats) -> float:
-    """Return where a polynomial of degree 2 or 3, highest power first, is largest; or NaN."""
+    """Return where a polynomial of degree 2 or 3, highest power first, has its maximum; or NaN."""
     *cubic, bend, slope, _ = peak
     discriminant = bend**2 - 3 * sum(cubic) * slope
     # Of the two roots of the slope, that where the curve bends down; finite as the cubic term goes.
@@ -189,11 +184,6 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
         return float(p[0]), 0.5, False
     part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
-
-
-def _drawn(curve: ClusterCurve | SpanningCurve, replicas: int, rng: np.random.Generator) -> Floats:
-    """Return how often each block counts, float64 (1 + replicas, blocks): once, then as drawn."""
-    return with_data_first(draw_blocks(curve.samples.size, rng, replicas))
 
 
 def _joined(

@@ -2,19 +2,19 @@
 
     y_L = A L^k exp(b L^-omega + B L^-2 omega)
 
-A correction that is left out claims to be zero.  So both are in, under natural priors: with L in
-lattice constants b is 0 +- 3 and B 0 +- 9; they do not vanish, and they are not huge (constrained
-curve fitting: G. P. Lepage et al., Nucl. Phys. B Proc. Suppl. 106, 12 (2002)).  The exponential
-differs from 1 + b L^-omega + ... by what B takes in, and makes ln y_L linear in all parameters, so
-that a fit is one solution of linear equations and never fails to converge.
+Both corrections are fitted, under natural priors: with L in lattice constants b is 0 +- 3 and B
+0 +- 9; they neither vanish nor are huge (constrained curve fitting: G. P. Lepage et al., Nucl.
+Phys. B Proc. Suppl. 106, 12 (2002)).  The exponential differs from 1 + b L^-omega + ... by a term
+that B contains, and makes ln y_L linear in all parameters, so that every fit is a solution of
+linear equations.
 
 Fits from several smallest sizes on are averaged with weights exp(-(chi^2 + 2 k + 2 n) / 2), n data
 left out and k parameters, the same number in all of them (W. Jay and E. Neil, Phys. Rev. D 103,
-114502 (2021)).  chi^2 includes the priors, which are data, too.  To first order every parameter is
-a sum over the data, theta = G y, so that of the average
+114502 (2021)).  chi^2 includes the priors.  To first order every parameter is a sum over the data,
+theta = G y, so that of the average
 
     statistical^2 = g V g,  g = sum w_i G_i,     V the covariance of the data,
-    error^2       = sum w_i (G_i V G_i + P_i + (theta_i - theta)^2),  P_i the share of the priors,
+    error^2       = sum w_i (G_i V G_i + P_i + (theta_i - theta)^2),  P_i the part of the priors,
 
 and the systematic error is the rest.
 """
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.analysis.averaging import fit_weights
-from percolab.analysis.statistics import Floats, geometric_mean, whitening
+from percolab.analysis.statistics import Floats, geometric_mean, jackknife_error, whitening
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
@@ -39,7 +39,7 @@ PRIORS = (3.0, 9.0, 27.0)
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One of the fits that are averaged.
+    """One of the averaged fits.
 
     theta: float64 (k,).  gain: float64 (k, n), G with theta = G y over all data, 0 for those left
     out.  prior: float64 (k,), the variance that the priors leave.  left_out: data left out.
@@ -77,9 +77,9 @@ def fit_member(
 ) -> Member:
     """Fit values = design @ theta by generalised least squares with priors.
 
-    design: float64 (n, k).  values: float64 (n,).  covariance: float64 (n, n), or variances (n,),
-    whose inverse are the weights.  widths: of the priors about 0, float64 (k,); inf for none.
-    kept: bool (n,), what of the data is fitted.  AnalysisError where the data do not determine it.
+    design: float64 (n, k).  values: float64 (n,).  covariance: float64 (n, n), or variances (n,).
+    widths: of the priors about 0, float64 (k,); inf for none.  kept: bool (n,), the data to fit.
+    AnalysisError where the data do not determine the fit.
     """
     kept = np.ones(values.size, bool) if kept is None else kept
     penalty = 1.0 / np.asarray(widths, float)
@@ -112,10 +112,9 @@ def fit_member(
 
 
 def average(members: Sequence[Member], covariance: Floats) -> Average:
-    """Average fits of the same data.
+    """Average at least one fit of the same data, whose covariance is float64 (n, n) or (n,).
 
-    members: at least one.  covariance: float64 (n, n) or (n,), of the data, which need not be the
-    one whose inverse are the weights.
+    It may differ from the one whose inverse are the weights.
     """
     criterion = np.array([item.chi_square.value + 2 * item.left_out for item in members])
     weights = fit_weights(criterion)
@@ -145,7 +144,7 @@ def average_over_sizes(
 ) -> Average:
     """Fit values = design @ theta (:func:`fit_member`), averaged over smallest sizes.
 
-    sizes: (n,), of each value.  Three sizes are left where there are so many.
+    sizes: (n,), of each value.  Every fit contains three sizes, or all if there are fewer.
     """
     L = np.asarray(sizes, float)
     distinct = np.unique(L)
@@ -185,10 +184,9 @@ def fit_power_law(
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
     ln y_L.  omega: of the leading correction.  of_squares: y is a mean of squared sizes a site,
-    such as chi.  In its logarithm corrections are twice those of sizes, and so are the priors; and
-    small clusters add a constant of order one, 0 +- 3, which is much where A is small.  Raises
-    AnalysisError with fewer than two sizes, values that are not positive, or a covariance that is
-    singular.
+    such as chi: the corrections of its logarithm and their priors are twice those of sizes, and
+    small clusters add a constant 0 +- 3.  Raises AnalysisError with fewer than two sizes, values
+    that are not positive, or a singular covariance.
 
     >>> law = fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4))
     >>> round(law.exponent.value, 9)
@@ -211,3 +209,36 @@ def fit_power_law(
     theta = found.theta.copy()
     theta[0] -= theta[1] * middle
     return PowerLaw(found.value(1), omega, theta[:4])
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSlopes:
+    """d ln y / d ln x between points, with its standard error or NaN: float64 (m,) each.
+
+    x: the geometric mean of both ends.
+    """
+
+    x: Floats
+    slope: Floats
+    error: Floats
+
+
+def local_slopes(x: Floats, y: Floats, without: Floats, *, ratio: float = 2.0) -> LocalSlopes:
+    """Return the slopes between points whose x differ by this factor or a little more.
+
+    x: (n,), ascending and positive.  y: (n,); points that are not positive are left out.
+    without: (blocks, n), y without one block each, for the jackknife; (0, n) for no errors.
+    """
+    kept = np.flatnonzero((y > 0) & (without > 0).all(axis=0))
+    x, logarithms = x[kept], np.log(x[kept])
+    ends = np.searchsorted(x, ratio * x * (1 - 1e-9))
+    first = np.flatnonzero(ends < x.size)
+    last = ends[first]
+    steps = logarithms[last] - logarithms[first]
+
+    def slopes(values: Floats) -> Floats:
+        found = np.log(values[..., kept])
+        return np.asarray((found[..., last] - found[..., first]) / steps)
+
+    errors = jackknife_error(slopes(without))
+    return LocalSlopes(np.sqrt(x[last] * x[first]), slopes(y), errors)

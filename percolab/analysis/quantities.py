@@ -1,4 +1,4 @@
-"""Dimensionless quantities: every number that tends to a constant at p_c as L grows, in one table.
+"""Dimensionless quantities: the numbers that tend to a constant at p_c as L grows, in one table.
 
 A quantity is a function of means over samples, its *moments*, by name: "largest" is <s_1>,
 "largest*largest" <s_1^2>, and "s^4" the mean of the sum of s^4 over all clusters.  Probabilities
@@ -9,20 +9,20 @@ is Binder's <m^2>^2 / <m^4> when every cluster has one spin of +1 or -1, drawn a
 their sum over all sites: Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005).
 
 The values of one task, at all its p and of all quantities, are functions of the same samples.
-Their covariance is that of a jackknife over blocks (B. Efron, SIAM, 1982): everything is computed
-again with one group of blocks left out.  A covariance of d values that n blocks estimate is
-inverted with an error of relative size d / n, so there must be MIN_BLOCKS_PER_VALUE times as many
-blocks as values.  Where there are fewer, the p of a quantity are replaced by some linear
-combinations, polynomials in p that are orthogonal on the grid, lowest first.  A model is combined
-in the same way, which biases nothing; and because the values and their noise vary smoothly with p,
-next to nothing is lost.
+Their covariance is that of a jackknife over blocks (B. Efron, SIAM, 1982).  A covariance of d
+values that n blocks estimate is inverted with an error of relative size d / n, so there must be
+MIN_BLOCKS_PER_VALUE times as many blocks as values.  Where there are fewer, the p of a quantity are
+replaced by linear combinations, polynomials in p that are orthogonal on the grid, lowest first.  A
+model is combined in the same way, which biases nothing; and because values and noise vary smoothly
+with p, almost nothing is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,17 +43,14 @@ _DENG = "Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005)"
 #: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
 _PLANE_RATIO = 1.5
 
-#: Blocks for each value at least, and combinations of a quantity's p at most.
+#: Least blocks for each value, and most combinations of a quantity's p.
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
 
-#: Sizes that a fit must have.
-MIN_SIZES = 3
+#: Least sizes of a fit, and the number of groups to which the blocks of long runs are joined.
+MIN_SIZES, MAX_GROUPS = 3, 4000
 
-#: Blocks of long runs are put together to about so many groups, enough for a covariance.
-MAX_GROUPS = 4000
-
-# Below the first a variance, relative to the squared values, comes of rounding.  Below the second
-# an eigenvalue of the correlations says that one value follows from the others.
+# Smaller variances, relative to the squared values, are rounding errors; smaller eigenvalues of the
+# correlations show that one value follows from the others.
 _ROUNDING, _SINGULAR = 1e-24, 1e-11
 
 
@@ -74,11 +71,6 @@ class Quantity:
     value: Callable[[Moments], Floats]
 
 
-def _moment(name: str) -> Callable[[Moments], Floats]:
-    """Return <x>."""
-    return lambda of: of[name]
-
-
 def _squared_over(first: str) -> Callable[[Moments], Floats]:
     """Return <x>^2 / <x^2>."""
     return lambda of: of[first] ** 2 / of[f"{first}*{first}"]
@@ -88,7 +80,7 @@ def _binder(of: Moments) -> Floats:
     return of["sum_squares"] ** 2 / (3 * of["sum_squares*sum_squares"] - 2 * of["s^4"])
 
 
-#: The ratio whose crossings are looked for, too (:mod:`percolab.analysis.crossings`).
+#: The ratio with crossings of its own (:mod:`percolab.analysis.crossings`).
 Q_1 = Quantity(
     "Q_1",
     "<s_1>^2/<s_1^2>",
@@ -147,8 +139,6 @@ Q_M = Quantity(
 def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
     """Return the dimensionless quantities of a lattice with this boundary, probabilities first.
 
-    spins: whether sites have spins.
-
     >>> [item.name for item in list_quantities(["periodic"])]
     ['wrapping_x', 'Q_1', 'Q_2', 'Q_B', 's_2/s_1']
     """
@@ -160,7 +150,7 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
             item.source,
             PROBABILITY,
             (item.name,),
-            _moment(item.name),
+            itemgetter(item.name),
         )
         for item in list_observables(boundary)
         if item.is_probability
@@ -168,26 +158,21 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
     names = [item.name for item in found]
     for word, symbol in (("spanning", "R"), ("wrapping", "W")):
         own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in names)
+        # The mean over the axes has the smaller error where they are alike.
         if len(own) > 1:
-            found.append(_average_axes(word, symbol, own))
+            meaning, mean = f"mean of {', '.join(own)}", partial(_average, own)
+            found.append(
+                Quantity(f"{word}_axis", f"{symbol}_axis", meaning, _WANG, PROBABILITY, own, mean)
+            )
     return (*found, *RATIOS, *((Q_M,) if spins else ()))
 
 
-def _average_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
-    """Return the mean over the axes, which has the smaller error where they are alike."""
-    return Quantity(
-        f"{word}_axis",
-        f"{symbol}_axis",
-        f"mean of {', '.join(own)}",
-        _WANG,
-        PROBABILITY,
-        own,
-        lambda of: sum((of[name] for name in own[1:]), of[own[0]]) / len(own),
-    )
+def _average(names: Sequence[str], of: Moments) -> Floats:
+    return sum((of[name] for name in names[1:]), of[names[0]]) / len(names)
 
 
 def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> list[str]:
-    """Return the quantities that "all" stands for: of those available, none follows from others.
+    """Return the quantities of "all": those available of which none follows from the others.
 
     Along two axes any + all = x + y exactly, so there any and all are enough.
 
@@ -196,24 +181,24 @@ def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> lis
     """
     words = ["spanning"] if "open" in boundary else ["wrapping"]
     kinds = ("any", "all") if len(boundary) == 2 else ("any", "axis", "all")
-    wanted = [f"{word}_{kind}" for word in words for kind in kinds]
-    found = [name for name in wanted if name in available]
+    requested = [f"{word}_{kind}" for word in words for kind in kinds]
+    found = [name for name in requested if name in available]
     if not found:
         # One open axis alone, or a source and a target.
         found = [name for name in available if name.partition("_")[0] in words][:1]
     if Q_M.name in available:
-        # The others follow the same transition with less to tell.
+        # The others follow the same transition less precisely.
         words = [name for name in found if name.endswith("_any")] or found[:1]
         return [*words, Q_M.name]
     return found + [item.name for item in RATIOS if item.name in available]
 
 
 def choose_quantities(
-    wanted: Sequence[str], boundary: Sequence[str], available: Sequence[str]
+    requested: Sequence[str], boundary: Sequence[str], available: Sequence[str]
 ) -> tuple[Quantity, ...]:
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
     default = default_quantities(boundary, available)
-    names = default if list(wanted) == ["all"] else list(wanted)
+    names = default if list(requested) == ["all"] else list(requested)
     known = {item.name: item for item in list_quantities(boundary, spins=Q_M.name in available)}
     for name in names:
         if name == "all":
@@ -250,10 +235,10 @@ def correction_exponents(quantities: Sequence[Quantity], boundary: Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class BlockMoments:
-    """Sums over blocks of what quantities are made of; one task, or tasks that differ by seed.
+    """Block sums of the moments of one task, or of tasks that differ by seed.
 
-    L: linear size.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  moments: by name,
-    the sums over each block's samples, float64 (n_blocks, m).  label: for messages.
+    p: float64 (m,), ascending.  samples: int64 (n_blocks,).  moments: by name, the sums over each
+    block's samples, float64 (n_blocks, m).  label: for messages.
     """
 
     L: int
@@ -267,7 +252,7 @@ class BlockMoments:
         return set(quantity.needs) <= set(self.moments)
 
     def grouped(self, groups: int = MAX_GROUPS) -> BlockMoments:
-        """Return neighbouring blocks put together, to at most about so many groups."""
+        """Return neighbouring blocks joined to at most about `groups` groups."""
         each = -(-self.samples.size // groups)
         starts = np.arange(0, self.samples.size, each)
         sums = {name: np.add.reduceat(item, starts) for name, item in self.moments.items()}
@@ -281,8 +266,8 @@ class BlockMoments:
     def values(self, quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
         """Return the quantities and their jackknife replicas.
 
-        Values, float64 (quantities, m), are corrected for the bias of order 1 / samples that a
-        function of means has; replicas, float64 (n_blocks, quantities, m), have one block left out.
+        Values, float64 (quantities, m), are corrected for their bias of order 1 / samples;
+        replicas, float64 (n_blocks, quantities, m), have one block left out.
         """
         left, whole = {}, {}
         total = int(self.samples.sum())
@@ -300,10 +285,10 @@ class BlockMoments:
 class Observations:
     """Values of one independent task that enter a fit, and their covariance.
 
-    L: linear size.  p: float64 (n,), and quantity: int64 (n,), index of its quantity, of every
-    value.  values: float64 (n,).  combine: float64 (d, n), the combinations of values that are
-    used, each of one quantity.  covariance: float64 (d, d), their estimated one.  degrees: of
-    freedom of that estimate, blocks - 1.  samples: that were measured.
+    p: float64 (n,), and quantity: int64 (n,), index of its quantity, of every value.  values:
+    float64 (n,).  combine: float64 (d, n), the combinations of values that are used, each of one
+    quantity. covariance: float64 (d, d), their estimated one.  degrees: of freedom of that
+    estimate, blocks - 1.
     """
 
     L: int
@@ -324,8 +309,8 @@ class Observations:
     def whiten(self) -> Floats:
         """Float64 (d, n): whiten @ (values - model) are d independent numbers of unit variance.
 
-        The inverse of an estimated covariance is too large on average, by degrees / (degrees - d -
-        1): J. Hartlap et al., Astron. Astrophys. 464, 399 (2007).
+        The inverse of an estimated covariance is too large by degrees / (degrees - d - 1) on
+        average: J. Hartlap et al., Astron. Astrophys. 464, 399 (2007).
         """
         shrink = np.sqrt((self.degrees - self.dimension - 1) / self.degrees)
         correlation, scale = unit_diagonal(self.covariance)
@@ -361,9 +346,13 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
     covariance = (blocks - 1) / blocks * away.T @ away
     varies = np.diag(covariance) > _ROUNDING * (combine**2 @ values.ravel() ** 2)
     if not varies.any():
-        raise AnalysisError(f"L = {moments.L}: nothing that was asked for varies; add samples")
+        raise AnalysisError(f"L = {moments.L}: none of the quantities varies; add samples")
     covariance = covariance[np.ix_(varies, varies)]
-    _check_regular(covariance, moments.L)
+    if np.linalg.eigvalsh(unit_diagonal(covariance)[0])[0] < _SINGULAR:
+        raise AnalysisError(
+            f"L = {moments.L}: one of the quantities follows exactly from the others (as along two "
+            "axes any + all = x + y): leave it out"
+        )
     return Observations(
         L=moments.L,
         p=np.tile(moments.p, len(own)),
@@ -376,7 +365,7 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
     )
 
 
-def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
+def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
     """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
     own = [item for item in moments if item.has(quantity)]
     sizes = sorted({item.L for item in own})
@@ -388,13 +377,14 @@ def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | Non
     return None
 
 
-def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
-    """Return in a line why a task's blocks cannot tell a covariance, or None."""
+def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
+    """Return in a line why a task's blocks do not give a covariance, or None."""
     blocks = moments.samples.size
     least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
     if blocks >= least:
         return None
-    enough = _enough_for(moments)
+    # With fewer quantities more p may be near p_c than with many: each has two values.
+    enough = blocks // (2 * MIN_BLOCKS_PER_VALUE)
     return (
         f"L = {moments.L}: {blocks} blocks are too few for the covariance of "
         f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
@@ -402,25 +392,17 @@ def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
     )
 
 
-def _enough_for(moments: BlockMoments) -> int:
-    """Return of how many quantities a task's blocks tell the covariance, whatever they are.
-
-    Each has two values: with fewer quantities more p may be near p_c than with many.
-    """
-    return moments.samples.size // (2 * MIN_BLOCKS_PER_VALUE)
-
-
 def _affordable(moments: BlockMoments, quantities: int) -> int:
-    """Return how many combinations of p a quantity may have; AnalysisError if too few.
+    """Return the most combinations of p a quantity may have, two or more of several p.
 
-    Of several p at least two combinations must be left, or they tell nothing of the slope.
+    AnalysisError if the blocks do not suffice for them.
     """
-    lack = what_blocks_lack(moments, quantities)
+    blocks = moments.samples.size
+    lack = find_block_lack(moments, quantities)
     if lack:
-        fewer = "ask for fewer quantities, or " if _enough_for(moments) else ""
+        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
         raise AnalysisError(f"{lack}: {fewer}add samples")
-    most = moments.samples.size // (MIN_BLOCKS_PER_VALUE * quantities)
-    return min(most, MAX_COMBINATIONS, moments.p.size)
+    return min(blocks // (MIN_BLOCKS_PER_VALUE * quantities), MAX_COMBINATIONS, moments.p.size)
 
 
 def _combinations(p: Floats, count: int) -> Floats:
@@ -429,13 +411,3 @@ def _combinations(p: Floats, count: int) -> Floats:
         return np.eye(count)
     x = (p - p.mean()) / np.ptp(p)
     return np.linalg.qr(np.vander(x, count, increasing=True))[0].T
-
-
-def _check_regular(covariance: Floats, size: int) -> None:
-    """Raise AnalysisError where a value follows from the others."""
-    correlation, _ = unit_diagonal(covariance)
-    if np.linalg.eigvalsh(correlation)[0] < _SINGULAR:
-        raise AnalysisError(
-            f"L = {size}: one of the quantities follows exactly from the others (as along two axes "
-            "any + all = x + y): leave it out"
-        )

@@ -1,9 +1,9 @@
-"""p_c of several dimensionless quantities: all in one joint fit, and each alone beside it.
+"""p_c of several dimensionless quantities: all in one joint fit, and each alone.
 
 The model of :mod:`percolab.analysis.quantity_model` is fitted with degrees 3 to 5 and from several
-smallest sizes on, and the fits are averaged (:mod:`percolab.analysis.averaging`).  p_c is that of
-fits in which 1/nu has its known value as a prior, where there is one; 1/nu that of fits in which it
-is free.  Each quantity alone shows whether they agree.
+smallest sizes on, and the fits are averaged (:mod:`percolab.analysis.averaging`).  1/nu is a prior
+of p_c where it is known, and reported from fits in which it is free.  Each quantity alone shows
+whether they agree.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.analysis.averaging import FittedThreshold, ThresholdAverage, judge
-from percolab.analysis.json_values import Record
+from percolab.analysis.averaging import (
+    FittedThreshold,
+    ThresholdAverage,
+    assess_threshold,
+    average_three_times,
+)
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.quantities import (
     MIN_SIZES,
     BlockMoments,
     Observations,
     Quantity,
+    find_lack,
     observe,
-    what_lacks,
 )
 from percolab.analysis.quantity_model import (
     JointMaximum,
@@ -40,11 +45,11 @@ from percolab.errors import AnalysisError
 
 @dataclass(frozen=True)
 class QuantityValue(Record):
-    """What the joint fit says of one quantity.
+    """The results of the joint fit for one quantity.
 
-    at_p_c: Q at p_c for large L.  slope, correction, mixed: a_1, b and c of the fit of the largest
-    weight.  omega: of b.  alone: p_c of this quantity alone, None if it has no fit.  known: the
-    exact value at p_c.
+    at_p_c: Q at p_c for large L, also critical and critical_error.  slope, correction, mixed: a_1,
+    b and c of the fit of the largest weight.  omega: of b.  alone: p_c of this quantity alone, None
+    if it has no fit.  known: the exact value at p_c.
     """
 
     renamed: ClassVar = {"at_p_c": ""}
@@ -62,20 +67,12 @@ class QuantityValue(Record):
     alone: Value | None
     known: Known | None = None
 
-    @property
-    def critical(self) -> float:
-        """Q at p_c for large L."""
-        return self.at_p_c.value
-
-    @property
-    def critical_error(self) -> float:
-        """Its error, one sigma."""
-        return self.at_p_c.error
+    critical, critical_error = Part[float]("at_p_c.value"), Part[float]("at_p_c.error")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class QuantityAnalysis(FittedThreshold):
-    """p_c of several quantities, and what the fit says of each; samples: by size."""
+    """p_c of several quantities, and the results for each; samples: by size."""
 
     quantities: tuple[QuantityValue, ...]
     samples: dict[int, int]
@@ -108,7 +105,13 @@ def analyse_quantities(
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
     moments = [item for item in moments if min_size is None or min_size <= item.L]
-    start, near = _near_threshold(moments, quantities, y_t)
+    sizes = _sizes(moments)
+    if len(sizes) < MIN_SIZES:
+        shown = ", ".join(f"L = {size}" for size in sizes) or "none"
+        raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
+    _check(quantities, moments)
+    start, near = near_threshold(moments, quantities, y_t)
+    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
     fitter = Fitter(
         tuple(observe(item, quantities) for item in near),
         start,
@@ -116,15 +119,17 @@ def analyse_quantities(
         DEGREES if degree is None else (degree,),
         priors,
     )
-    (found, best), (wide, _) = fitter.average(y_t), replace(fitter, priors=2 * priors).average(y_t)
+    found, wide, free = average_three_times(
+        lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
+    )
     p = np.concatenate([item.p for item in moments])
     sampled, notes = (float(p.min()), float(p.max())), _dropped(moments, near)
     return QuantityAnalysis(
-        **judge(found.threshold, wide.threshold, sampled, notes),
-        exponent=found.y_t if y_t is None else fitter.free_exponent(),
+        **assess_threshold(found.threshold, wide.threshold, sampled, notes),
+        exponent=free.y_t if free else NO_VALUE,
         known_y_t=y_t,
         quantities=tuple(
-            _quantity_value(fitter, found, best, index, item, y_t)
+            _quantity_value(fitter, found, index, item, y_t)
             for index, item in enumerate(quantities)
         ),
         members=found.members(),
@@ -147,7 +152,7 @@ class Fitter:
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes that are there, ascending."""
+        """The sizes of the observations, ascending."""
         return sorted({item.L for item in self.observations})
 
     def only(self, index: int) -> Fitter:
@@ -160,48 +165,34 @@ class Fitter:
             omegas=(self.omegas[index],),
         )
 
-    def free_exponent(self) -> Value:
-        """Return 1/nu with no prior; NaN where the data do not determine it."""
-        try:
-            return self.average(None)[0].y_t
-        except AnalysisError:
-            return NO_VALUE
-
-    def average(self, known: Known | None) -> tuple[ThresholdAverage, JointMaximum]:
-        """Return the average over degrees and smallest sizes, and the fit of the largest weight.
-
-        AnalysisError: no fit converges.
-        """
+    def average(self, known: Known | None) -> ThresholdAverage[JointMaximum]:
+        """Return the average over degrees and smallest sizes; AnalysisError: no fit converges."""
         units, slopes = self.start.units(self.sizes)
         points = sum(item.dimension for item in self.observations)
         begin = self.start.y_t if known is None else known.value
-        fits: list[JointMaximum] = []
 
         def fit(smallest: int, degree: int) -> JointMaximum:
             own = tuple(item for item in self.observations if smallest <= item.L)
             left_out = points - sum(item.dimension for item in own)
             model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
-            fits.append(fit_joint(model, begin, left_out=left_out))
-            return fits[-1]
+            return fit_joint(model, begin, left_out=left_out)
 
-        found = ThresholdAverage.over(self.sizes, self.degrees, fit)
-        return found, fits[found.best]
+        return ThresholdAverage.over(self.sizes, self.degrees, fit)
 
 
 def _quantity_value(
     fitter: Fitter,
-    found: ThresholdAverage,
-    best: JointMaximum,
+    found: ThresholdAverage[JointMaximum],
     index: int,
     quantity: Quantity,
     y_t: Known | None,
 ) -> QuantityValue:
     """Return the numbers of one quantity, and its p_c alone."""
-    function = best.functions[index]
+    function = found.best.functions[index]
     alone: Value | None = found.threshold
     if len(fitter.omegas) > 1:
         try:
-            alone = fitter.only(index).average(y_t)[0].threshold
+            alone = fitter.only(index).average(y_t).threshold
         except AnalysisError:
             alone = None
     return QuantityValue(
@@ -218,20 +209,6 @@ def _quantity_value(
     )
 
 
-def _near_threshold(
-    moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None
-) -> tuple[Start, list[BlockMoments]]:
-    """Return the start of a fit, and the moments near p_c; AnalysisError: there are too few."""
-    sizes = _sizes(moments)
-    if len(sizes) < MIN_SIZES:
-        shown = ", ".join(f"L = {size}" for size in sizes) or "none"
-        raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
-    _check(quantities, moments)
-    start, near = near_threshold(moments, quantities, known)
-    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
-    return start, near
-
-
 def _check(
     quantities: Sequence[Quantity],
     moments: Sequence[BlockMoments],
@@ -240,7 +217,7 @@ def _check(
 ) -> None:
     """Raise AnalysisError for a quantity that cannot be fitted."""
     for item in quantities:
-        if lack := what_lacks(item, moments):
+        if lack := find_lack(item, moments):
             raise AnalysisError(f"{where}{lack}: {advice}")
 
 

@@ -1,17 +1,16 @@
 """The finite-size scaling of several dimensionless quantities with one p_c and one y: one fit.
 
-Every quantity Q is the f of :mod:`percolab.analysis.scaling` itself: p_c, y and the nonlinear
-scaling field are common to all, the amplitudes and the exponent of the leading correction belong
-to each.
+Every quantity Q is the f of :mod:`percolab.analysis.scaling`: p_c, y and the nonlinear scaling
+field are common to all, the amplitudes and the exponent of the leading correction belong to each.
 
 The start.  For given p_c and y the model is linear, so these two are searched on a grid, with
-uncorrelated errors that have a floor, because p far away, which no polynomial describes, must
-not spoil the start.  Then only the p are kept at which no quantity is further than REACH from its
-value at p_c.
+uncorrelated errors that have a floor, because p far away, which no polynomial describes, must not
+spoil the start.  Then only the p are kept at which every quantity is within REACH of its value at
+p_c.
 
 The fit.  Generalised least squares with the same natural priors: the residuals are whitened by the
 covariance of each task, so that their sum of squares is chi^2.  Errors are those of its curvature,
-corrected for the noise of the covariances, which come of a finite number of blocks.
+corrected for the noise of covariances that a finite number of blocks gives.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
 
-#: How far a quantity may be from its value at p_c, in the straight line through it.
+#: How far a quantity may be from its value at p_c, by the straight line through it.
 REACH = 0.2
 
-#: A quantity between 0 and 1 changes by so much where its probit changes by 1: the unit in which
-#: its amplitudes have the priors of a probit.
+#: The change of a quantity between 0 and 1 where its probit changes by 1: the unit in which its
+#: amplitudes have the priors of a probit.
 PROBIT_UNIT = 0.4
 
 # A slope smaller than this part of the steepest one is no unit for the terms that go with it.
@@ -65,10 +64,8 @@ class JointModel:
     """The model of a set of observations, in units of order one.
 
     theta is (delta, y, n, m, amplitudes of the first quantity, of the second, ...), the amplitudes
-    of each (a_0 ... a_d, b, c, B, C).
-
-    omegas: of each quantity.  slopes: a first |a_1| of each, in these units.  known: 1/nu, a prior.
-    wider: factor on the widths of the other priors.
+    of each (a_0 ... a_d, b, c, B, C).  omegas: of each quantity.  slopes: a first |a_1| of each, in
+    these units.  known: 1/nu, a prior.  wider: factor on the widths of the other priors.
     """
 
     observations: tuple[Observations, ...]
@@ -86,7 +83,7 @@ class JointModel:
 
     @cached_property
     def _data(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """p in units, ln(L / L_0), which quantity (n, quantities) and omega of every value."""
+        """p in units, ln(L / L_0), quantity as one of (n, quantities) and omega of every value."""
         p = np.concatenate([item.p for item in self.observations])
         size = np.concatenate([np.full(item.p.size, item.L, float) for item in self.observations])
         of = np.concatenate([item.quantity for item in self.observations])
@@ -194,7 +191,7 @@ class Start:
 def near_threshold(
     moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None = None
 ) -> tuple[Start, list[BlockMoments]]:
-    """Return the start of a fit, and the moments at the p that are near p_c.  known: 1/nu.
+    """Return the start of a fit, and the moments at the p near p_c.  known: 1/nu.
 
     Every quantity has a size with two p.  AnalysisError: fewer than two sizes are near p_c.
     """
@@ -255,7 +252,7 @@ def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats,
 
 
 def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, float]:
-    """Return the sum of squares that is left of one quantity, and its a_1."""
+    """Return the remaining sum of squares of one quantity, and its a_1."""
     size, p, values, errors = table
     scale = (p.max() - p.min()) * np.median(size) ** y_t
     x = (p - p_c) * size**y_t / scale
@@ -270,8 +267,7 @@ def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, f
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:
     """Minimise chi^2 from p_0 and a first y.
 
-    left_out: values that other fits have and this has not.  AnalysisError: the data do not
-    determine the fit.
+    left_out: number of values that this fit lacks.  AnalysisError: the data do not determine it.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         found = optimize.least_squares(
@@ -310,20 +306,20 @@ def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaxim
 
 
 def _covariance(model: JointModel, jacobian: Floats) -> tuple[Floats, Floats, float]:
-    """Return the whole and the statistical covariance, (k, k), and parameters that are determined.
+    """Return the whole and the statistical covariance, (k, k), and the determined parameters.
 
     Were the covariances of the data exact, the whole one would be the inverse of H = J^T J.  A task
     whose d residuals are whitened by a covariance of n degrees of freedom, and which determines k
     parameters (the trace of its part of the hat matrix), adds to it by a factor that is exact for
-    one task: (n - 1) (n - d - 1) / ((n - 1 - d + k) (n - d + k)), above 1 for k << d, and below
-    where k = d, as then the data are only copied.  It follows from the theory of growth curves, C.
-    R. Rao, Proc. 5th Berkeley Symp. 1, 355 (1967).
+    one task: (n - 1) (n - d - 1) / ((n - 1 - d + k) (n - d + k)): C. R. Rao, Proc. 5th Berkeley
+    Symp. 1, 355 (1967).
     """
     scale = np.linalg.norm(jacobian, axis=0)
-    if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
-        raise AnalysisError("the data do not determine all parameters of the fit")
-    left, singular, right = np.linalg.svd(jacobian / scale, full_matrices=False)
-    if singular[-1] < _UNDETERMINED * singular[0]:
+    determined = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
+    if determined:
+        left, singular, right = np.linalg.svd(jacobian / scale, full_matrices=False)
+        determined = not singular[-1] < _UNDETERMINED * singular[0]
+    if not determined:
         raise AnalysisError("the data do not determine all parameters of the fit")
     # Rows of `left` are the residuals in an orthonormal basis of the parameters.
     data, row = np.zeros((singular.size, singular.size)), 0

@@ -22,21 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from percolab.analysis.cluster_numbers import coarse_edges
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, Average, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 
-#: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
-#: needs.
+#: Smallest sizes of the averaged fits, largest ones as parts of <s_1>, and least bins of a fit.
 S_MIN, CUTOFFS, LEAST_BINS = (16, 32, 64, 128), (0.1, 0.05, 0.02), 8
 
 
@@ -46,8 +46,7 @@ class GyrationSums:
 
     p: float64 (m,), ascending.  edges: int64 (bins + 1,), the smallest size of every bin, and the
     first beyond.  squares, spreads: float64 (n_blocks, m, bins), sums of s^2 and of s^2 R_s^2 in
-    each block's samples; lengths are in the unit of the lattice file.  largest: <s_1>, float64
-    (m,).
+    each block's samples, lengths in the unit of the lattice file.  largest: <s_1>, float64 (m,).
     """
 
     L: int
@@ -60,7 +59,7 @@ class GyrationSums:
     largest: Floats
 
     def radii(self, at: int) -> tuple[Floats, Floats, Floats]:
-        """Return (s, R_s^2, that without each block) of the bins at a p that hold clusters.
+        """Return (s, R_s^2, that without each block) of the bins at a p that contain clusters.
 
         s, R_s^2: float64 (k,); without a block: (n_blocks, k).  s is the mean of the sizes of a
         bin, four a power of two: s^2 n_s hardly depends on s.  Bins of one block are left out.
@@ -77,10 +76,7 @@ class GyrationSums:
         return s, spread / total, (spread - spreads) / (total - squares)
 
     def correlation_length(self) -> tuple[Floats, Floats]:
-        """Return xi and its standard error at every p, float64 (m,) each; NaN where it is unknown.
-
-        The error is that of a jackknife over blocks.
-        """
+        """Return xi and its jackknife error at every p, float64 (m,) each; NaN if unknown."""
         squares, spreads = self.squares.sum(axis=2), self.spreads.sum(axis=2)
         total, spread = squares.sum(axis=0), spreads.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,12 +86,14 @@ class GyrationSums:
 
 
 @dataclass(frozen=True)
-class RadiusFit:
+class RadiusFit(Record):
     """d_f from R_s ~ s^(1/d_f) at the p of the grids nearest to p_c.
 
     sizes: every L.  amplitude: A.  corrections: b, c, d and k.  s_min, s_max: of the largest
     window.  known: d_f.
     """
+
+    result_keys: ClassVar = ("d_f",)
 
     result: Value
     sizes: tuple[int, ...]
@@ -106,29 +104,16 @@ class RadiusFit:
     s_max: int
     known: Known | None
 
-    @property
-    def d_f(self) -> float:
-        """The fractal dimension."""
-        return self.result.value
-
-    @property
-    def error(self) -> float:
-        """Its whole error, one sigma."""
-        return self.result.error
+    d_f, error = Part[float]("result.value"), Part[float]("result.error")
 
     def squared_radius(self, s: Floats) -> Floats:
         """Return the fitted R_s^2 at sizes s of the infinite lattice."""
         small = _small(s, self.omega) @ self.corrections
         return np.asarray(self.amplitude * s ** (2 / self.d_f) * np.exp(small), np.float64)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        beside = {key: value for key, value in vars(self).items() if key != "result"}
-        return {**self.result.to_dict("d_f"), **plain(beside)}
-
 
 def _small(s: Floats, omega: float) -> Floats:
-    """Return what multiplies b, c, d and k, float64 (n, 4)."""
+    """Return the factors of b, c, d and k, float64 (n, 4)."""
     return np.stack([s**-omega, s ** (-2 * omega), s ** (-3 * omega), 1 / s], axis=1)
 
 
@@ -137,9 +122,9 @@ def fit_radius(
 ) -> RadiusFit:
     """Fit R_s of all sizes at the p nearest to a threshold.
 
-    is_open: whether any axis is.  The error of the threshold is not in that of d_f, nor is what p
-    is off it.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with
-    fewer than LEAST_BINS bins.
+    is_open: whether any axis is.  The errors of the threshold and of the nearest p are not in that
+    of d_f.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with fewer
+    than LEAST_BINS bins.
     """
     omega = find_size_correction(dimension).value
     designs, values, parts, errors, used = [], [], [], [], []
@@ -183,8 +168,7 @@ def _average_over_windows(
 ) -> Average:
     """Return the average over windows of s (n,) and its part of <s_1> (n,).
 
-    without: values of every task without each block.  Weights are of variances alone; correlations
-    of bins enter the error.
+    without: values of every task without each block.  Weights are of variances alone.
     """
     covariance = block_diag(*((len(x) - 1) * np.cov(x.T, ddof=0) for x in without))
     widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])

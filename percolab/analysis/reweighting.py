@@ -1,17 +1,17 @@
 """Series of a Potts model reweighted to other temperatures, and transitions of first order.
 
 A state with E satisfied bonds has the weight exp(beta E), so that a sample drawn at beta_0 counts
-as exp((beta - beta_0) E) at beta.  That holds as far as the two distributions of E overlap: see
-`overlap`.  Series are float64 or integer (chains, updates), the chains independent of each other,
-and errors are those of a jackknife over chains, so that correlations inside a chain are in them.
+as exp((beta - beta_0) E) at beta, as far as the two distributions of E overlap (`overlap`).  Series
+are float64 or integer (chains, updates), the chains independent of each other; errors are those of
+a jackknife over chains, so that they contain the correlations inside a chain.
 
 At a transition of first order the distribution of E has two peaks, the disordered phase below and
-the q ordered ones above.  At the transition each of the q + 1 phases has the same weight.  So, with
-E_cut between both peaks, W(E > E_cut) = q W(E < E_cut), up to corrections that are exponentially
-small in the size of the lattice.
+the q ordered ones above, and each of the q + 1 phases has the same weight.  So, with E_cut between
+both peaks, W(E > E_cut) = q W(E < E_cut), up to corrections that are exponentially small in the
+size of the lattice.
 
 Another beta adds a straight line to the logarithm of the distribution.  So there is a beta with two
-equally high peaks just where the logarithm is not concave, and how far it is below its concave hull
+equally high peaks just where the logarithm is not concave, and its distance below its concave hull
 is the depth of the valley between them.
 
 Sources: A. M. Ferrenberg and R. H. Swendsen, Phys. Rev. Lett. 61, 2635 (1988); C. Borgs and W.
@@ -33,15 +33,15 @@ from percolab.errors import AnalysisError
 #: Below this overlap the few samples that count are in the tail, where they may be missing.
 LEAST_OVERLAP = 0.1
 
-#: Bins of a histogram in which two peaks are looked for, and different E that it needs.
+#: Bins of a histogram of E, and the least number of different E for a search of two peaks.
 _BINS, _LEAST_VALUES = 40, 80
-#: Bins in which two peaks are looked for are as wide as so many spins that leave a ground state.
+#: The least width of bins in that search, in spins that leave a ground state.
 _EXCITATIONS = 2
-#: A valley is this deep at least, as a logarithm, and this many standard errors below the hull.
+#: The least depth of a valley, as a logarithm, and in standard errors below the hull.
 _LEAST_DEPTH, _DEPTH_ERRORS = 0.2, 5.0
-#: Bins with fewer samples than this are no peaks, nor is a phase with less than this share.
+#: The least samples of the bin of a peak, and the least fraction of the samples in a phase.
 _PEAK_SAMPLES, _PHASE_SHARE = 30, 0.01
-#: Chains that change phase less often than this altogether do not know the weights of the phases.
+#: The least changes of phase of all chains together that determine the weights of the phases.
 _LEAST_CHANGES = 20
 #: Changes of phase in each of the parts of one long chain that are taken to be independent.
 _CHANGES_PER_PART = 4
@@ -51,7 +51,7 @@ _CHANGES_PER_PART = 4
 class Reweighted:
     """A function of means at other temperatures, each float64 (betas,).
 
-    overlap: which fraction of the samples is as good as all of them there, (sum w)^2 / (n sum w^2)
+    overlap: the effective fraction of the samples there, (sum w)^2 / (n sum w^2).
     """
 
     betas: Floats
@@ -107,8 +107,8 @@ def reweight(
 class EnergyHistogram:
     """The distribution of the satisfied bonds E at one temperature.
 
-    edges:           float64 (bins + 1,), E from edges[i] to below edges[i + 1]
-    density, errors: float64 (bins,), probability per unit of E
+    edges: float64 (bins + 1,), E from edges[i] to below edges[i + 1].  density, errors: float64
+    (bins,), probability per unit of E.
     """
 
     edges: Floats
@@ -117,15 +117,14 @@ class EnergyHistogram:
 
 
 def energy_histogram(satisfied: ArrayLike) -> EnergyHistogram:
-    """Return the distribution of the satisfied bonds, in about 40 bins.
+    """Return the distribution of the satisfied bonds (chains, updates), integers, in about 40 bins.
 
-    satisfied: (chains, updates), integers.  All bins are equally wide, by a multiple of the
-    smallest step of E, since others would hold unequal numbers of values.
-    AnalysisError with fewer than 2 chains, or where E does not vary.
+    All bins are equally wide, by a multiple of the smallest step of E.  AnalysisError with fewer
+    than 2 chains, or where E does not vary.
     """
     energies = _checked(satisfied)
     edges = _edges(energies)
-    parts = _binned(energies, edges, np.ones_like(energies))
+    parts = _binned(energies, edges)
     width = edges[1] - edges[0]
     total = parts.sum(axis=0)
     rest = total - parts
@@ -135,14 +134,13 @@ def energy_histogram(satisfied: ArrayLike) -> EnergyHistogram:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """A transition of first order, as two peaks of the energy histogram show it.
+    """A transition of first order, from the two peaks of the energy histogram.
 
-    beta, beta_error:               where the ordered phases weigh q times as much as the other
-    latent_heat, latent_heat_error: of the satisfied bonds per site there, ordered less disordered
-    peaks:                          satisfied bonds at both peaks, where these are equally high
-    cut:                            satisfied bonds, all of them, that separate the phases
-    depth:                          logarithm of the height of both peaks over that of the valley
-    changes:                        how often chains went all the way from one peak to the other
+    beta, beta_error: where the ordered phases weigh q times as much as the other.  latent_heat,
+    latent_heat_error: of the satisfied bonds per site there, ordered less disordered.  peaks:
+    satisfied bonds at both peaks, where these are equally high.  cut: satisfied bonds that separate
+    the phases.  depth: logarithm of the height of both peaks over that of the valley.  changes: how
+    often chains went all the way from one peak to the other.
     """
 
     beta: float
@@ -156,10 +154,9 @@ class FirstOrder:
 
     @property
     def mixed(self) -> bool:
-        """Whether the chains changed phase often enough to know the weights of the phases.
+        """Whether the chains changed phase often enough to determine the weights of the phases.
 
-        If not, beta is an artefact of how many chains started in which phase.  The latent heat is
-        right all the same, since it is taken inside the phases.
+        If not, beta depends on how many chains started in which phase; the latent heat does not.
         """
         return self.changes >= _LEAST_CHANGES
 
@@ -171,28 +168,32 @@ def find_first_order(
 
     satisfied: (chains, updates), integers, drawn at a beta at which both phases occur, the rarer in
     1 % of the samples at least.  Two peaks are accepted if, where both are equally high, the valley
-    between is a factor exp(0.2) and 5 standard errors below, more of few chains.  A transition of
-    weak first order looks continuous on a small lattice, and the latent heat of a small one is too
-    large, so sizes are to be compared.  None too where E takes fewer than 80 values, among which a
-    tiny lattice has gaps of its own.  AnalysisError with fewer than 2 chains.
+    between is a factor exp(0.2) and 5 standard errors below, more of few chains.  A weak transition
+    looks continuous on a small lattice, whose latent heat is too large, so sizes should be
+    compared. None also where E takes fewer than 80 values.  AnalysisError with fewer than 2 chains.
 
-    one_chain: whether the rows are blocks of one long chain, each the continuation of the one
-    before.  A change of phase between two blocks counts then, and errors are those of a jackknife
-    over longer parts, in which the chain changes phase _CHANGES_PER_PART times on average: blocks
-    that the chain spends in one phase are not independent.
+    one_chain: whether the rows are consecutive blocks of one long chain.  A change of phase between
+    two blocks counts then, and errors are those of a jackknife over longer parts, in which the
+    chain changes phase _CHANGES_PER_PART times on average.
     """
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
         return None
     # Near the ground state E has gaps of a coordination number, which are no valleys.
     edges = _edges(energies, _EXCITATIONS * 2 * float(energies.max()) / num_sites)
-    valley = _deepest_valley(_binned(energies, edges, np.ones_like(energies)))
+    valley = _deepest_valley(_binned(energies, edges))
     if valley is None:
         return None
-    middles = (edges[1:] + edges[:-1]) / 2
-    low, cut, high = (float(middles[n]) for n in (valley.left, valley.bin, valley.right))
-    changes = _changes(energies.reshape(1, -1) if one_chain else energies, low, high)
-    parts = _split_chain(energies, changes) if one_chain else energies
+    low, cut, high = ((edges[1:] + edges[:-1]) / 2)[list(valley[:3])].tolist()
+    changes, parts = (
+        _changes(energies.reshape(1, -1) if one_chain else energies, low, high),
+        energies,
+    )
+    if one_chain:
+        # Parts with enough changes of phase each, at most as many as blocks; the rest at the end
+        # is left out.
+        count = min(max(changes // _CHANGES_PER_PART, 2), len(energies))
+        parts = energies.ravel()[: energies.size // count * count].reshape(count, -1)
     shift, shift_error = _balance(parts, cut, q)
     if _overlap(_weights(energies, shift)) < LEAST_OVERLAP:
         return None
@@ -204,7 +205,7 @@ def find_first_order(
         latent_heat_error=gap_error / num_sites,
         peaks=(low, high),
         cut=cut,
-        depth=valley.depth,
+        depth=valley[3],
         changes=changes,
     )
 
@@ -228,7 +229,7 @@ def _overlap(weights: Floats) -> float:
 
 
 def _edges(energies: Floats, least: float = 0.0) -> Floats:
-    """Return edges of bins, least wide or more, that each hold the same number of possible E."""
+    """Return edges of bins of at least this width with the same number of possible E in each."""
     values = np.unique(energies)
     if len(values) < 2:
         raise AnalysisError("the energy does not vary")
@@ -239,49 +240,38 @@ def _edges(energies: Floats, least: float = 0.0) -> Floats:
     return np.asarray(values[0] - step / 2 + width * np.arange(count + 1))
 
 
-def _binned(energies: Floats, edges: Floats, weights: Floats) -> Floats:
-    """Return the weight of every chain in every bin, float64 (chains, bins)."""
+def _binned(energies: Floats, edges: Floats) -> Floats:
+    """Return the samples of every chain in every bin, float64 (chains, bins)."""
     chains, bins = len(energies), len(edges) - 1
     index = ((energies - edges[0]) / (edges[1] - edges[0])).astype(np.int64)
     index += bins * np.arange(chains)[:, None]
-    binned = np.bincount(index.ravel(), weights.ravel(), minlength=chains * bins)
-    return np.asarray(binned.reshape(chains, bins))
+    counts = np.bincount(index.ravel(), minlength=chains * bins).reshape(chains, bins)
+    return np.asarray(counts, np.float64)
 
 
-@dataclass(frozen=True)
-class _Valley:
-    """The bins of two peaks, the bin between them, and how deep it is, as a logarithm."""
+def _deepest_valley(counts: Floats) -> tuple[int, int, int, float] | None:
+    """Return the bins of a peak, the valley and the other peak, and the depth as a logarithm.
 
-    left: int
-    right: int
-    bin: int
-    depth: float
-
-
-def _deepest_valley(counts: Floats) -> _Valley | None:
-    """Return where the logarithm of a histogram is farthest below its concave hull, or None.
-
-    counts: samples of every chain in every bin, float64 (chains, bins).  Empty bins count as if
-    they held one sample.
+    That is where the logarithm of a histogram is farthest below its concave hull; None where it is
+    concave.  counts: samples of every chain in every bin, float64 (chains, bins), empty ones as 1.
     """
     total = counts.sum(axis=0)
     heights = np.log(np.maximum(total, 1.0))
-    corners = _hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)
-    found = None
-    for left, right in pairwise(corners):
+    found, least = None, _LEAST_DEPTH
+    for left, right in pairwise(_hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)):
         for n in range(left + 1, right):
             part = (n - left) / (right - left)
             depth = float((1 - part) * heights[left] + part * heights[right] - heights[n])
-            if depth < max(_LEAST_DEPTH, found.depth if found else 0.0):
-                continue
             smaller = min(total[: n + 1].sum(), total[n:].sum())
-            if smaller >= _PHASE_SHARE * total.sum() and _is_real(counts, left, right, n):
-                found = _Valley(left, right, n, depth)
+            if depth < least or smaller < _PHASE_SHARE * total.sum():
+                continue
+            if _is_real(counts, left, right, n):
+                found, least = (left, n, right, depth), depth
     return found
 
 
 def _hull(bins: NDArray[np.int64], heights: Floats) -> list[int]:
-    """Return those of some bins whose heights are corners of the concave hull, ascending."""
+    """Return the bins whose heights are corners of the concave hull, ascending."""
     corners: list[int] = []
     for n in bins.tolist():
         while len(corners) > 1:
@@ -294,11 +284,10 @@ def _hull(bins: NDArray[np.int64], heights: Floats) -> list[int]:
 
 
 def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
-    """Return whether a bin is _DEPTH_ERRORS errors below what its two peaks make of it.
+    """Return whether a bin is _DEPTH_ERRORS errors below the line between its two peaks.
 
-    The difference is taken of numbers of samples, not of logarithms, since the valley may be empty.
-    The error of few chains is itself uncertain, so that more of it is asked for, by Student's
-    distribution.
+    By numbers of samples, not logarithms, since the valley may be empty.  The error of few chains
+    is uncertain, so that the limit is that of Student's distribution.
     """
     from scipy.stats import norm, t
 
@@ -320,16 +309,6 @@ def _changes(energies: Floats, low: float, high: float) -> int:
         ordered = chain[(chain <= low) | (chain >= high)] >= high
         changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     return changes
-
-
-def _split_chain(energies: Floats, changes: int) -> Floats:
-    """Return one chain in parts with enough changes of phase each, at most as many as blocks.
-
-    Less than an update for each part is left out, at the end.
-    """
-    count = min(max(changes // _CHANGES_PER_PART, 2), len(energies))
-    length = energies.size // count
-    return energies.ravel()[: count * length].reshape(count, length)
 
 
 def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:

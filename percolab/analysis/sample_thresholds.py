@@ -6,11 +6,10 @@ approach as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 199
     mean_L  = p_c + width_L (A + b L^-omega + B L^-2 omega)      median_L likewise, with its own A
     width_L = S L^(-1/nu) exp(b L^-omega + B L^-2 omega)
 
-with priors of b and B, averaged over smallest sizes (:mod:`percolab.analysis.power_law`): p_c is
-where mean or median meet a width of 0, which needs no exponent, and 1/nu comes of the width. Where
-A happens to be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one
-size come from the same samples; their covariance is that of their influence functions (F. R.
-Hampel, J. Am. Stat. Assoc. 69, 383 (1974)).
+with priors of b and B, averaged over smallest sizes (:mod:`percolab.analysis.power_law`): mean and
+median give p_c where the width is 0, which needs no exponent, and the width gives 1/nu. The
+covariance of the three numbers of one size is that of their influence functions (F. R. Hampel, J.
+Am. Stat. Assoc. 69, 383 (1974)).
 
 Cell to cell (P. J. Reynolds, H. E. Stanley and W. Klein, Phys. Rev. B 21, 1223 (1980)): a lattice
 of L1 is renormalised to one of L2, p -> p' with R_L1(p') = R_L2(p); its fixed point is where both
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,22 +32,19 @@ from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
 from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.statistics import Floats
-from percolab.analysis.value import Value
+from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
 
 # The density of T at the median is that of this part of the samples about it.
 _CENTRAL = 0.1
 
-# How often the amplitudes are found that say how much the error of a width adds.
+# Iterations for the amplitudes, on which the contribution of the widths' errors depends.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class SampleMoments(Record):
-    """Mean, median and width of the T of one size.
-
-    covariance: float64 (3, 3), of (mean, median, width).
-    """
+    """Mean, median and width of the T of one size; covariance: theirs, float64 (3, 3)."""
 
     added: ClassVar = ("errors",)
 
@@ -66,16 +62,12 @@ class SampleMoments(Record):
 
 
 @dataclass(frozen=True)
-class Extrapolation:
+class Extrapolation(Record):
     """p_c of `estimator`, "mean" or "median", or 1/nu of "width"."""
 
     estimator: str
     name: str
     result: Value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        return {"estimator": self.estimator, "name": self.name, **self.result.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ class CellToCell:
 
 @dataclass(frozen=True)
 class SampleThresholds(Record):
-    """What single T give: every size, the extrapolations, cell to cell, and notes."""
+    """Results from single T: every size, the extrapolations, cell to cell, and notes."""
 
     renamed: ClassVar = {"cells": "cell_to_cell"}
 
@@ -102,7 +94,7 @@ class SampleThresholds(Record):
     notes: tuple[str, ...]
 
 
-def moments_of(L: int, thresholds: Floats) -> SampleMoments:
+def compute_sample_moments(L: int, thresholds: Floats) -> SampleMoments:
     """Return mean, median and width of T, float64 (n,), of one size.
 
     Raises AnalysisError with fewer than 20 samples, or if they are all the same.
@@ -145,7 +137,7 @@ def analyse_samples(
         if np.isinf(T).any():
             notes.append(f"L = {L} left out of mean and median: some samples never span")
             continue
-        sizes.append(moments_of(L, T))
+        sizes.append(compute_sample_moments(L, T))
     found: list[Extrapolation] = []
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")
@@ -155,11 +147,9 @@ def analyse_samples(
             Extrapolation("median", "p_c", _threshold(sizes, 1, omega)),
             Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
         ]
-    rejections = [
-        line
-        for item in found
-        for line in item.result.rejection(f"{item.name} from the {item.estimator} of T")
-    ]
+    rejections = list_rejections(
+        (f"{item.name} from the {item.estimator} of T", item.result) for item in found
+    )
     cells = _cell_to_cell(curves)
     return SampleThresholds(tuple(sizes), tuple(found), cells, (*rejections, *notes))
 
@@ -195,22 +185,16 @@ def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:
     fits = [fit_size(select_curves(curves, size)) for size in linear_sizes(curves)]
     crossings, _ = cross_sizes(fits)
     return tuple(
-        CellToCell(
-            crossing.L1,
-            crossing.L2,
-            crossing.p,
-            crossing.p_error,
-            *_scale_factor(*pair, crossing.p),
-        )
-        for crossing, pair in zip(crossings, pairwise(fits), strict=True)
-        if crossing.found
+        CellToCell(each.L1, each.L2, each.p, each.p_error, *_scale_factor(*pair, each.p))
+        for each, pair in zip(crossings, pairwise(fits), strict=True)
+        if each.found
     )
 
 
 def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> tuple[float, float]:
-    """Return 1/nu from the slopes of two sizes at their crossing p, and its error.
+    """Return 1/nu from the slopes of two sizes at their crossing p, and its first-order error.
 
-    NaN where one does not rise.  The error is that of first order, p moving along.
+    NaN where one does not rise.
     """
     if not min(small.slope(p), large.slope(p)) > 0:
         return nan, nan

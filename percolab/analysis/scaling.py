@@ -1,17 +1,17 @@
-"""The finite-size scaling of a dimensionless quantity, with every correction that is known.
+"""The finite-size scaling of a dimensionless quantity, with every known correction.
 
     f(p, L) = a_0 + a_1 X + ... + a_d X^d + (b + c X) L^-omega + (B + C X) L^-2omega,
     X = (t + n t^2 + m t^3) L^y,    t = p - p_c,    y = 1/nu
 
 f is probit R_L(p) of a spanning or wrapping probability, or a quantity itself.  b and c are the
-leading correction to scaling and how it moves the slope, B and C those of next order.  n and m are
+leading correction to scaling and its effect on the slope, B and C those of next order.  n and m are
 the nonlinear scaling field: over a whole transition p - p_c enters with its square and cube (A.
 Aharony and M. E. Fisher, Phys. Rev. B 27, 4394 (1983); K. Slevin and T. Ohtsuki, Phys. Rev. Lett.
-82, 382 (1999)).  Left out, they bend the other terms, and the more is sampled the more they do.
+82, 382 (1999)).
 
-No term is chosen.  All are fitted, under Gaussian priors that say only what is natural (constrained
-curve fitting: G. P. Lepage et al., Nucl. Phys. B Proc. Suppl. 106, 12 (2002)): with L in lattice
-constants the corrections are of order one, neither absent nor huge.
+No term is left out.  All are fitted under natural Gaussian priors (constrained curve fitting: G. P.
+Lepage et al., Nucl. Phys. B Proc. Suppl. 106, 12 (2002)): with L in lattice constants the
+corrections are of order one, neither absent nor huge.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
+from percolab.analysis.curves import SpanningCurve, linear_sizes, probit_points, select_curves
 from percolab.analysis.likelihood import Prior, ThresholdCells
 from percolab.analysis.statistics import Floats, geometric_mean
 from percolab.analysis.theory.known_exponents import Known
@@ -36,8 +36,7 @@ CORRECTION_WIDTHS = (3.0, 3.0, 9.0, 9.0)
 #: 1 / (p_c (1 - p_c)).  They matter where there are few p.
 COEFFICIENT_WIDTH, FIELD_WIDTH = 1.0, 3.0
 
-#: Mean and width of the prior of 1/nu where it is free: it decides where two sizes, or few samples,
-#: would let it run away.
+#: Mean and width of the prior of 1/nu where it is free; it matters with two sizes or few samples.
 FREE_EXPONENT = (1.0, 1.0)
 
 # An exponent that is known exactly has a prior of this width.
@@ -104,11 +103,11 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class ScalingTerms:
-    """What the amplitudes multiply at some points, and how X depends on the other parameters.
+    """The factors of the amplitudes at some points, and the derivatives of X.
 
-    columns: float64 (points, degree + 5), the powers of X and the four corrections.  powers: of X
-    in these, and decay: L^-... of the corrections, float64 (points, 4).  derivatives: of X after
-    delta, y, n and m, float64 (points, 4).
+    columns: float64 (points, degree + 5), the powers of X and the four corrections.  decay: L^-...
+    of the corrections, float64 (points, 4).  derivatives: of X by delta, y, n and m, float64
+    (points, 4).
     """
 
     columns: Floats
@@ -176,10 +175,9 @@ def outer_prior(units: Units, known: Known | None, wider: float) -> tuple[Floats
 class ScalingModel:
     """probit R in variables of order one, so that the optimiser is well conditioned.
 
-    theta = (delta, y, n, m, a_0 ... a_d, b, c, B, C), float64 (degree + 9,), in `units`.
-
-    p, log_size: float64 (points,), p in units of the width and ln(L / L_0).
-    start: float64 (k,), from straight lines through each size.
+    theta = (delta, y, n, m, a_0 ... a_d, b, c, B, C), float64 (degree + 9,), in `units`.  p,
+    log_size: float64 (points,), p in units of the width and ln(L / L_0).  start: theta from
+    straight lines.
     """
 
     p: Floats
@@ -212,7 +210,7 @@ class ScalingModel:
         return terms.columns @ amplitudes, np.hstack([outer, terms.columns])
 
     def prior(self, known: Known | None, *, wider: float = 1.0) -> Prior:
-        """Return the natural priors; known: of 1/nu.  wider: factor on their widths, not on it."""
+        """Return the natural priors; known: of 1/nu.  wider: factor on the widths of the others."""
         mean, precision = outer_prior(self.units, known, wider)
         amplitudes = amplitude_precision(self.units, self.degree, self.omega, wider)
         none = np.zeros(amplitudes.size)
@@ -256,9 +254,9 @@ class Lines:
 
     @classmethod
     def through(cls, curves: Sequence[SpanningCurve], known: Known | None = None) -> Lines:
-        """Return the lines through curves; AnalysisError where a curve does not rise with p.
+        """Return the lines through curves; known: 1/nu, in place of that of the slopes.
 
-        known: 1/nu, in place of that of the slopes.
+        AnalysisError where a curve does not rise with p.
         """
         sizes = np.array(linear_sizes(curves), float)
         lines = [_probit_line(curves, size) for size in linear_sizes(curves)]
@@ -276,11 +274,7 @@ class Lines:
 
 def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:
     """Return centre and slope of a straight line through probit R of one size."""
-    own = select_curves(curves, size)
-    samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in own])
-    probability = np.concatenate([curve.probability for curve in own])
-    probit = ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
-    p = np.concatenate([curve.p for curve in own])
+    p, probit = probit_points(select_curves(curves, size))
     slope, intercept = np.polyfit(p - p.mean(), probit, 1)
     if not slope > 0:
         raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")

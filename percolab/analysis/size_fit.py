@@ -1,4 +1,4 @@
-"""The spanning probability of one linear size as a smooth curve, with no assumption on scaling."""
+"""The spanning probability of one linear size as a smooth curve, without finite-size scaling."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.curves import SpanningCurve, probit_points
 from percolab.analysis.json_values import Record
 from percolab.analysis.likelihood import ThresholdCells, chi_square, maximise
 from percolab.analysis.statistics import Floats
@@ -24,8 +24,8 @@ from percolab.errors import AnalysisError
 class SizeFit(Record):
     """probit R_L(p) = sum c_k ((p - p_mid) / scale)^k for one size L.
 
-    p_low, p_high: range of the fitted points. points: their number. samples: total over tasks.
-    covariance: of the coefficients, row by row.
+    p_low, p_high: range of the `points` fitted points.  samples: total over tasks.  covariance: of
+    the coefficients, row by row.
     """
 
     renamed: ClassVar = {"covariance": ""}
@@ -44,8 +44,7 @@ class SizeFit(Record):
     @cached_property
     def probit(self) -> Polynomial:
         """The fitted polynomial as a function of p."""
-        half = self.scale
-        domain = [self.p_mid - half, self.p_mid + half]
+        domain = [self.p_mid - self.scale, self.p_mid + self.scale]
         return Polynomial(self.coefficients, domain=domain, window=[-1.0, 1.0])
 
     def probability(self, p: ArrayLike) -> Floats:
@@ -57,7 +56,7 @@ class SizeFit(Record):
         return float(self.powers(p)[0] @ np.array(self.covariance) @ self.powers(other)[0])
 
     def powers(self, p: float) -> tuple[Floats, Floats]:
-        """Return what the coefficients of the probit and of its slope multiply, (k,) each."""
+        """Return the factors of the coefficients in the probit and in its slope, (k,) each."""
         x, order = (p - self.p_mid) / self.scale, np.arange(len(self.coefficients))
         slopes = np.append(0.0, order[1:] * x ** order[:-1]) / self.scale
         return np.asarray(x**order, np.float64), np.asarray(slopes, np.float64)
@@ -87,8 +86,8 @@ class PolynomialModel:
 def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
     """Fit all `curves` of one size by their exact likelihood.
 
-    Fewer than degree + 1 distinct p lower the degree. Raises AnalysisError when there are fewer
-    than two p, or R does not rise between them; ValueError when the sizes differ.
+    With fewer than degree + 1 distinct p the degree is lower.  Raises AnalysisError with fewer than
+    two p, or where R does not rise between them; ValueError when the sizes differ.
     """
     if len({curve.L for curve in curves}) != 1:
         raise ValueError("fit_size needs curves of exactly one linear size")
@@ -115,10 +114,7 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
 
 
 def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
-    """Return a fit of `counts`, a replica of those of `cells`, to which `fit` belongs.
-
-    Its degree, chi^2 and covariance are those of `fit`.
-    """
+    """Return `fit` with the coefficients of `counts`, a replica of those of its `cells`."""
     degree = len(fit.coefficients) - 1
     model = PolynomialModel.of_points(cells.p, fit.p_mid, fit.scale, degree)
     estimate = maximise(model, replace(cells, counts=counts), np.array(fit.coefficients))
@@ -126,9 +122,7 @@ def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
 
 
 def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:
-    trials = np.concatenate([np.full(c.p.size, c.total_samples) for c in cells.curves])
-    probability = np.concatenate([curve.probability for curve in cells.curves])
-    probit = ndtri(np.clip(probability, 0.5 / trials, 1.0 - 0.5 / trials))
+    _, probit = probit_points(cells.curves)
     line, *_ = np.linalg.lstsq(model.design[:, :2], probit, rcond=None)
     if not line[1] > 0:
         size = cells.curves[0].L

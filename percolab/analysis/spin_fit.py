@@ -1,20 +1,20 @@
-"""The transition of spins from stored results: temperature and exponents, if they may be quoted.
+"""The transition of spins from stored results: temperature and exponents.
 
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
-those of the means of chains, which are independent, however long spins are correlated within one.
-At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z, from the autocorrelation time of the
-energy, tau ~ L^z.
+those of the means of independent chains, whatever the correlations within them.  At p_c, <S_2> / N
+~ L^(2 y_h - d) gives y_h, and the autocorrelation time of the energy, tau ~ L^z, gives z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
-the phase that it began in: then no error is honest, and none is quoted.
+the phase in which it began: then no error is quoted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from percolab.analysis.autocorrelation import (
     compare_starts,
 )
 from percolab.analysis.exponents import Exponent
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Part, plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder
@@ -34,7 +34,7 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
-from percolab.analysis.transition_order import judge_order
+from percolab.analysis.transition_order import classify_order
 from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
@@ -44,15 +44,15 @@ from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: Autocorrelation times that blocks of one long chain must have, or a fit says so.
+#: Autocorrelation times in a block of one long chain; a fit warns of shorter ones.
 _ENOUGH_TIMES = 10
-#: What autocorrelation times are of, in the order of the stored sums, with their names in tables.
+#: The series with autocorrelation times, in the order of the stored sums, with names for tables.
 SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
 
 
 @dataclass(frozen=True)
 class StartDifference:
-    """Chains of one size and p whose means depend on how they started, by so many errors z."""
+    """Chains of one size and p whose means depend on their start; z: the difference in errors."""
 
     L: int
     p: float
@@ -62,16 +62,13 @@ class StartDifference:
 
 @dataclass(frozen=True, repr=False)
 class SpinFit(Shown):
-    """The transition: the joint fit, and what follows of it.
+    """The transition: the joint fit of all quantities, and its consequences.
 
-    coupling, coupling_error: K of the Ising model or beta of a Potts model.
-    temperature: k_B T_c / J with its error.
-    differences: where chains depend on their start; then errors are None.
-    exponents: y_t, y_h and z, as far as the data give them.
-    joint: the fit of all quantities, with its tables.
-    known: the published coupling, to compare.
-    first_order: of the largest size whose stored energies have two peaks, if judge_order says so.
-    notes: what a reader must know, one line each.
+    coupling, temperature: K of the Ising model or beta of a Potts model, and k_B T_c / J, with
+    errors. differences: where chains depend on their start; then errors are None.  exponents: y_t,
+    y_h and z, as far as the data give them.  known: the published coupling, to compare.
+    first_order: (L, p, transition) of the largest size whose energies have two peaks, by
+    classify_order.  notes: warnings, one line each.
     """
 
     model: Model
@@ -83,22 +80,18 @@ class SpinFit(Shown):
     notes: tuple[str, ...] = field(default=())
 
     def _facts(self) -> dict[str, Any]:
+        # format_with_error leaves out an error of 0.
         temperature, error = self.temperature
         found = {
-            "k_B T_c / J": format_with_error(temperature, math.nan if error is None else error),
-            "p_c": format_with_error(
-                self.threshold, math.nan if self.threshold_error is None else self.threshold_error
-            ),
+            "k_B T_c / J": format_with_error(temperature, error or 0.0),
+            "p_c": format_with_error(self.threshold, self.threshold_error or 0.0),
             "model": str(self.model),
         }
         for item in () if self.differences else self.exponents:
             found[item.name] = str(item.result)
         return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
-    @property
-    def threshold(self) -> float:
-        """p_c."""
-        return self.joint.threshold
+    threshold = Part[float]("joint.threshold")
 
     @property
     def threshold_error(self) -> float | None:
@@ -159,11 +152,18 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
     model = Model.parse(study.model)
     items = [item for item in joined(results).tasks.values() if item.blocks]
     differences = start_differences(items)
-    first_order, order = judge_order(items, model)
+    first_order, order = classify_order(items, model)
     try:
         joint = fit_quantities(results, names, **options)
     except AnalysisError as error:
-        reasons = f"{error}{_told(differences)}"
+        reasons = str(error)
+        if differences:
+            worst = max(differences, key=lambda found: abs(found.z))
+            reasons += (
+                f"; chains that started ordered and at random differ (L = {worst.L}, p = "
+                f"{worst.p:g}: {abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too "
+                "short or the transition is of first order"
+            )
         raise AnalysisError(f"{order}; no fit: {reasons}" if order else reasons) from error
     exponents, notes = _exponents(items, joint, model)
     short = short_blocks(items)
@@ -176,18 +176,6 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
         known=_published(results, model),
         first_order=first_order,
         notes=tuple(notes),
-    )
-
-
-def _told(differences: Sequence[StartDifference]) -> str:
-    """Return in words where chains depend on their start most, if any do, after a failed fit."""
-    if not differences:
-        return ""
-    worst = max(differences, key=lambda found: abs(found.z))
-    return (
-        f"; chains that started ordered and at random differ (L = {worst.L}, p = {worst.p:g}: "
-        f"{abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too short or the "
-        "transition is of first order"
     )
 
 
@@ -207,7 +195,7 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     for item in items:
         odd = item.numbers % 2 == 1
         # One long chain has one start.
-        if item.task.chains or min(odd.sum(), (~odd).sum()) < 2:
+        if item.task.is_serial or min(odd.sum(), (~odd).sum()) < 2:
             continue
         for name in SERIES:
             means = item.column(name) / item.task.block_size
@@ -221,12 +209,12 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
 def short_blocks(items: Sequence[TaskResult]) -> str | None:
     """Return one line on blocks of one long chain that are too short for honest errors, or None.
 
-    The scatter of blocks of S sweeps misses what connects neighbouring ones: an error is too small
-    by about tau / 2 S of it, 5 % at S = 10 tau.
+    Their scatter misses the correlation of neighbouring ones: an error is too small by about tau /
+    2 S of it, for S sweeps.
     """
     worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
     for item in items:
-        for series in compute_autocorrelations(item).values() if item.task.chains else ():
+        for series in compute_autocorrelations(item).values() if item.task.is_serial else ():
             for p, one in zip(item.task.p, series, strict=True):
                 if one is not None and (worst is None or item.task.block_size / one.tau < worst[0]):
                     worst = item.task.block_size / one.tau, item, p, one
@@ -242,28 +230,33 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of every series at every p of a task; None where it is constant.
+    """Return the autocorrelation of every series at every p of a task, by the names of SERIES.
 
-    By the names of SERIES; times are in measured sweeps.
+    None where it is constant; times are in measured sweeps.
     """
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
     found: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
-    for n, name in enumerate(SERIES):
+    for n, own in enumerate(found.values()):
         for point in range(points):
-            try:
+            one = None
+            with suppress(AnalysisError):
                 one = autocorrelation(parts[:, point, n, 0], parts[:, point, n, 1], sweeps)
-            except AnalysisError:
-                found[name].append(None)
-                continue
-            found[name].append(one)
+            own.append(one)
     return found
+
+
+def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
+    """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
+    parts = item.extra("lagged")[:, at].reshape(len(item.blocks), len(SERIES), 2, -1)
+    own = parts[:, list(SERIES).index(name)]
+    return own[:, 0], own[:, 1]
 
 
 def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
 ) -> tuple[list[Exponent], list[str]]:
-    """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
+    """Return y_t, y_h and z, as far as there are enough sizes, and notes on the others."""
     boundary = items[0].task.boundary
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
@@ -271,9 +264,9 @@ def _exponents(
     found = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
-    sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
+    sizes, *values = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        line = _power_law(sizes, values, errors, omega, of_squares=True).exponent
+        line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         found.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
     try:
@@ -286,48 +279,36 @@ def _exponents(
 
 
 def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
-    """Return tau ~ L^z of the energy, whose autocorrelation time at p_c is between those at two p.
+    """Return tau ~ L^z of the energy at p_c, interpolated between two p.
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
-    sizes, taus, errors = _by_size(items, lambda item: _tau_at(item, p_c))
+    sizes, *taus = _by_size(items, lambda item: _tau_at(item, p_c))
     if len(sizes) < 2:
         raise AnalysisError("fewer than two sizes have a known autocorrelation time")
-    return _power_law(sizes, taus, errors, omega)
-
-
-def _power_law(
-    sizes: Sequence[int],
-    values: Sequence[float],
-    errors: Sequence[float],
-    omega: float,
-    of_squares: bool = False,
-) -> PowerLaw:
-    relative = np.array(errors) / np.array(values)
-    return fit_power_law(sizes, values, relative**2, omega=omega, of_squares=of_squares)
+    return fit_power_law(sizes, *taus, omega=omega)
 
 
 def _by_size(
     items: Sequence[TaskResult], measure: Callable[[TaskResult], tuple[float, float] | None]
-) -> tuple[list[int], list[float], list[float]]:
-    """Return sizes ascending, and for each a value and its error; sizes without any are left out.
+) -> tuple[list[int], Floats, Floats]:
+    """Return sizes ascending, and for each a value and the variance of its logarithm.
 
-    ``measure`` gives both for a task, or None.  Where tasks have one size, as studies of several
-    seeds in one file do, theirs are averaged by their errors.
+    ``measure`` gives a value and its error for a task, or None.  Tasks of one size (several seeds)
+    are averaged by their errors.
     """
     found: dict[int, list[tuple[float, float]]] = {}
     for item in items:
         one = measure(item)
         if one is not None:
             found.setdefault(item.task.size, []).append(one)
-    sizes = sorted(found)
-    values, errors = [], []
+    sizes, values, errors = sorted(found), [], []
     for size in sizes:
         parts = np.array(found[size])
         weights = parts[:, 1] ** -2.0 if len(parts) > 1 else np.ones(1)
         values.append(float(np.average(parts[:, 0], weights=weights)))
         errors.append(float(parts[0, 1]) if len(parts) == 1 else float(weights.sum() ** -0.5))
-    return sizes, values, errors
+    return sizes, np.array(values), (np.array(errors) / np.array(values)) ** 2
 
 
 def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
@@ -349,7 +330,7 @@ def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
 def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
     """Return <S_2> / N at p_c and its error, or None where p_c is outside of the p of a task.
 
-    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains, and of
+    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains and
     p_c.
     """
     p = np.array(item.task.p)
@@ -363,9 +344,9 @@ def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | Non
     def read(totals: Floats, at: float) -> float:
         return float(np.polyval(np.polyfit(p[near] - p_c, np.log(totals), 2), at - p_c))
 
-    value = read(total / scale, p_c)
     if len(sums) < 2:
         return None
+    value = read(total / scale, p_c)
     left = scale * (len(sums) - 1) / len(sums)
     replicas = np.array([read((total - own) / left, p_c) for own in sums])
     variance = (len(sums) - 1) * float(np.mean((replicas - replicas.mean()) ** 2))

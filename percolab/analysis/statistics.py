@@ -1,4 +1,4 @@
-"""Statistics that several estimators share: resampled blocks, error bars, covariances.
+"""Resampled blocks, error bars and covariances.
 
 Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (1982).
 """
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-#: Fewer blocks than this say too little about their own scatter to be resampled.
+#: With fewer blocks than this their scatter is too uncertain to resample them.
 MIN_BLOCKS = 10
 
 #: Central fraction that a one-sigma error bar covers.
@@ -27,18 +27,15 @@ def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:
 
 
 def with_data_first(weights: Floats) -> Floats:
-    """Return weights of blocks (r, blocks) below a row in which every block counts once.
-
-    float64 (1 + r, blocks): the data themselves, then the replicas.
-    """
+    """Return weights of blocks (r, blocks) below a row of ones: the data, then r replicas."""
     return np.concatenate([np.ones((1, weights.shape[1])), weights])
 
 
 def half_width(values: Floats) -> float:
     """Return half the width of the central 68.3 % of bootstrap `values`; NaN when most are absent.
 
-    A crossing of nearly parallel curves has replicas far out, which would rule a standard
-    deviation but are not what a one-sigma bar is asked for.
+    A crossing of nearly parallel curves has replicas far out, which would dominate a standard
+    deviation.
     """
     finite = values[np.isfinite(values)]
     if finite.size < max(2, values.size // 2):
@@ -56,9 +53,9 @@ def standard_error(values: Floats) -> Floats:
 
 
 def jackknife_error(without: Floats) -> Floats:
-    """Return the error of numbers from their values without one block each.
+    """Return the error of numbers (...) from their values without one block each (n_blocks, ...).
 
-    without: float64 (n_blocks, ...).  Returns float64 (...), NaN of a single block.
+    NaN of a single block.
     """
     blocks = len(without)
     if blocks < 2:
@@ -71,10 +68,10 @@ def wilson_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the Wilson score interval (low, high) of a binomial probability.
 
-    `successes` and `trials` are counts of any mutually broadcastable shapes; both results have the
-    broadcast shape, dtype float64, and lie in [0, 1]. `z` is the half width in standard normal
-    units: z = 1 covers 68.3 %. Unlike p +- sqrt(p(1-p)/n) the interval keeps a width at p = 0 and
-    p = 1; no trials give (0, 1). Raises ValueError when a count is negative or successes > trials.
+    successes, trials: counts of any mutually broadcastable shapes, which both results have, float64
+    in [0, 1].  z: half width in standard normal units; 1 covers 68.3 %.  Unlike p +- sqrt(p(1-p)/n)
+    the interval has a width at p = 0 and p = 1; no trials give (0, 1).  Raises ValueError when a
+    count is negative or successes > trials.
 
     Source: E. B. Wilson, J. Am. Stat. Assoc. 22, 209 (1927).
 
@@ -98,16 +95,16 @@ def wilson_interval(
 
 
 def unit_diagonal(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return a symmetric matrix scaled to a diagonal of ones, and the scale of every row.
+    """Return a symmetric matrix (k, k) scaled to a diagonal of ones, and the scale of every row.
 
-    matrix: float64 (k, k).  Of a covariance these are the correlations and one over the errors.
+    Of a covariance these are the correlations and one over the errors.
     """
     scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
     return matrix * (scale[:, None] * scale), scale
 
 
 def whitening(covariance: Floats) -> Floats:
-    """Return W (n, n) with which W @ x are independent and of unit variance, x having `covariance`.
+    """Return W (n, n) such that W @ x are independent and of unit variance, x having `covariance`.
 
     Raises numpy.linalg.LinAlgError where the covariance is not positive definite.
     """

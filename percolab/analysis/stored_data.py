@@ -1,8 +1,4 @@
-"""What the analysis takes from stored results: curves, cluster numbers, radii, moments.
-
-Together with :mod:`percolab.analysis.stored_fits` the only module of the analysis that knows the
-results file.
-"""
+"""The input of the analysis from stored results: curves, cluster numbers, radii, moments."""
 
 from __future__ import annotations
 
@@ -17,10 +13,7 @@ from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.quantities import BlockMoments, Quantity, list_quantities
 from percolab.analysis.radii import GyrationSums
 from percolab.analysis.statistics import Floats
-from percolab.analysis.study_kinds import (
-    Reading,
-    find_analysis,
-)
+from percolab.analysis.study_kinds import find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
@@ -31,18 +24,21 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
 
-def probability_names(results: StoredResults) -> list[str]:
-    """Return the names of the probabilities that a fit can use: those that rise with p.
+def list_tasks(results: StoredResults, *columns: str) -> list[TaskResult]:
+    """Return the tasks with blocks that have these columns, ascending in L."""
+    items = [item for item in joined(results).tasks.values() if item.blocks and item.has(*columns)]
+    return sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
 
-    A file that was made before wrapping was measured has no wrapping probabilities.
-    """
-    return find_analysis(results.study).reading.probability_names(results)
+
+def probability_names(results: StoredResults) -> list[str]:
+    """Return the names of the probabilities that a fit can use: those that rise with p."""
+    return find_analysis(results.study).probability_names(results)
 
 
 def default_observable(results: StoredResults) -> str:
-    """Return the probability that p_c is read off by default.
+    """Return the probability of the default fit: of spanning along the last open axis.
 
-    That is spanning along the last open axis; on a torus, wrapping around the last axis.
+    On a torus it is wrapping around the last axis.
     """
     boundary = results.study.boundary
     axes = axis_observables(boundary)
@@ -50,16 +46,16 @@ def default_observable(results: StoredResults) -> str:
         raise InputError("this graph has no source and target, so nothing spans")
     if axes:
         return axes[-1]
-    around = [f"wrapping_{AXIS_NAMES[axis]}" for axis in range(len(boundary))]
-    if around[-1] not in probability_names(results):
+    name = f"wrapping_{AXIS_NAMES[len(boundary) - 1]}"
+    if name not in probability_names(results):
         raise InputError(
             "this study has no open axis and was made before wrapping was measured, so no p_c can "
             "be read off"
         )
-    return around[-1]
+    return name
 
 
-def curves_of(results: StoredResults, observable: str | None = None) -> list[SpanningCurve]:
+def read_curves(results: StoredResults, observable: str | None = None) -> list[SpanningCurve]:
     """Return the spanning curves of all tasks that have blocks, ascending in L.
 
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
@@ -70,7 +66,7 @@ def curves_of(results: StoredResults, observable: str | None = None) -> list[Spa
         raise AnalysisError(analysis.no_curve)
     name = observable or default_observable(results)
     items = [item for item in joined(results).tasks.values() if item.blocks]
-    curves = [_reading(item).curve(item, name) for item in items]
+    curves = [analysis.curve(item, name) for item in items]
     return sorted(curves, key=lambda curve: curve.L)
 
 
@@ -90,14 +86,14 @@ def read_single_thresholds(
     found = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
     return (
         [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
-        sorted((_reading(item).curve(item, observable) for item in items), key=lambda c: c.L),
+        sorted((_curve(item, observable) for item in items), key=lambda curve: curve.L),
     )
 
 
 def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
     """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
 
-    Those that lack a column which this takes are left out.
+    Tasks without one of the columns are left out.
     """
     tasks = joined(results).tasks.values()
     items = [
@@ -108,9 +104,6 @@ def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
 
 def _read_clusters(item: TaskResult) -> ClusterCurve:
     task = item.task
-    names = [observable.name for observable in item.observables]
-    first, second = np.triu_indices(len(names))
-    own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
     return ClusterCurve(
         L=task.size,
         num_sites=task.num_sites,
@@ -119,7 +112,7 @@ def _read_clusters(item: TaskResult) -> ClusterCurve:
         largest=item.column("largest").astype(float),
         second_largest=item.column("second_largest").astype(float),
         sum_squares=item.sum_squares(),
-        largest_squares=item.products()[:, :, own],
+        largest_squares=moment_sums(item, "largest*largest", np.array(task.p)),
         label=task.id,
     )
 
@@ -131,9 +124,7 @@ def has_sizes(item: TaskResult) -> bool:
 
 def read_size_counts(results: StoredResults) -> list[SizeCounts]:
     """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
-    items = [item for item in joined(results).tasks.values() if has_sizes(item)]
-    ordered = sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
-    return [load_counts(item) for item in ordered]
+    return [load_counts(item) for item in list_tasks(results, "n_s", "largest")]
 
 
 def load_counts(item: TaskResult) -> SizeCounts:
@@ -152,10 +143,8 @@ def load_counts(item: TaskResult) -> SizeCounts:
 
 def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
-    tasks = joined(results).tasks.values()
-    items = [item for item in tasks if item.blocks and item.has("bin_squares", "largest")]
     found = []
-    for item in sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id)):
+    for item in list_tasks(results, "bin_squares", "largest"):
         sums = item.extra("gyration")
         found.append(
             GyrationSums(
@@ -172,69 +161,71 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
     return found
 
 
-def _reading(item: TaskResult) -> Reading:
-    return find_analysis(item.task).reading
+def _curve(item: TaskResult, name: str) -> SpanningCurve:
+    return find_analysis(item.task).curve(item, name)
 
 
 def moment_names(item: TaskResult) -> set[str]:
-    """Return the names of the moments that a task's blocks hold."""
-    return _reading(item).moment_names(item)
+    """Return the names of the moments that a task's blocks contain."""
+    return find_analysis(item.task).moment_names(item)
 
 
 def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
-    held = [moment_names(item) for item in results.tasks.values() if item.blocks]
+    stored = [moment_names(item) for item in results.tasks.values() if item.blocks]
     known = list_quantities(results.study.boundary, spins=True)
-    return [item.name for item in known if any(set(item.needs) <= names for names in held)]
+    return [item.name for item in known if any(set(item.needs) <= names for names in stored)]
 
 
-def moments_of(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
+def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
     """Return the moments of all tasks that have blocks, ascending in L.
 
-    Tasks with the same size, p, block size and moments differ in their seeds alone: they are one
-    task with more blocks.  AnalysisError: two tasks hold the same samples.
+    Tasks with the same size, p, block size and moments differ in their seeds alone: they become one
+    with more blocks.  AnalysisError: two tasks contain the same samples.
     """
     items = [item for item in joined(results).tasks.values() if item.blocks]
     _check_independent(items)
     alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
     for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
-        found = _read_moments(item, quantities)
+        names = moment_names(item)
+        chosen = [each.needs for each in quantities if set(each.needs) <= names]
+        found = read_moments(item, sorted({name for needs in chosen for name in needs}))
         if found.moments:
             key = (found.L, found.p.tobytes(), item.task.block_size, tuple(sorted(found.moments)))
             alike.setdefault(key, []).append(found)
-    return [_pooled(parts) for parts in alike.values()]
+    return [
+        replace(
+            parts[0],
+            samples=np.concatenate([part.samples for part in parts]),
+            moments={
+                name: np.concatenate([part.moments[name] for part in parts])
+                for name in parts[0].moments
+            },
+        )
+        for parts in alike.values()
+    ]
 
 
-def _read_moments(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoments:
-    held = moment_names(item)
-    needed = sorted({name for each in quantities if set(each.needs) <= held for name in each.needs})
-    p = _reading(item).grid(item, needed[0]) if needed else np.array(item.task.p)
+def read_moments(item: TaskResult, names: Sequence[str]) -> BlockMoments:
+    """Return some moments of a task, at the p of the first of them."""
+    analysis = find_analysis(item.task)
+    p = analysis.grid(item, names[0]) if names else np.array(item.task.p)
     return BlockMoments(
         L=item.task.size,
         p=p,
         samples=np.full(len(item.blocks), item.task.block_size),
-        moments={name: moment_sums(item, name, p) for name in needed},
+        moments={name: analysis.moment_sums(item, name, p) for name in names},
         label=item.task.id,
     )
 
 
 def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
     """Return the block sums of a moment, float64 (n_blocks, m)."""
-    return _reading(item).moment_sums(item, name, p)
-
-
-def _pooled(parts: Sequence[BlockMoments]) -> BlockMoments:
-    """Return tasks that differ in their seed alone as one."""
-    names = parts[0].moments
-    return replace(
-        parts[0],
-        samples=np.concatenate([part.samples for part in parts]),
-        moments={name: np.concatenate([part.moments[name] for part in parts]) for name in names},
-    )
+    return find_analysis(item.task).moment_sums(item, name, p)
 
 
 def _check_independent(items: Sequence[TaskResult]) -> None:
-    """Raise AnalysisError if two tasks hold a sample of the same random numbers."""
+    """Raise AnalysisError if two tasks contain samples of the same random numbers."""
     spans: dict[int, list[tuple[int, int, TaskResult]]] = {}
     for item in items:
         size = item.task.block_size

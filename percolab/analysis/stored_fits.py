@@ -1,7 +1,6 @@
 """Every fit of stored results: p_c, exponents, collapses, single thresholds, several quantities.
 
-Each function takes the results of a study, chooses what is not given by its dimension and boundary,
-and hands arrays (:mod:`percolab.analysis.stored_data`) to the module that does the fit.
+Options that are not given follow from the dimension and boundary of the study.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from percolab.analysis.quantities import (
     Quantity,
     choose_quantities,
     correction_exponents,
-    what_blocks_lack,
-    what_lacks,
+    find_block_lack,
+    find_lack,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.stored_data import (
     available_quantities,
-    curves_of,
     default_observable,
-    moments_of,
+    pool_moments,
     probability_names,
     read_cluster_curves,
+    read_curves,
     read_single_thresholds,
     read_size_counts,
 )
@@ -68,15 +67,15 @@ def fit_results(
 ) -> ThresholdFit:
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
 
-    omega: exponent of the leading correction; by default that of the study's dimension and boundary
-    (:func:`percolab.analysis.theory.known_exponents.correction_exponent`).  nu: "known" takes 1/nu
-    of the universality class as a prior of p_c, "free" does not.
+    omega: exponent of the leading correction, by default
+    :func:`percolab.analysis.theory.known_exponents.correction_exponent`.  nu: "known" takes 1/nu of
+    the universality class as a prior of p_c, "free" does not.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
     omega, source = _correction(results, omega)
     y_t, class_notes = class_exponent(results, nu)
-    fit = fit_threshold(curves_of(results, name), omega=omega, y_t=y_t, **options)
+    fit = fit_threshold(read_curves(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
     known = critical_probability(study.structure, study.boundary, name, study.model)
     notes = (*list_notes(results), *class_notes, *fit.notes)
@@ -106,32 +105,26 @@ def choose_scaling(results: StoredResults) -> dict[str, Any]:
 
 
 def list_notes(results: StoredResults) -> tuple[str, ...]:
-    """Return what must be said of any p_c of these samples, whatever it is read off."""
-    line = cut_cells(results)
-    return () if line is None else (line,)
-
-
-def cut_cells(results: StoredResults) -> str | None:
-    """Return in one line that sizes cut unit cells differently at open sides, or None.
+    """Return the warnings on any p_c of these samples: sizes that cut unit cells differently.
 
     Then the correction of an open side is not one function of L, and no fit describes it.
     """
     study = results.study
     if not isinstance(study.structure, Lattice):
-        return None
+        return ()
     sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
     for axis, (kind, cell) in enumerate(zip(study.boundary, study.structure.cell, strict=True)):
         rests = {study.structure.shape(size)[axis] % cell for size in sizes}
         if kind == "open" and len(rests) > 1:
             return (
                 f"L = {', '.join(map(str, sizes))} cut the unit cell of {cell} points differently "
-                f"at open sides: p_c may be off by many errors; use multiples of {cell}"
+                f"at open sides: p_c may be off by many errors; use multiples of {cell}",
             )
-    return None
+    return ()
 
 
 def _correction(results: StoredResults, omega: float | None) -> tuple[float, str]:
-    """Return the exponent of the corrections, and why it is this one, in a few words."""
+    """Return the exponent of the corrections, and its source in a few words."""
     if omega is not None:
         return omega, "given"
     boundary = results.study.boundary
@@ -144,23 +137,20 @@ def has_open_axis(results: StoredResults) -> bool:
     return set(results.study.boundary) != {"periodic"}
 
 
-def _check_scalable(results: StoredResults) -> None:
+def _check_scalable(
+    results: StoredResults, so: str = ": its thresholds are those of each size alone"
+) -> None:
     structure = results.study.structure
     if not structure.is_scalable:
-        raise AnalysisError(
-            f"{structure.name} has no sizes that scale: its thresholds are those of each size alone"
-        )
+        raise AnalysisError(f"{structure.name} has no sizes that scale{so}")
 
 
 def compute_exponents(
-    results: StoredResults,
-    fit: ThresholdFit,
-    *,
-    bootstrap: int = 200,
+    results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> ExponentFit:
-    """Return the exponents read off at p_c of a fit (:mod:`percolab.analysis.exponents`).
+    """Return the exponents at p_c of a fit (:mod:`percolab.analysis.exponents`).
 
-    AnalysisError: the fit is no answer, so there is no p_c at which they could be read off.
+    AnalysisError: the fit has a problem, so there is no p_c.
     """
     _check_scalable(results)
     if fit.problem is not None:
@@ -175,12 +165,12 @@ def compute_exponents(
     )
 
 
-def ratios_of(
+def cross_ratios(
     results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> RatioCrossings | None:
-    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`).
+    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`) near a p_c.
 
-    fit: of p_c, near which they are looked for.  None where no cluster sizes are stored.
+    None where no cluster sizes are stored.
     """
     clusters = [curve for curve in read_cluster_curves(results) if curve.L in fit.sizes]
     if len({curve.L for curve in clusters}) < 2:
@@ -212,11 +202,7 @@ def read_sample_thresholds(
         return None
     name = observable or default_observable(results)
     thresholds, curves = read_single_thresholds(results, name, min_size)
-    return analyse_samples(
-        thresholds,
-        curves,
-        omega=_correction(results, omega)[0],
-    )
+    return analyse_samples(thresholds, curves, omega=_correction(results, omega)[0])
 
 
 def compute_collapse(
@@ -233,10 +219,9 @@ def compute_collapse(
     """Return the data collapse of an observable (:mod:`percolab.analysis.collapse`).
 
     observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
-    threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; what is given is held, the rest
-    is fitted, but for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|.
-    bootstrap: replicas for the errors, 0 for none. InputError: no such observable.
-    AnalysisError: too few sizes.
+    threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; those not given are fitted, but
+    for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
+    for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
@@ -244,7 +229,12 @@ def compute_collapse(
     measured = _measured(results, name, min_size)
     p_c, inverse_nu = threshold, y_t
     if p_c is None or inverse_nu is None:
-        begin = _first_fit(results, name, min_size)
+        first: str | None = name
+        if is_cluster:
+            # In a study without an open axis the threshold is that of a wrapping probability.
+            wraps = not axis_observables(results.study.boundary)
+            first = next(iter(probability_names(results)), None) if wraps else None
+        begin = fit_results(results, first, min_size=min_size)
         p_c = begin.threshold if p_c is None else p_c
         inverse_nu = begin.y_t if inverse_nu is None else inverse_nu
     kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
@@ -258,28 +248,18 @@ def compute_collapse(
     )
 
 
-def _first_fit(results: StoredResults, name: str, min_size: int | None) -> ThresholdFit:
-    """Return the threshold fit at which the search for a collapse of an observable begins."""
-    observable: str | None = name
-    if name in CLUSTER_QUANTITIES:
-        # In a study without an open axis the threshold is read off what wraps.
-        wraps = not axis_observables(results.study.boundary)
-        observable = next(iter(probability_names(results)), None) if wraps else None
-    return fit_results(results, observable, min_size=min_size)
-
-
 def _measured(results: StoredResults, name: str, min_size: int | None) -> list[Measured]:
     """Return an observable of every size, ascending in L."""
     if name in CLUSTER_QUANTITIES:
         found = [Measured.of_clusters(curve, name) for curve in read_cluster_curves(results)]
     else:
-        cut = [Measured.of_spanning(curve) for curve in curves_of(results, name)]
+        cut = [Measured.of_spanning(curve) for curve in read_curves(results, name)]
         found = [item for item in cut if item is not None]
     return [item for item in found if min_size is None or min_size <= item.L]
 
 
 def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
-    """Return the slope of ln A(p_c) against ln L, where a search for kappa begins."""
+    """Return the slope of ln A(p_c) against ln L, where the search for kappa begins."""
     if len({item.L for item in measured}) < 2:
         return 0.0
     at_p_c = [np.interp(p_c, item.p, item.values) for item in measured]
@@ -293,7 +273,7 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     """
     clusters = read_cluster_curves(results)
     coupled = bool(results.study.boundary) and not find_analysis(results.study).no_curve
-    spanning = curves_of(results) if coupled else []
+    spanning = read_curves(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:
@@ -313,11 +293,9 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
 def tau_at(results: StoredResults, threshold: float) -> TauFit:
     """Return tau from n_s at a given p, taken for p_c (:mod:`percolab.analysis.tau`).
 
-    At the p_c of a fit it is one of the exponents (:func:`compute_exponents`).
     AnalysisError: sizes were not counted, do not scale, or in too few blocks.
     """
-    if not results.study.structure.is_scalable:
-        raise AnalysisError(f"{results.study.structure.name} has no sizes that scale, and no tau")
+    _check_scalable(results, ", and no tau")
     return fit_tau(
         read_size_counts(results),
         threshold=threshold,
@@ -338,15 +316,14 @@ def fit_quantities(
 
     names: of the quantities (:mod:`percolab.analysis.quantities`), or "all".  omega: exponent of
     the leading correction of all of them; by default that of each kind.  nu: as for
-    :func:`fit_results`.  options: of :func:`percolab.analysis.quantity_fits.analyse_quantities`.
+    :func:`fit_results`. options: of :func:`percolab.analysis.quantity_fits.analyse_quantities`.
 
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
-    structure, study = results.study.structure, results.study
-    if not structure.is_scalable:
-        raise AnalysisError(f"{structure.name} has no sizes that scale, so no joint fit")
+    study = results.study
+    _check_scalable(results, ", so no joint fit")
     chosen = choose_quantities(names, study.boundary, available_quantities(results))
-    moments = moments_of(results, chosen)
+    moments = pool_moments(results, chosen)
     notes: list[str] = []
     if list(names) == ["all"]:
         chosen, notes = _fittable(chosen, moments)
@@ -369,8 +346,8 @@ def fit_quantities(
 def _fittable(
     quantities: Sequence[Quantity], moments: Sequence[BlockMoments]
 ) -> tuple[tuple[Quantity, ...], list[str]]:
-    """Return the quantities with sizes and p enough, all if there is none, and notes on others."""
-    lacks = [what_lacks(item, moments) for item in quantities]
+    """Return the quantities with enough sizes and p, all if none has, and notes on the others."""
+    lacks = [find_lack(item, moments) for item in quantities]
     kept = tuple(item for item, lack in zip(quantities, lacks, strict=True) if not lack)
     return kept or tuple(quantities), [f"{lack}: left out" for lack in lacks if lack]
 
@@ -378,13 +355,11 @@ def _fittable(
 def _with_enough_blocks(
     moments: list[BlockMoments], quantities: Sequence[Quantity]
 ) -> tuple[list[BlockMoments], list[str]]:
-    """Return the tasks whose blocks tell a covariance, all if too few sizes have, and notes.
-
-    Of all, the one with the fewest blocks comes first: it says how many quantities they allow.
-    """
-    lacks = [what_blocks_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
+    """Return the tasks whose blocks give a covariance, all if too few sizes do, and notes."""
+    lacks = [find_block_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
     kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
     if len({item.L for item in kept}) < MIN_SIZES:
+        # The error message of the first, with the fewest blocks, reports what these allow.
         return sorted(moments, key=lambda item: item.samples.size), []
     return kept, [f"{lack}: left out" for lack in lacks if lack]
 

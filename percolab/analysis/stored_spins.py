@@ -1,4 +1,4 @@
-"""What the analysis of spins takes from stored results: thermal means, and series of chains.
+"""Thermal means and series of chains from stored results of spins.
 
 A block is a chain; those of even number start ordered, those of odd number at random.
 """
@@ -9,32 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
-from percolab.analysis.quantities import BlockMoments
-from percolab.analysis.spin_fit import SERIES
+from percolab.analysis.spin_fit import SERIES, read_lagged
 from percolab.analysis.statistics import Floats, jackknife_error
-from percolab.analysis.stored_data import moment_names, moment_sums
+from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
 from percolab.analysis.thermodynamics import MOMENTS, System, Thermodynamics, thermodynamics
 from percolab.errors import InputError
 from percolab.lattices.extent import count_bonds
-from percolab.measure.spins import LAGS
-from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: Groups of chains that are left out in turn for the errors of autocorrelations.
+#: Groups of chains of the jackknife for the errors of autocorrelations.
 _GROUPS = 50
 
 
 def list_spin_tasks(results: StoredResults) -> list[TaskResult]:
     """Return the tasks of spins that have blocks, ascending in L."""
-    items = [
-        item for item in joined(results).tasks.values() if item.blocks and item.has("satisfied")
-    ]
-    return sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
+    return list_tasks(results, "satisfied")
 
 
 def describe_system(item: TaskResult) -> System:
-    """Return what of a task its thermal means depend on beside moments."""
+    """Return the properties of a task that its thermal means depend on, but for the moments."""
     task = item.task
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     return System(task.draw, task.num_sites, bonds)
@@ -42,19 +36,11 @@ def describe_system(item: TaskResult) -> System:
 
 def compute_thermodynamics(results: StoredResults) -> list[Thermodynamics]:
     """Return the thermal means of all tasks of spins that have blocks, ascending in L."""
-    return [_thermodynamics(item) for item in list_spin_tasks(results)]
-
-
-def _thermodynamics(item: TaskResult) -> Thermodynamics:
-    p, held = np.array(item.task.p), moment_names(item)
-    moments = BlockMoments(
-        L=item.task.size,
-        p=p,
-        samples=np.full(len(item.blocks), item.task.block_size),
-        moments={name: moment_sums(item, name, p) for name in MOMENTS if name in held},
-        label=item.task.id,
-    )
-    return thermodynamics(moments, describe_system(item))
+    found = []
+    for item in list_spin_tasks(results):
+        names = [name for name in MOMENTS if name in moment_names(item)]
+        found.append(thermodynamics(read_moments(item, names), describe_system(item)))
+    return found
 
 
 def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
@@ -65,7 +51,7 @@ def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
         xi = sqrt(G(0) / G(k) - 1) / (2 sin(k / 2)),    G(0) = sum N_a^2 - N^2 / q,    G(k) = F_a
 
     with means of both; errors by a jackknife over chains.  F. Cooper, B. Freedman and D. Preston,
-    Nucl. Phys. B 210, 210 (1982).  InputError: it was not asked for (--measure correlation).
+    Nucl. Phys. B 210, 210 (1982).  InputError: it was not measured (--measure correlation).
     """
     task = item.task
     factors = item.extra("structure_factor")
@@ -77,31 +63,22 @@ def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
             continue
         unit = 2 * np.sin(np.pi / length)
 
-        def length_of(zero: Floats, wave: Floats, unit: float = unit) -> Floats:
+        def compute_length(zero: Floats, wave: Floats, unit: float = unit) -> Floats:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.asarray(np.sqrt(zero / wave - 1) / unit)
 
         wave = factors[:, :, axis]
         totals = uniform.sum(axis=0), wave.sum(axis=0)
-        values.append(length_of(*totals))
-        left = length_of(totals[0] - uniform, totals[1] - wave)
+        values.append(compute_length(*totals))
+        left = compute_length(totals[0] - uniform, totals[1] - wave)
         errors.append(jackknife_error(left))
     return np.array(values), np.array(errors)
 
 
-def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
-    """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
-    width = LAGS + 1
-    first = 2 * width * list(SERIES).index(name)
-    found = item.extra("lagged")[:, at, first : first + 2 * width]
-    return found[:, :width], found[:, width:]
-
-
 def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
-    """Return the errors of rho of a series at one p, float64 (lags + 1,), by a jackknife.
+    """Return the jackknife errors over chains of rho of a series at one p, float64 (lags + 1,).
 
-    Left out in turn are chains, or groups of them where there are many; NaN of a single chain.
-    AnalysisError: the series does not vary.
+    NaN of a single chain.  AnalysisError: the series does not vary.
     """
     lagged, edges = read_lagged(item, name, at)
     groups = np.array_split(np.arange(len(lagged)), min(len(lagged), _GROUPS))
@@ -119,7 +96,7 @@ def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
 def read_series(item: TaskResult) -> dict[str, NDArray[np.int64]]:
     """Return every sweep of every chain, by the names of SERIES: int64 (m, n_blocks, sweeps).
 
-    InputError: they were not asked for (--measure series).
+    InputError: they were not measured (--measure series).
     """
     found = item.extra("series")
     chains, points, _ = found.shape

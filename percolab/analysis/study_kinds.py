@@ -1,4 +1,4 @@
-"""What the analysis of a kind of study is: how its blocks are read, and which theory its fits take.
+"""How the blocks of a kind of study are read, and which theory its fits take.
 
 A new kind has a line in :data:`ANALYSES`.
 """
@@ -6,9 +6,7 @@ A new kind has a line in :data:`ANALYSES`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, log10
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,34 +18,24 @@ from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study, Task
 
-#: Values of p that exact thresholds are counted at, and the part of these that is left out below
-#: the first and above the last.
+#: Values of p at which exact thresholds are counted, and the part of them outside on either side.
 POINTS, _TAIL = 25, 0.01
 
 
-class Reading(Protocol):
-    """How probabilities and moments are read off the blocks of a kind of study."""
+class KindAnalysis:
+    """The analysis of a kind of study whose blocks contain sums of columns at every p.
 
-    def probability_names(self, results: StoredResults) -> list[str]:
-        """Return the names of the probabilities that rise with p."""
+    no_curve: why it has no spanning curve of samples that are the same at all p, "" if it has one.
+    """
 
-    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
-        """Return the curve of a probability."""
+    no_curve = ""
 
-    def moment_names(self, item: TaskResult) -> set[str]:
-        """Return the names of the moments that a task's blocks hold."""
-
-    def grid(self, item: TaskResult, name: str) -> Floats:
-        """Return the p at which a moment of this name is known, float64 (m,)."""
-
-    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
-        """Return the block sums of a moment, float64 (n_blocks, m)."""
-
-
-class SumsReading:
-    """Blocks with sums of columns at every p."""
+    def correction(self, study: Study) -> float | None:
+        """Return the exponent of the leading correction of all quantities, None for one of each."""
+        return None
 
     def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the probabilities that rise with p, and that all tasks have.
@@ -62,24 +50,24 @@ class SumsReading:
         ]
 
     def curve(self, item: TaskResult, name: str) -> SpanningCurve:
-        """Return the curve of a probability at the p of the task."""
-        samples = np.full(len(item.blocks), item.task.block_size)
-        p = np.array(item.task.p)
-        return SpanningCurve(item.task.size, p, samples, item.column(name), item.task.id)
+        """Return the curve of a probability at the p of its grid."""
+        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
+        sums = self.moment_sums(item, name, p).astype(np.int64)
+        return SpanningCurve(item.task.size, p, samples, sums, item.task.id)
 
     def moment_names(self, item: TaskResult) -> set[str]:
-        """Return the names of observables, of their products, and of higher moments."""
+        """Return the names of the moments of a task: observables, products, and higher moments."""
         names = [observable.name for observable in item.observables]
         products = {f"{a}*{b}" for a in names for b in names}
         found = {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
         return found | ({"m^2", "m^4"} if "state_squares" in names else set())
 
     def grid(self, item: TaskResult, name: str) -> Floats:
-        """Return the p of the task."""
+        """Return the p at which a moment of this name is known, float64 (m,)."""
         return np.array(item.task.p)
 
     def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
-        """Return the block sums of a moment at the p of the task."""
+        """Return the block sums of a moment at the p of the grid, float64 (n_blocks, m)."""
         if name == "s^4":
             return np.asarray(item.extra("powers")[..., 1], np.float64)
         if name in ("m^2", "m^4"):
@@ -87,10 +75,8 @@ class SumsReading:
         if "*" not in name:
             return item.column(name).astype(float)
         names = [observable.name for observable in item.observables]
-        pair = sorted(names.index(part) for part in name.split("*"))
-        rows, columns = np.triu_indices(len(names))
-        at = int(np.flatnonzero((rows == pair[0]) & (columns == pair[1]))[0])
-        return item.products()[:, :, at]
+        places = [names.index(part) for part in name.split("*")]
+        return item.products()[:, :, pair_places(len(names))[tuple(places)]]
 
     def _order_parameter(self, item: TaskResult, *, squared: bool) -> Floats:
         """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
@@ -104,18 +90,12 @@ class SumsReading:
         return np.asarray(both / (states - 1) ** 2)
 
 
-class ThresholdReading:
-    """Blocks with the exact thresholds of samples, which are counted at any p."""
+class ThresholdAnalysis(KindAnalysis):
+    """The analysis of blocks with the exact thresholds of samples, which are counted at any p."""
 
     def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the spanning probabilities."""
         return spanning_names(results.study.boundary)
-
-    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
-        """Return the curve of a probability at POINTS p, equally spaced over the transition."""
-        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
-        counts = spanning_counts(item.thresholds(name), p)
-        return SpanningCurve(item.task.size, p, samples, counts, item.task.id)
 
     def moment_names(self, item: TaskResult) -> set[str]:
         """Return the names of the spanning probabilities."""
@@ -130,24 +110,13 @@ class ThresholdReading:
         return spanning_counts(item.thresholds(name), p).astype(float)
 
 
-@dataclass(frozen=True)
-class KindAnalysis:
-    """How the results of a kind of study are analysed.
-
-    reading:  of its blocks
-    no_curve: why it has no spanning curve of samples that are the same at all p, "" if it has one
-    """
-
-    reading: Reading
-    no_curve: str = ""
-
-    def correction(self, study: Study) -> float | None:
-        """Return the exponent of the leading correction of all quantities, None for one of each."""
-        return None
-
-
 class SpinAnalysis(KindAnalysis):
     """The analysis of spins, whose corrections are those of their universality class."""
+
+    no_curve = (
+        "spins have no spanning curve of coupled samples, as chains at other p are others; "
+        "percolab fit finds their transition"
+    )
 
     def correction(self, study: Study) -> float | None:
         """Return the exponent of the leading correction of all quantities."""
@@ -155,22 +124,17 @@ class SpinAnalysis(KindAnalysis):
         return spin_correction(len(study.boundary), study.states, periodic=periodic).value
 
 
-_SUMS = SumsReading()
 #: By the name of the kind.
 ANALYSES = {
-    "grid": KindAnalysis(_SUMS),
-    "threshold": KindAnalysis(ThresholdReading()),
-    "trees": KindAnalysis(_SUMS),
-    "chains": SpinAnalysis(
-        _SUMS,
-        "spins have no spanning curve of coupled samples, as chains at other p are others; "
-        "percolab fit finds their transition",
-    ),
+    "grid": KindAnalysis(),
+    "threshold": ThresholdAnalysis(),
+    "trees": KindAnalysis(),
+    "chains": SpinAnalysis(),
 }
 
 
 def find_analysis(item: Task | Study) -> KindAnalysis:
-    """Return how the results of a task or study of this kind are analysed."""
+    """Return the analysis of a task or study by its kind."""
     return ANALYSES[item.kind.name]
 
 

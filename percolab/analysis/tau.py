@@ -3,40 +3,36 @@ r"""The Fisher exponent tau from the cluster numbers n_s at p_c.
     n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
 
 x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, of all L at once (D.
-Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
-Stauffer, G. H. Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is
-given.  A cluster smaller than the system meets an open side with a probability proportional to its
-extent over L, and two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  The extent
-is s^(1/d_f) and a constant, hence g; without it tau is 0.011(3) too large on the square lattice
-with L to 128.  A torus has no sides: the n_s of clusters that do not wrap are those of the infinite
-lattice.
+Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D. Stauffer, G. H.
+Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is given.  A cluster
+smaller than the system meets an open side with a probability proportional to its extent over L, and
+two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a
+constant, hence g.  A torus has no sides: the n_s of clusters that do not wrap are those of the
+infinite lattice.
 
-As in all power laws here (:mod:`percolab.analysis.power_law`) no correction is left out: b is 0 +-
-3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3 and f is 0 +- 9 for every pair of sides, s in
-sites and L in lattice constants.  What is averaged is the window: smallest sizes s_min, and largest
-ones as parts of <s_1>, which grows as L^d_f.
+Priors (:mod:`percolab.analysis.power_law`): b is 0 +- 3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3
+and f is 0 +- 9 for every pair of sides, s in sites and L in lattice constants.  Fits are averaged
+over windows: smallest sizes s_min, and largest ones as parts of <s_1>, which grows as L^d_f.
 
 Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
 with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
-Weights and chi^2 are of the variances of bins alone, at fixed p, in proportion to the fitted n_s.
-Two other kinds of weights were tried and rejected.  The first were correlations of bins as the
-blocks tell them, shrunk towards none: what 20 blocks give and the weights minimise in the same 20
-is too small, and one error held tau in 60 % of the studies.  The second knew of the error of p_c:
-tau then follows the noise of the slope of n_s in p, and is off by four errors in one of ten
-studies.  results/calibration says how often the errors hold.
+Weights and chi^2 are of the variances of bins alone, at fixed p, in proportion to the fitted n_s:
+correlations that few blocks estimate make errors too small, and weights that contain the error of
+p_c make tau follow the noise of the slope of n_s in p (results/calibration).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, with_data_first
 from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
@@ -46,13 +42,10 @@ from percolab.errors import AnalysisError
 #: Smallest sizes that are averaged over, and the largest ones as parts of <s_1>.
 S_MIN, CUTOFFS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02)
 
-#: A fit has so many bins at least.
-LEAST_BINS = 8
+#: Least bins of a fit, and least clusters in a bin, so that its scatter gives its error.
+LEAST_BINS, LEAST_COUNT = 8, 100
 
-#: Clusters in a bin at least: with fewer its scatter says too little about its error.
-LEAST_COUNT = 100
-
-#: Bins on either side that tell the variance of one.
+#: Bins on either side that contribute to the variance of one.
 _NEIGHBOURS = 4
 
 #: Two interpolations to p_c may differ by this many errors of n_s.
@@ -63,13 +56,15 @@ _STEPS, _ENOUGH, _RANGE = 100, 1e-8, (1.2, 4.0)
 
 
 @dataclass(frozen=True)
-class TauFit:
-    """tau with its error, and the n_s it was read off.
+class TauFit(Record):
+    """tau with its error, and the n_s that gave it.
 
-    threshold, threshold_error: the p at which n_s was taken, and its error, 0 where it was given.
-    omega: the given Omega.  s_min, cutoff: of the largest window.  sizes, s_max: every L, and the
-    largest s of its bins.  coefficients: a times 1, b, c and d, and with open axes e, f and g.
+    threshold, threshold_error: the p of n_s, and its error, 0 where it was given.  omega: the given
+    Omega.  s_min, cutoff: of the largest window.  sizes, s_max: every L, and the largest s of its
+    bins.  coefficients: a times 1, b, c and d, and with open axes e, f and g.
     """
+
+    result_keys: ClassVar = ("tau",)
 
     result: Value
     error_method: str
@@ -86,19 +81,11 @@ class TauFit:
     known: Known | None
     notes: tuple[str, ...] = ()
 
-    @property
-    def tau(self) -> float:
-        """The exponent."""
-        return self.result.value
-
-    @property
-    def error(self) -> float:
-        """Its whole error, one sigma."""
-        return self.result.error
+    tau, error = Part[float]("result.value"), Part[float]("result.error")
 
     @property
     def source(self) -> str:
-        """What tau was read off, in a few words."""
+        """The window of n_s, in a few words."""
         return f"n_s at p_c, s from {self.s_min} to {self.cutoff:g} <s_1>"
 
     @property
@@ -119,11 +106,6 @@ class TauFit:
         terms += [k * own for k, own in zip(self.coefficients[4:], sides)]
         return np.asarray(s**-self.tau * np.sum(terms, axis=0), np.float64)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        beside = {key: value for key, value in vars(self).items() if key != "result"}
-        return {**self.result.to_dict("tau"), **plain(beside)}
-
 
 def fit_tau(
     tasks: Sequence[SizeCounts],
@@ -138,8 +120,8 @@ def fit_tau(
 
     tasks: of any sizes; those with fewer than MIN_BLOCKS blocks, or without the threshold between
     their p, are left out.  threshold_error: 0 where it was given.  is_open: whether any axis is.
-    replicas: of p_c and the blocks of those tasks, for the error; without them a jackknife at fixed
-    p.  Raises AnalysisError where no window has bins enough.
+    replicas: of p_c and the blocks of those tasks, for the error; None for a jackknife at fixed p.
+    Raises AnalysisError where no window has enough bins.
     """
     used = [item for item in tasks if _is_usable(item, threshold, replicas)]
     # Four bins a power of two: in single sizes chi^2 would not notice what changes slowly with s.
@@ -185,17 +167,14 @@ class TauReplicas:
     def numbers(self, task: SizeCounts, threshold: float) -> Floats:
         """Return the n_s of every replica at its own threshold, float64 (r, bins)."""
         drawn = self.weights[task.label]
-        # The data come first, whose threshold says which grid points are interpolated.
+        # The data come first: their threshold selects the interpolated grid points.
         at = np.concatenate([[threshold], self.thresholds])
         return task.numbers_at(at, with_data_first(drawn))[1:]
 
 
 @dataclass(frozen=True)
 class ClusterNumberModel:
-    """n_s = a s^-tau (1 + b s^-Omega + ... + d s^-3 Omega), with e x + f x^2 + g / L of open axes.
-
-    x = s^((tau - 1) / d) / L.  omega: Omega.
-    """
+    """n_s with the terms above; those of sides on lattices with open axes alone.  omega: Omega."""
 
     dimension: int
     is_open: bool
@@ -203,7 +182,7 @@ class ClusterNumberModel:
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """Those of the priors of ln a, tau, b, c and d (and e, f and g)."""
+        """Widths of the priors of ln a, tau, b, c and d (and e, f and g)."""
         of_sides = (self.dimension * PRIORS[0], self.dimension * PRIORS[1])
         return (np.inf, np.inf, *PRIORS, *(of_sides + of_sides[:1] if self.is_open else ()))
 
@@ -238,15 +217,14 @@ def _mean_slope(edges: NDArray[np.int64], exponent: float, *, step: float = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class TaskNumbers:
-    """n_s of one task at a threshold, float64 (bins,) unless said otherwise.
+    """n_s of one task at a threshold, float64 (bins,) unless noted otherwise.
 
-    values: at this very p.  spread: the variance of n_s over its mean.  usable: bins with clusters
-    enough, in which p can be interpolated to.  reach: <s_1>.  blocks: n_s of each block alone
-    (n_blocks, bins).  drawn: n_s of each replica, at its own threshold (r, bins), or None.
+    values: at this p.  spread: the variance of n_s over its mean.  usable: bins with enough
+    clusters, in which p can be interpolated.  reach: <s_1>.  blocks: n_s of each block alone
+    (n_blocks, bins). drawn: n_s of each replica, at its own threshold (r, bins), or None.
     """
 
     task: SizeCounts
-    threshold: float
     values: Floats
     spread: Floats
     usable: NDArray[np.bool_]
@@ -262,13 +240,12 @@ class TaskNumbers:
         values = task.numbers_at(np.array([threshold]))[0]
         own = every.std(axis=0, ddof=1) / blocks**0.5
         total = task.counts[:, task.nearest(threshold)].sum(axis=0)
-        # Where another polynomial says otherwise, the grid is too coarse for so large clusters.
+        # Where another polynomial differs, the grid is too coarse for such large clusters.
         other = task.numbers_at(np.array([threshold]), fewer=1)[0]
         differs = np.abs(values - other) > _AGREE * own
         fine = ~np.logical_or.accumulate(differs & (total >= LEAST_COUNT))
         return cls(
             task=task,
-            threshold=threshold,
             values=values,
             spread=_smooth_spread(values, own**2, np.diff(task.edges)),
             usable=fine & (own > 0) & (total >= LEAST_COUNT),
@@ -282,8 +259,7 @@ def _smooth_spread(values: Floats, variances: Floats, widths: NDArray[np.int64])
     """Return variance over mean of every bin from its own and its neighbours' blocks.
 
     Counts are nearly Poissonian: times the number of sizes in a bin, this is a smooth function of
-    s.  A variance from few blocks is noisy, and small where n_s is small by chance: as a weight it
-    would draw the fit below the data.
+    s.  A variance from few blocks is noisy, and as a weight would bias the fit to small n_s.
     """
     known = values > 0
     ratio = np.divide(variances * widths, values, out=np.zeros_like(values), where=known)
@@ -293,10 +269,7 @@ def _smooth_spread(values: Floats, variances: Floats, widths: NDArray[np.int64])
 
 
 class ClusterNumbers:
-    """The usable bins of all tasks in the largest window, one task after the other, and their fit.
-
-    n is their number in what follows.
-    """
+    """The n usable bins of all tasks in the largest window, task after task, and their fit."""
 
     def __init__(self, points: Sequence[TaskNumbers], model: ClusterNumberModel) -> None:
         self.points, self.model = points, model
@@ -317,19 +290,16 @@ class ClusterNumbers:
         )
 
     def joined(self, arrays: Sequence[Floats]) -> Floats:
-        """Return arrays of every task (bins, ...), cut and put one after the other: (n, ...)."""
+        """Return arrays of every task (bins, ...), cut and concatenated: (n, ...)."""
         return (
             np.concatenate([a[m] for a, m in zip(arrays, self.masks)]) if arrays else np.array([])
         )
 
     def covariance(self) -> Floats:
-        """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks.
-
-        Blocks drawn with replacement scatter less than samples do, by (B - 1) / B in the variance
-        for B blocks.
-        """
+        """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks."""
         drawn = [item.drawn.T for item in self.points if item.drawn is not None]
         if drawn:
+            # B blocks drawn with replacement scatter by (B - 1) / B less than samples, in variance.
             blocks = min(len(item.blocks) for item in self.points)
             return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
         own = [np.cov(item.blocks.T) / len(item.blocks) for item in self.points]
@@ -338,7 +308,7 @@ class ClusterNumbers:
         )
 
     def fit(self) -> Average:
-        """Return the average over windows; AnalysisError if none has bins enough."""
+        """Return the average over windows; AnalysisError if none has enough bins."""
         low = self.joined([task.edges[:-1].astype(float) for task in self.tasks])
         high = self.joined([x.task.edges[1:] / x.reach for x in self.points])
         windows = [(low >= s_min) & (high <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
@@ -352,7 +322,7 @@ class ClusterNumbers:
         return average(found, self.covariance())
 
     def _member(self, kept: NDArray[np.bool_]) -> Member | None:
-        """Return the fit of the bins kept (n,) by steps of Gauss and Newton; None if they fail."""
+        """Return the fit of the bins kept (n,) by Gauss-Newton steps; None if they fail."""
         values = self.joined([item.values for item in self.points])
         spread = self.joined([item.spread for item in self.points])
         sizes = self.joined([task.sizes for task in self.tasks])

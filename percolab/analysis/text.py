@@ -1,8 +1,4 @@
-"""Results of the analysis as tables of text, numbers in the field's short form 0.65271(13).
-
-In order: threshold fits; exponents, collapses and single T; joint fits of several quantities;
-spins; trees.
-"""
+"""Results of the analysis as tables of text, numbers in the short form 0.65271(13)."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Any
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
 from percolab.analysis.crossings import CurveCrossing, RatioCrossings
-from percolab.analysis.exponents import Exponent, ExponentFit
+from percolab.analysis.exponents import ExponentFit
 from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.sample_thresholds import SampleThresholds
@@ -49,7 +45,7 @@ def _sigma(deviation: float) -> str:
 
 
 def fit_table(fit: ThresholdFit) -> str:
-    """Render a fit for a terminal: what is wrong with it, p_c, each size, crossings, and notes."""
+    """Render a fit for a terminal: its problem, p_c, each size, crossings, and notes."""
     known, drift = fit.known_probability, fit.drift
     critical = format_with_error(fit.critical_probability, fit.critical_probability_error)
     rows = _threshold_rows(fit)
@@ -79,7 +75,7 @@ def fit_table(fit: ThresholdFit) -> str:
 
 
 def _crossing_table(crossings: Sequence[CurveCrossing], name: str) -> Table:
-    """Return where neighbouring sizes cross; name: of the value there."""
+    """Return the crossings of neighbouring sizes; name: of the value there."""
     rows = [
         (
             item.L1,
@@ -97,13 +93,10 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
     parts = []
     for size in sizes:
         lead = f"L = {size.L}, " if len(sizes) > 1 else ""
-        rows = [
-            (
-                f"p = {format_with_error(item.p, item.error)}",
-                item.meaning + (" (at an end of the grid)" if item.at_edge else ""),
-            )
-            for item in size.estimates
-        ]
+        rows = []
+        for item in size.estimates:
+            where = " (at an end of the grid)" if item.at_edge else ""
+            rows.append((f"p = {format_with_error(item.p, item.error)}", item.meaning + where))
         notes = [f"note: {note}" for note in size.notes]
         head = f"{lead}{size.num_sites} sites, {size.samples} samples"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
@@ -111,7 +104,7 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
 
 
 def _threshold_rows(fit: FittedThreshold) -> Rows:
-    """Return the rows of p_c with the parts of its error, or of why there is none."""
+    """Return the rows of p_c with the parts of its error, or of its problem."""
     known = fit.known_y_t
     prior = "1/nu is free" if known is None else f"1/nu = {_known_text(known)}"
     if fit.problem is not None:
@@ -133,15 +126,20 @@ def _best_row(fit: FittedThreshold) -> tuple[str, ...]:
 
 
 def exponent_table(found: ExponentFit) -> str:
-    """Render the exponents with both parts of their errors, beside known values, and notes."""
+    """Render the exponents with both parts of their errors, next to known values, and notes."""
     head = ("exponent", "", *_PARTS, "from", *_QUALITY, "known", "")
-    return _parts(Table(head, [_exponent_row(item) for item in found.exponents]), notes=found.notes)
-
-
-def _exponent_row(item: Exponent) -> tuple[str, ...]:
-    known = "" if item.known is None else _known_text(item.known)
-    quality = item.result.quality.cells
-    return (item.name, *item.result.cells, item.source, *quality, known, _sigma(item.difference))
+    rows = [
+        (
+            item.name,
+            *item.result.cells,
+            item.source,
+            *item.result.quality.cells,
+            "" if item.known is None else _known_text(item.known),
+            _sigma(item.difference),
+        )
+        for item in found.exponents
+    ]
+    return _parts(Table(head, rows), notes=found.notes)
 
 
 def collapse_table(collapses: Sequence[Collapse]) -> str:
@@ -206,9 +204,8 @@ def quantity_table(found: QuantityAnalysis) -> str:
         ("1/nu", format_with_error(found.y_t, found.y_t_error), _FITTED),
         _best_row(found),
     ]
-    return _parts(
-        found.problem or "", Table((), rows), _quantities(found), notes=found.notes
-    )  # fmt: skip
+    table = Table((), rows)
+    return _parts(found.problem or "", table, _quantities(found), notes=found.notes)
 
 
 def _quantities(found: QuantityAnalysis) -> Table:
@@ -241,18 +238,26 @@ def spin_table(found: SpinFit) -> str:
     """Render the transition of spins: p_c, coupling and T, exponents, joint fit, warnings."""
     parts: list[Table | str] = [Table((), _transition_rows(found))]
     if found.exponents and not found.differences:
-        head = ("exponent", "value", *_PARTS, "published", "")
-        parts.append(Table(head, [_spin_row(item) for item in found.exponents]))
+        rows = [
+            (
+                item.name,
+                *item.result.cells,
+                "" if item.known is None else f"{item.known.value:.6g}",
+                _sigma(item.difference),
+            )
+            for item in found.exponents
+        ]
+        parts.append(Table(("exponent", "value", *_PARTS, "published", ""), rows))
     if found.first_order is not None:
         parts.append(Table((), _first_order_rows(found)))
-    # Where chains depend on their start the joint fit has errors, and none is honest.
+    # Where chains depend on their start the errors of the joint fit are wrong.
     if not found.differences:
         parts.append(quantity_table(found.joint))
     return "\n\n".join([_parts(*parts, notes=found.notes), *_start_notes(found)])
 
 
 def transition_lines(found: SpinFit) -> list[str]:
-    """Return the transition of spins in one line, and what must be said of it in others."""
+    """Return the transition of spins in one line, and warnings in others."""
     symbol = found.model.coupling_symbol
     texts = [
         f"{symbol}_c = {_value_text(found.coupling, found.coupling_error)}",
@@ -273,28 +278,18 @@ def _transition_rows(found: SpinFit) -> Rows:
     if found.model.name != "ising":
         what = "beta"
         convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
+    published, known, error = "", found.known, found.coupling_error
+    if known is not None:
+        digits = format_with_error(known.value, known.error)
+        digits = digits if known.error else f"{known.value:.9g}"
+        published = f"published {digits}  {known.expression}  ({known.reference})"
+        if error is not None:
+            published += f": {_sigma(Value(found.coupling, error).deviation(known))}"
     return [
         ("p_c", _value_text(found.threshold, found.threshold_error), convention),
-        (f"{what}_c", _value_text(found.coupling, found.coupling_error), _against(found)),
+        (f"{what}_c", _value_text(found.coupling, error), published),
         ("T_c", _value_text(*found.temperature), "kT / J"),
     ]
-
-
-def _against(found: SpinFit) -> str:
-    """Return the published coupling, and how far the fitted one is from it."""
-    known, error = found.known, found.coupling_error
-    if known is None:
-        return ""
-    digits = format_with_error(known.value, known.error) if known.error else f"{known.value:.9g}"
-    text = f"published {digits}  {known.expression}  ({known.reference})"
-    if error is None:
-        return text
-    return f"{text}: {_sigma(Value(found.coupling, error).deviation(known))}"
-
-
-def _spin_row(item: Exponent) -> tuple[str, ...]:
-    known = "" if item.known is None else f"{item.known.value:.6g}"
-    return (item.name, *item.result.cells, known, _sigma(item.difference))
 
 
 def _first_order_rows(found: SpinFit) -> Rows:
@@ -327,31 +322,20 @@ def _start_notes(found: SpinFit) -> list[str]:
 
 
 def tree_table(found: TreeFit) -> str:
-    """Render the trees of every size, and what they tend to."""
+    """Render the trees of every size, and their limits."""
     letters = list(found.means[0].thresholds)
-    head = [
-        "L",
-        "samples",
-        "weight/site",
-        *(f"{name}_{x}" for x in letters for name in ("T", "path")),
-    ]
-    rows = [
-        (
-            item.L,
-            item.samples,
-            item.weight,
-            *(own[x] for x in letters for own in (item.thresholds, item.paths)),
-        )
-        for item in found.means
-    ]
-    forests = [
-        f"L = {item.L}: a forest of {item.parts:g} trees" for item in found.means if item.parts != 1
-    ]
+    columns = [f"{name}_{x}" for x in letters for name in ("T", "path")]
+    rows, forests = [], []
+    for item in found.means:
+        own = [means[x] for x in letters for means in (item.thresholds, item.paths)]
+        rows.append((item.L, item.samples, item.weight, *own))
+        if item.parts != 1:
+            forests.append(f"L = {item.L}: a forest of {item.parts:g} trees")
     results = {"weight/site of the infinite lattice": found.limit}
     results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in found.exponents.items()}
     fits = [(name, *item.cells, item.quality) for name, item in results.items() if item is not None]
     return _parts(
-        Table(head, rows),
+        Table(("L", "samples", "weight/site", *columns), rows),
         "\n".join(forests),
         *([Table(("", "", *_PARTS, ""), fits)] if fits else []),
         notes=found.notes,

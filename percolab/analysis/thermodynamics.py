@@ -8,17 +8,16 @@ Units: energies in J, temperatures in J / k_B, specific heats in k_B.  With n th
 
     |M| = (q N_max - N) / (q - 1)        M^2 = (q sum N_a^2 - N^2) / (q - 1)
 
-where M is the sum of unit vectors that lead from the centre of a simplex to its q corners, one
-for each spin; for q = 2 it is the sum of spins -1 and 1.  |M| is its largest component along a
-corner, which is its length for q = 2.
+where M is the sum over spins of unit vectors from the centre of a simplex to its q corners, for
+q = 2 the sum of spins -1 and 1.  |M| is its largest component along a corner.
 
 *Improved estimators* are means over all spins that given clusters of open bonds can have, with the
 sums S_2 and S_4 of the squares and fourth powers of cluster sizes:
 
     <M^2> = <S_2>,    <M^4> = <(q + 1) S_2^2 - 2 S_4> / (q - 1).
 
-Blocks are independent chains, so errors are those of a jackknife over chains, whatever the
-autocorrelation within them.
+Blocks are independent chains; errors are those of a jackknife over them, so that they contain the
+autocorrelation within a chain.
 
 Sources: F. Y. Wu, Rev. Mod. Phys. 54, 235 (1982); K. Binder, Z. Phys. B 43, 119 (1981); U. Wolff,
 Nucl. Phys. B 300, 501 (1988) for the improved estimators.
@@ -31,14 +30,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from percolab.analysis.quantities import BlockMoments
+from percolab.analysis.quantities import BlockMoments, Moments
 from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.bonds.model import Model
 
 
 @dataclass(frozen=True)
 class System:
-    """What of a task the thermal means depend on beside its moments."""
+    """The properties of a task, other than moments, that its thermal means depend on."""
 
     model: Model
     num_sites: int
@@ -46,11 +45,11 @@ class System:
 
     @property
     def bond_energy(self) -> float:
-        """By how much the energy falls when a bond becomes satisfied, in J: 2 or 1."""
+        """The fall of the energy when a bond becomes satisfied, in J: 2 or 1."""
         return 2.0 if self.model.name == "ising" else 1.0
 
     def energy(self, satisfied: Floats) -> Floats:
-        """Return the energy per site of so many satisfied bonds, in J."""
+        """Return the energy per site of a number of satisfied bonds, in J."""
         constant = self.num_bonds if self.model.name == "ising" else 0
         return np.asarray((constant - self.bond_energy * satisfied) / self.num_sites)
 
@@ -64,10 +63,6 @@ class System:
             return np.asarray(1.0 / self.couplings(p))
 
 
-#: Moments by name as :func:`percolab.analysis.stored_data.moment_names` has them, float64 (..., m).
-Moments = Mapping[str, Floats]
-
-
 @dataclass(frozen=True)
 class Thermal:
     """One thermal mean: name, meaning, the moments it needs, and its value from them and p."""
@@ -78,55 +73,29 @@ class Thermal:
     value: Callable[[System, Floats, Moments], Floats]
 
 
-def _energy(system: System, _: Floats, mean: Moments) -> Floats:
-    return system.energy(mean["satisfied"])
-
-
-def _specific_heat(system: System, p: Floats, mean: Moments) -> Floats:
-    variance = mean["satisfied*satisfied"] - mean["satisfied"] ** 2
-    scale = system.couplings(p) * system.bond_energy
-    return np.asarray(scale**2 * variance / system.num_sites)
-
-
-def _open_excess(_: System, p: Floats, mean: Moments) -> Floats:
-    return np.asarray(mean["open_bonds"] - p * mean["satisfied"])
-
-
-def _corner(system: System, count: Floats) -> Floats:
-    """Return |M| of so many sites in the commonest state."""
-    q = system.model.states
-    return np.asarray((q * count - system.num_sites) / (q - 1))
+def _variance(mean: Moments, name: str) -> Floats:
+    return np.asarray(mean[f"{name}*{name}"] - mean[name] ** 2)
 
 
 def _order(system: System, _: Floats, mean: Moments) -> Floats:
-    return _corner(system, mean["largest_state"]) / system.num_sites
+    q, sites = system.model.states, system.num_sites
+    return np.asarray((q * mean["largest_state"] - sites) / (q - 1) / sites)
 
 
-def _improved_fourth(system: System, mean: Moments) -> Floats:
-    q = system.model.states
-    return np.asarray(((q + 1) * mean["sum_squares*sum_squares"] - 2 * mean["s^4"]) / (q - 1))
-
-
-def _susceptibility(system: System, _: Floats, mean: Moments) -> Floats:
-    return np.asarray(mean["m^2"] * system.num_sites)
-
-
-def _improved_susceptibility(system: System, _: Floats, mean: Moments) -> Floats:
-    return np.asarray(mean["sum_squares"] / system.num_sites)
+def _specific_heat(system: System, p: Floats, mean: Moments) -> Floats:
+    scale = system.couplings(p) * system.bond_energy
+    return np.asarray(scale**2 * _variance(mean, "satisfied") / system.num_sites)
 
 
 def _connected(system: System, _: Floats, mean: Moments) -> Floats:
-    q, sites = system.model.states, system.num_sites
-    variance = mean["largest_state*largest_state"] - mean["largest_state"] ** 2
-    return np.asarray((q / (q - 1)) ** 2 * variance / sites)
-
-
-def _binder(_: System, __: Floats, mean: Moments) -> Floats:
-    return np.asarray(mean["m^2"] ** 2 / mean["m^4"])
+    q = system.model.states
+    return np.asarray((q / (q - 1)) ** 2 * _variance(mean, "largest_state") / system.num_sites)
 
 
 def _improved_binder(system: System, _: Floats, mean: Moments) -> Floats:
-    return np.asarray(mean["sum_squares"] ** 2 / _improved_fourth(system, mean))
+    q = system.model.states
+    fourth = ((q + 1) * mean["sum_squares*sum_squares"] - 2 * mean["s^4"]) / (q - 1)
+    return np.asarray(mean["sum_squares"] ** 2 / fourth)
 
 
 _LARGEST = ("largest_state", "largest_state*largest_state")
@@ -134,7 +103,12 @@ _LARGEST = ("largest_state", "largest_state*largest_state")
 THERMAL: Mapping[str, Thermal] = {
     item.name: item
     for item in (
-        Thermal("energy", "energy per site, in J", ("satisfied",), _energy),
+        Thermal(
+            "energy",
+            "energy per site, in J",
+            ("satisfied",),
+            lambda system, p, mean: system.energy(mean["satisfied"]),
+        ),
         Thermal(
             "specific_heat",
             "specific heat per site, in k_B: K^2 or beta^2 times the variance of E, over N",
@@ -142,17 +116,27 @@ THERMAL: Mapping[str, Thermal] = {
             _specific_heat,
         ),
         Thermal("order", "order parameter, <|M|> / N", _LARGEST[:1], _order),
-        Thermal("susceptibility", "<M^2> / N by the spins, in sites", ("m^2",), _susceptibility),
+        Thermal(
+            "susceptibility",
+            "<M^2> / N by the spins, in sites",
+            ("m^2",),
+            lambda system, p, mean: mean["m^2"] * system.num_sites,
+        ),
         Thermal(
             "improved_susceptibility",
             "<M^2> / N by the clusters, <S_2> / N, in sites",
             ("sum_squares",),
-            _improved_susceptibility,
+            lambda system, p, mean: mean["sum_squares"] / system.num_sites,
         ),
         Thermal(
             "connected_susceptibility", "(<|M|^2> - <|M|>^2) / N, in sites", _LARGEST, _connected
         ),
-        Thermal("binder", "Q_m = <M^2>^2 / <M^4> by the spins", ("m^2", "m^4"), _binder),
+        Thermal(
+            "binder",
+            "Q_m = <M^2>^2 / <M^4> by the spins",
+            ("m^2", "m^4"),
+            lambda system, p, mean: mean["m^2"] ** 2 / mean["m^4"],
+        ),
         Thermal(
             "improved_binder",
             "Q_m by the clusters, which needs S_4 (--measure sizes)",
@@ -163,7 +147,7 @@ THERMAL: Mapping[str, Thermal] = {
             "open_excess",
             "open bonds less p times the satisfied ones: 0 but for errors",
             ("open_bonds", "satisfied"),
-            _open_excess,
+            lambda system, p, mean: mean["open_bonds"] - p * mean["satisfied"],
         ),
     )
 }
@@ -175,11 +159,10 @@ MOMENTS = tuple(dict.fromkeys(name for item in THERMAL.values() for name in item
 class Thermodynamics:
     """The thermal means of one task at m values of p.
 
-    p, coupling, temperature: float64 (m,), p ascending and so temperature descending; the coupling
-    is K of the Ising model and beta of a Potts model, the temperature 1 over it
-    values, errors:           by name, float64 (m,): what THERMAL names and the task measures;
-                              errors of a jackknife over chains, NaN of a single chain
-    chains, sweeps:           number of chains, and of measured sweeps in each
+    p, coupling, temperature: float64 (m,), p ascending; the coupling is K of the Ising model and
+    beta of a Potts model, the temperature 1 over it.  values, errors: by the names in THERMAL that
+    the task measures, float64 (m,); jackknife errors over chains, NaN of a single chain.  chains,
+    sweeps: number of chains, and of measured sweeps in each.
     """
 
     L: int
@@ -198,9 +181,8 @@ def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
     """Return the thermal means of a task from the block sums of its moments.
 
     moments: those of MOMENTS that are there, block sums float64 (n_blocks, m); blocks are chains.
-    Values are corrected for the bias of order 1 / samples that a function of means has.  <M^4> by
-    the spins cancels far above the transition: rounding makes its relative error about 1e-16 (N^2
-    / <M^2>)^2, which that by the clusters does not have.
+    Values are corrected for the bias of order 1 / samples.  <M^4> by the spins cancels far above
+    the transition: its relative rounding error is about 1e-16 (N^2 / <M^2>)^2.
     """
     sums = {name: values.sum(axis=0) for name, values in moments.moments.items()}
     chains, samples = len(moments.samples), float(moments.samples.sum())
@@ -230,7 +212,7 @@ def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
 
 
 def _values(sums: Moments, samples: float | Floats, p: Floats, system: System) -> dict[str, Floats]:
-    """Return the thermal means that moments of so many samples give, float64 (..., m)."""
+    """Return the thermal means from the moments of these samples, float64 (..., m)."""
     mean = {name: values / samples for name, values in sums.items()}
     # At p = 0 and p = 1 a coupling or a fourth moment can be 0 or infinite.
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -2,15 +2,13 @@
 
 One model with every known correction (:mod:`percolab.analysis.scaling`) is fitted by the exact
 likelihood, under natural priors, with degrees 3 to 5 and from several smallest sizes on; the fits
-are averaged (:mod:`percolab.analysis.averaging`).  No published threshold enters anywhere.  1/nu
-may: where the universality class is known its value is a prior of the p_c that is reported, and
-1/nu itself is always that of fits in which it is free.
+are averaged (:mod:`percolab.analysis.averaging`).  No published threshold enters.  Where 1/nu of
+the universality class is known it is a prior of p_c; 1/nu itself is reported from fits in which it
+is free.
 
 The error is the whole one: statistical (what other samples would change) and systematic (the
 priors, and the spread of the fits).  Crossings of neighbouring sizes and their drift are a check
 that does not depend on the scaling function.
-
-In order: the result, the fit, which points enter it, and each size alone.
 """
 
 from __future__ import annotations
@@ -27,9 +25,11 @@ from scipy.special import ndtr
 from percolab.analysis.averaging import (
     FittedThreshold,
     Member,
+    Quoted,
     ThresholdAverage,
     ThresholdMember,
-    judge,
+    assess_threshold,
+    average_three_times,
 )
 from percolab.analysis.crossings import (
     CurveCrossing,
@@ -39,6 +39,7 @@ from percolab.analysis.crossings import (
     transition_width,
 )
 from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
+from percolab.analysis.json_values import Part
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
 from percolab.analysis.size_fit import SizeFit, fit_size
@@ -56,10 +57,7 @@ DEGREES = (3, 4, 5)
 
 @dataclass(frozen=True)
 class SizeAnalysis:
-    """The second analysis: each size fitted alone, neighbours crossed, crossings extrapolated.
-
-    drift is None with fewer than two crossings.
-    """
+    """Each size fitted alone, crossings of neighbours, and their drift (None of fewer than two)."""
 
     fits: tuple[SizeFit, ...]
     crossings: tuple[CurveCrossing, ...]
@@ -68,19 +66,16 @@ class SizeAnalysis:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ThresholdFit(FittedThreshold):
-    """The threshold with its one-sigma error, and everything the fit says about itself.
+    """The threshold with its one-sigma error, and everything that the fit gives.
 
     threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
-        its parts, added in squares.  problem: why p_c is no answer, or None; then errors are NaN.
-    y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they are free.
-    critical: R at p_c for large L.
-    scaling: the scaling function of the fit of the largest weight.
-    free_members: all fits that are averaged for 1/nu.
-    by_size: the second analysis, by crossings, which does not use the scaling function.
-    curves, used: what was given, and what of it is inside the window.
-    influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
-    known_probability: what theory says of R at p_c; None where it says nothing.
-    omega_source: why omega is what it is, in a few words.
+    its parts, added in squares.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they
+    are free. critical: R at p_c for large L, also critical_probability and
+    critical_probability_error. scaling: of the fit of the largest weight.  free_members: all fits
+    that are averaged for 1/nu. by_size: each size alone and the crossings: size_fits, crossings and
+    drift. curves, used: the input, and its part inside the window. influence: of every curve of
+    `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,). known_probability: R at p_c by
+    theory, None where it is unknown. omega_source: where omega is from, in a few words.
     """
 
     renamed: ClassVar = dict.fromkeys(
@@ -102,30 +97,12 @@ class ThresholdFit(FittedThreshold):
     known_probability: Known | None = None
     omega_source: str = "given"
 
-    @property
-    def critical_probability(self) -> float:
-        """R at p_c for large L."""
-        return self.critical.value
-
-    @property
-    def critical_probability_error(self) -> float:
-        """Its error, one sigma; NaN where p_c is no answer."""
-        return nan if self.problem else self.critical.error
-
-    @property
-    def size_fits(self) -> tuple[SizeFit, ...]:
-        """The fit of each size alone."""
-        return self.by_size.fits
-
-    @property
-    def crossings(self) -> tuple[CurveCrossing, ...]:
-        """Where neighbouring sizes cross."""
-        return self.by_size.crossings
-
-    @property
-    def drift(self) -> Drift | None:
-        """The extrapolation of the crossings, None with fewer than two."""
-        return self.by_size.drift
+    critical_probability = Part[float]("critical.value")
+    critical_probability_error = Quoted("critical.error")
+    omega = Part[float]("scaling.omega")
+    size_fits = Part[tuple[SizeFit, ...]]("by_size.fits")
+    crossings = Part[tuple[CurveCrossing, ...]]("by_size.crossings")
+    drift = Part["Drift | None"]("by_size.drift")
 
     @property
     def nu(self) -> float:
@@ -136,11 +113,6 @@ class ThresholdFit(FittedThreshold):
     def nu_error(self) -> float:
         """Its error, one sigma."""
         return self.y_t_error / self.y_t**2
-
-    @property
-    def omega(self) -> float:
-        """Exponent of the leading correction to scaling."""
-        return self.scaling.omega
 
     @property
     def critical_probability_z(self) -> float:
@@ -172,12 +144,11 @@ def fit_threshold(
 ) -> ThresholdFit:
     """Fit the threshold to the spanning curves of at least two sizes.
 
-    omega: exponent of the leading correction to scaling (1: an open boundary).
-    y_t: 1/nu of the universality class, a prior of p_c; None leaves it free.
-    degree: of the polynomial, in place of DEGREES.
-    min_size: smallest L to use at all.
-    window: range of R_L(p) that is fitted; points outside merge into the end intervals of T.
-    priors: factor on the widths of all priors but that of 1/nu.
+    omega: exponent of the leading correction to scaling (1: an open boundary).  y_t: 1/nu of the
+    universality class, a prior of p_c; None leaves it free.  degree: of the polynomial, in place of
+    DEGREES.  min_size: smallest L to use at all.  window: range of R_L(p) that is fitted; points
+    outside merge into the end intervals of T.  priors: factor on the widths of all priors but that
+    of 1/nu.
 
     Raises AnalysisError (one line) when the data cannot give a threshold, and ValueError when an
     option is out of range.
@@ -185,43 +156,30 @@ def fit_threshold(
     _check_options(omega=omega, degree=degree, window=window, priors=priors)
     used, notes = select(curves, min_size=min_size, window=window)
     degrees = DEGREES if degree is None else (degree,)
-    found = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=priors)
-    wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
-    exponent, free_members = found.average.y_t, found.average.members()
-    if y_t is not None:
-        exponent, free_members = _free_exponent(used, omega, degrees, priors)
-    sampled = _sampled(curves, linear_sizes(used))
+    found, wide, free = average_three_times(
+        lambda known, wider: MemberFits.of(
+            used, omega=omega, y_t=known, degrees=degrees, wider=wider
+        ),
+        y_t,
+        priors,
+    )
+    exponent, free_members = (free.y_t, free.members()) if free else (NO_VALUE, ())
+    own = [curve for curve in curves if curve.L in linear_sizes(used)]
+    sampled = min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
     p_c = found.threshold
     return ThresholdFit(
-        **judge(p_c, wide.threshold, sampled, notes),
+        **assess_threshold(p_c, wide.threshold, sampled, notes),
         exponent=exponent,
         known_y_t=y_t,
         critical=found.critical_probability,
         scaling=found.best.model.scaling_function(found.best.maximum.theta),
-        members=found.average.members(),
+        members=found.members(),
         free_members=free_members,
         by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
         curves=tuple(curves),
         used=used,
         influence=found.influence,
     )
-
-
-def _free_exponent(
-    used: tuple[SpanningCurve, ...], omega: float, degrees: Sequence[int], wider: float
-) -> tuple[Value, tuple[Member, ...]]:
-    """Return 1/nu of fits in which it is free, and these; NaN where the data do not give it."""
-    try:
-        found = MemberFits.of(used, omega=omega, degrees=degrees, wider=wider).average
-    except AnalysisError:
-        return NO_VALUE, ()
-    return found.y_t, found.members()
-
-
-def _sampled(curves: Sequence[SpanningCurve], sizes: Sequence[int]) -> tuple[float, float]:
-    """Return the smallest and the largest p of the curves of some sizes."""
-    own = [curve for curve in curves if curve.L in sizes]
-    return min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +191,9 @@ class MemberFit(ThresholdMember):
     maximum: LikelihoodMaximum
 
     def influence(self, mean: float) -> Floats:
-        """Return what every cell's counts add to an average p_c, over the weight, float64 (cells,).
+        """Return d(average p_c) / dcounts over the weight of this fit, float64 (cells,).
 
-        They move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
+        Counts move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
         """
         found, seen = self.maximum, self.cells.counts > 0
         own = self.width * (found.slope @ found.covariance[0])
@@ -246,12 +204,10 @@ class MemberFit(ThresholdMember):
 
 
 @dataclass(frozen=True, eq=False)
-class MemberFits:
-    """All fits of some curves, and their average."""
+class MemberFits(ThresholdAverage[MemberFit]):
+    """The average over fits of some curves."""
 
     used: tuple[SpanningCurve, ...]
-    fits: tuple[MemberFit, ...]
-    average: ThresholdAverage
 
     @classmethod
     def of(
@@ -265,14 +221,13 @@ class MemberFits:
     ) -> MemberFits:
         """Fit with every degree and smallest size; AnalysisError where no fit converges."""
         lines, points = Lines.through(used, y_t), sum(curve.p.size for curve in used)
-        fits: list[MemberFit] = []
 
         def fit(smallest: int, degree: int) -> MemberFit:
             cells = ThresholdCells.from_curves([c for c in used if smallest <= c.L])
             model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
             found = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
             data = found.deviance + found.penalty + 2 * (points - cells.p.size)
-            member = MemberFit(
+            return MemberFit(
                 min_size=smallest,
                 degree=degree,
                 p_0=lines.units.p_0,
@@ -286,31 +241,29 @@ class MemberFits:
                 model=model,
                 maximum=found,
             )
-            fits.append(member)
-            return member
 
         average = ThresholdAverage.over(linear_sizes(used), degrees, fit)
-        return cls(used, tuple(fits), average)
-
-    @property
-    def best(self) -> MemberFit:
-        """The fit of the largest weight."""
-        return self.fits[self.average.best]
+        return cls(average.fits, average.weights, used)
 
     @property
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
-        mean, p_0 = self.average.threshold, self.fits[0].p_0
+        mean, p_0 = super().threshold, self.fits[0].p_0
         values = p_0 + self.fits[0].width * np.array([item.theta[0] for item in self.fits])
         # What the priors add is no part of it.
-        spread = np.sqrt(self.average.weights @ (values - mean.value) ** 2)
+        spread = np.sqrt(self.weights @ (values - mean.value) ** 2)
         most = float(np.hypot(mean.statistical_error, spread))
-        return replace(mean, statistical_error=min(self._statistical_error(), most))
+        variance = 0.0
+        for curve, influence in zip(self.used, self.influence, strict=True):
+            share = np.diff([0.0, *curve.probability, 1.0])
+            away = influence - share @ influence
+            variance += curve.total_samples * float(share @ away**2)
+        return replace(mean, statistical_error=min(float(np.sqrt(variance)), most))
 
     @property
     def critical_probability(self) -> Value:
         """R at p_c for large L, Phi(a_0)."""
-        a_0 = self.average.value(OUTER)
+        a_0 = self.value(OUTER)
         density = np.exp(-0.5 * a_0.value**2) / np.sqrt(2 * np.pi)
         return a_0.scaled(float(ndtr(a_0.value)), float(density))
 
@@ -318,31 +271,21 @@ class MemberFits:
     def influence(self) -> tuple[Floats, ...]:
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
         found = [np.zeros(curve.p.size + 1) for curve in self.used]
-        mean = self.average.threshold.value
-        for weight, item in zip(self.average.weights, self.fits, strict=True):
+        mean = super().threshold.value
+        for weight, item in zip(self.weights, self.fits, strict=True):
             first, influence = len(self.used) - len(item.cells.curves), item.influence(mean)
             for index, own in enumerate(found[first:]):
                 own += weight * influence[item.cells.curve == index]
         return tuple(found)
 
-    def _statistical_error(self) -> float:
-        """Return the error of the average that other samples of the same curves would show."""
-        variance = 0.0
-        for curve, influence in zip(self.used, self.influence, strict=True):
-            share = np.diff([0.0, *curve.probability, 1.0])
-            mean = share @ influence
-            variance += curve.total_samples * float(share @ (influence - mean) ** 2)
-        return float(np.sqrt(variance))
-
 
 def select(
     curves: Sequence[SpanningCurve], *, min_size: int | None, window: tuple[float, float] = WINDOW
 ) -> tuple[tuple[SpanningCurve, ...], list[str]]:
-    """Return the usable curves, ascending in L, cut to the window, and notes on what was left out.
+    """Return the usable curves, ascending in L, cut to the window, and notes on those left out.
 
-    Of a curve with fewer than two p inside the window the two p nearest to R = 1/2 are taken that
-    have 0 < R < 1.  A size is usable when R_L rises between at least two p.  Raises AnalysisError
-    with fewer than two usable sizes.
+    A size is usable when R_L rises between at least two p.  Raises AnalysisError with fewer than
+    two usable sizes.
     """
     allowed = [curve for curve in curves if min_size is None or min_size <= curve.L]
     if len(linear_sizes(allowed)) < 2:
@@ -367,7 +310,10 @@ def select(
 
 
 def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningCurve | None:
-    """Return a curve at its p inside the window, or at two near R = 1/2; None if there are none."""
+    """Return a curve at its p inside the window.
+
+    Of a curve with fewer than two p there, at the two nearest to R = 1/2 with 0 < R < 1, or None.
+    """
     R = curve.probability
     inside = (window[0] < R) & (window[1] > R)
     if inside.sum() < 2:
@@ -391,7 +337,7 @@ def _listed(curves: Sequence[SpanningCurve]) -> str:
 def analyse_sizes(
     used: Sequence[SpanningCurve], *, p_c: float, omega: float, y_t: float
 ) -> SizeAnalysis:
-    """Fit each size alone, cross neighbours, and extrapolate; p_c, omega, y_t: of the fit."""
+    """Fit each size alone, cross neighbours, extrapolate; p_c, omega and y_t are those of a fit."""
     fits = tuple(fit_size(select_curves(used, size)) for size in linear_sizes(used))
     crossings, covariance = cross_sizes(fits)
     width = transition_width(fits, p_c, y_t)

@@ -1,18 +1,18 @@
-"""Whether a transition of spins is of first order: what stored chains of several sizes and p show.
+"""Whether a transition of spins is of first order, from stored chains of several sizes and p.
 
-It is called so where two phases are seen and no slow relaxation can be taken for them:
+It is where two phases are seen that slow relaxation cannot explain:
 
 * *mixed*, by stored energies: two peaks whose valley is a factor e deep at the beta where both
-  phases weigh what they should, this beta inside of what was sampled, and another p or size with
-  peaks on both sides of the same valley;
+  phases have their equilibrium weights, this beta inside the sampled range, and another p or size
+  with peaks on both sides of the same valley;
 * *apart*, by the means of chains: at two p or more every chain that started ordered has more
   satisfied bonds than any that started at random, by six standard deviations of a single sweep,
-  after a burn-in of 4 L sweeps of Swendsen and Wang.  At a continuous transition these forget any
-  start.  So it must be, too, where chains change phase too seldom to know the phases' weights.
+  after a burn-in of 4 L sweeps of Swendsen and Wang, in which chains of a continuous transition
+  forget their start.  This is required, too, where chains change phase too seldom.
 
 Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
-on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot tell a weak transition of first order
-from a continuous one, whose energies may have two shallow peaks too.
+on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot distinguish a weak transition of first
+order from a continuous one, whose energies may have two shallow peaks too.
 
 Sources: J. Lee and J. M. Kosterlitz, Phys. Rev. Lett. 65, 137 (1990); E. Buffenoir and S. Wallon,
 J. Phys. A 26, 3045 (1993) for the correlation lengths.
@@ -36,9 +36,9 @@ from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Task
 
-#: The valley, as a logarithm, of a transition that is called one of first order.
+#: The least depth of the valley, as a logarithm, at a transition of first order.
 DEEP = 1.0
-#: Sweeps of a burn-in in units of L, after which no start is remembered but for a phase.
+#: Sweeps of a burn-in in units of L, after which chains remember only the phase of their start.
 RELAXED = 4
 #: Of chains apart: deviations of a sweep between phases, chains of each start, sizes and p.
 _APART, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 2, 2
@@ -67,7 +67,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PhasesApart:
-    """Chains that stay in the phase that they began in: satisfied bonds a site between phases."""
+    """Chains that stay in the phase in which they began; gap: of satisfied bonds a site."""
 
     L: int
     p: float
@@ -75,41 +75,39 @@ class PhasesApart:
     gap_error: float
 
 
-def judge_order(
+def classify_order(
     items: Sequence[TaskResult], model: Model
 ) -> tuple[tuple[int, float, FirstOrder] | None, str | None]:
-    """Return (L, p, transition) where two peaks show first order, and what is to be said of it.
+    """Return (L, p, transition) where two peaks show first order, and a sentence on the order.
 
-    Neither, (None, None), where nothing is seen and the transition is known to be continuous.
+    Both None where nothing is seen and the transition is known to be continuous.
     """
     points = [point for item in items for point in two_peaks(item, model)]
-    deep = [each for each in points if each.found.depth >= DEEP]
     sure = [
-        each for each in deep if any(each.agrees(other) for other in points if other is not each)
+        each
+        for each in points
+        if each.found.depth >= DEEP
+        and any(each.agrees(other) for other in points if other is not each)
     ]
     if sure:
         # Of the largest size: where both phases are known best, and then the nearest p.
-        best = min(
-            sure,
-            key=lambda each: (
-                -each.L,
-                not each.found.mixed,
-                abs(each.found.beta + math.log1p(-each.p)),
-            ),
+        *_, best = min(
+            (-one.L, not one.found.mixed, abs(one.found.beta + math.log1p(-one.p)), n, one)
+            for n, one in enumerate(sure)
         )
         return (best.L, best.p, best.found), None
     apart = [found for item in items for found in phases_apart(item)]
     if len(apart) >= _LEAST_POINTS:
-        return None, _said_apart(apart)
+        return None, _describe_apart(apart)
     if not points and (
         model.states < 3 or potts_exponents(len(items[0].task.boundary), model.states)
     ):
         return None, None
-    return None, _said_undecided(points, items)
+    return None, _describe_undecided(points, items)
 
 
 def two_peaks(item: TaskResult, model: Model) -> list[Point]:
-    """Return where the stored energies of a task show two phases inside of what was sampled."""
+    """Return where the energies of a task show two phases, with beta in the sampled range."""
     if "series" not in item.task.measure or len(item.blocks) < 2:
         return []
     task, found = item.task, []
@@ -121,20 +119,20 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
             beta=beta,
             q=model.states,
             num_sites=task.num_sites,
-            one_chain=bool(task.chains),
+            one_chain=task.is_serial,
         )
         if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
             continue
-        if one.mixed or (not task.chains and is_relaxed(task) and _both_stay(series[:, n], one)):
+        if one.mixed or (not task.is_serial and is_relaxed(task) and _both_stay(series[:, n], one)):
             found.append(Point(task.size, p, task.num_sites, one))
     return found
 
 
 def phases_apart(item: TaskResult) -> list[PhasesApart]:
-    """Return at which p of a task chains stay in the phase that they began in."""
+    """Return the p of a task at which chains stay in the phase in which they began."""
     odd = item.numbers % 2 == 1
     few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
-    if item.task.chains or few or not is_relaxed(item.task):
+    if item.task.is_serial or few or not is_relaxed(item.task):
         return []
     names = [column.name for column in item.observables]
     place, sweeps = names.index("satisfied"), item.task.block_size
@@ -162,13 +160,12 @@ def _both_stay(energies: Floats, found: FirstOrder) -> bool:
 def is_relaxed(task: Task) -> bool:
     """Return whether chains of a continuous transition forget their start in the burn-in.
 
-    By updates of all clusters, which take about L sweeps at the critical point of q = 4, where they
-    are slowest.
+    Updates of all clusters take about L sweeps at the critical point of q = 4, the slowest.
     """
     return task.update == "sw" and task.burn_in >= RELAXED * task.size
 
 
-def _said_apart(apart: Sequence[PhasesApart]) -> str:
+def _describe_apart(apart: Sequence[PhasesApart]) -> str:
     largest = max(each.L for each in apart)
     best = min((each for each in apart if largest == each.L), key=lambda each: each.gap_error)
     heat = format_with_error(best.gap, best.gap_error)
@@ -180,7 +177,7 @@ def _said_apart(apart: Sequence[PhasesApart]) -> str:
     )
 
 
-def _said_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
+def _describe_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
     sizes = ", ".join(str(size) for size in sorted({item.task.size for item in items}))
     seen = "no two phases are seen"
     if not any("series" in item.task.measure for item in items):

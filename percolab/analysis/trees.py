@@ -1,11 +1,11 @@
-"""What stored minimum spanning trees tell: weight a site, thresholds, paths, degrees, and limits.
+"""Means of stored minimum spanning trees: weight a site, thresholds, paths, degrees, and limits.
 
 The means of one size are over independent samples, and so are their errors.  Over the sizes:
 
 * the weight a site of the infinite lattice, e.  On a torus a tree has the weight e N + a, a being
-  constant up to powers of 1 / L; with an open side there is a term of its surface, e N + b N / L +
-  ...: N. Read, Phys. Rev. E 72, 036114 (2005).  So e is fitted with the leading power of 1 / L and
-  two more, whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
+  constant up to powers of 1 / L; an open side adds a surface term, e N + b N / L + ...: N. Read,
+  Phys. Rev. E 72, 036114 (2005).  So e is fitted with the leading power of 1 / L and two more,
+  whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
 * the exponent of the path between two sides, l ~ L^D, as a power law with its corrections.
 
 Both are averaged over smallest sizes (:mod:`percolab.analysis.power_law`).
@@ -23,7 +23,7 @@ import numpy as np
 from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
 from percolab.analysis.statistics import Floats
-from percolab.analysis.value import Value
+from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import count_bonds
 from percolab.measure.columns import axis_names
@@ -33,7 +33,7 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
 
-#: T and the length of the path, as the names of their columns begin.
+#: The names of the columns of T and of the length of the path begin so.
 THRESHOLD, PATH = "tree_threshold", "tree_path"
 
 
@@ -43,9 +43,9 @@ class TreeMeans(Record):
 
     sites, bonds: of the lattice.  weight: sum of u over the tree, a site.  parts: trees of the
     forest, 1 where the lattice is connected.  thresholds, paths: by the letter of each open axis.
-    degrees: share of the sites with k bonds of the tree, float64 (DEGREE_BINS,).  accepted: f(w),
-    the share of the bonds in every bin of weights that are in the tree, float64 (WEIGHT_BINS,), and
-    accepted_errors.
+    degrees: fraction of the sites with k bonds of the tree, float64 (DEGREE_BINS,).  accepted,
+    accepted_errors: f(w), the fraction of the bonds in every bin of weights that are in the tree,
+    float64 (WEIGHT_BINS,).
     """
 
     L: int
@@ -63,7 +63,7 @@ class TreeMeans(Record):
 
 @dataclass(frozen=True, eq=False)
 class TreeFit(Record):
-    """The means of all sizes, ascending, and what they tend to; None where there are too few."""
+    """The means of all sizes, ascending, and their limits; None where there are too few sizes."""
 
     renamed: ClassVar = {"means": "sizes", "exponents": "path_exponents"}
 
@@ -74,7 +74,7 @@ class TreeFit(Record):
 
 
 def fit_trees(results: StoredResults) -> TreeFit:
-    """Return what the trees of a study tell; InputError where it has none."""
+    """Return the means and limits of the trees of a study; InputError where it has none."""
     items = [item for item in joined(results).tasks.values() if item.blocks]
     items = [item for item in items if item.has("tree_weight") or item.has("tree_bonds")]
     if not items:
@@ -101,18 +101,9 @@ def fit_trees(results: StoredResults) -> TreeFit:
             )
         except AnalysisError as error:
             notes.append(f"exponent of the path along {letter}: {error}")
-    return TreeFit(means, limit, exponents, (*_rejections(limit, exponents), *notes))
-
-
-def _rejections(limit: Value | None, exponents: dict[str, PowerLaw]) -> list[str]:
-    """Return a line for each fit that chi^2 rejects."""
-    found = {"weight of the infinite lattice": limit}
-    found |= {f"exponent of the path along {x}": law.exponent for x, law in exponents.items()}
-    return [
-        line
-        for name, item in found.items()
-        for line in (item.rejection(name, "the best fit") if item is not None else [])
-    ]
+    named = [("weight of the infinite lattice", limit)]
+    named += [(f"exponent of the path along {x}", law.exponent) for x, law in exponents.items()]
+    return TreeFit(means, limit, exponents, (*list_rejections(named, "the best fit"), *notes))
 
 
 def compute_means(item: TaskResult) -> TreeMeans:
@@ -123,7 +114,7 @@ def compute_means(item: TaskResult) -> TreeMeans:
     letters = axis_names(task.boundary)
     samples = item.num_samples
     histogram = item.extra("tree_weights")[:, 0].astype(float)
-    # Of a lattice without bonds no share is known.
+    # A lattice without bonds has no fractions.
     in_bin = bonds / WEIGHT_BINS or math.nan
     shares = histogram / (task.block_size * in_bin)
     accepted = shares.mean(axis=0)
@@ -145,11 +136,8 @@ def compute_means(item: TaskResult) -> TreeMeans:
 
 
 def _mean(item: TaskResult, name: str, scale: float = 1.0) -> Value:
-    """Return the mean of an observable over samples, times a scale, and its standard error.
-
-    The error is from sums of squares, NaN of one sample.
-    """
-    # As Python integers: what a study adds up may pass 64 bits.
+    """Return the mean of an observable, times a scale; its error is NaN of one sample."""
+    # As Python integers: the sum over a study may exceed 64 bits.
     total = sum(int(value) for value in item.column(name)[:, 0])
     names = [column.name for column in item.observables]
     place, samples = names.index(name), item.num_samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import hypot, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,7 @@ class ChiSquare:
 
     @classmethod
     def of(cls, value: float, dof: int) -> ChiSquare:
-        """Return a chi^2 with its p-value.
-
-        >>> round(ChiSquare.of(1.0, 2).p_value, 6)
-        0.606531
-        """
+        """Return a chi^2 with its p-value."""
         return cls(value, dof, float(chdtrc(dof, value)) if dof else nan)
 
     @property
@@ -43,19 +40,19 @@ class ChiSquare:
         )
 
     def __str__(self) -> str:
-        """Return both in words."""
+        """Return both as a phrase."""
         return "chi2/dof {}, p-value {}".format(*self.cells)
 
 
 def is_rejected(quality: ChiSquare) -> bool:
-    """Return whether chi^2 contradicts a fit so clearly that its value is no answer."""
+    """Return whether chi^2 contradicts a fit so clearly that its value has no meaning."""
     return quality.p_value < REJECTED
 
 
 def format_with_error(value: float, error: float) -> str:
     """Write a value with its one-sigma error in units of the last digits, two digits of error.
 
-    An error that is zero or not finite is left out; an absent value is "-".
+    An error that is zero or not finite is left out; a value that is not finite is "-".
 
     >>> format_with_error(0.652706, 0.000131)
     '0.65271(13)'
@@ -77,10 +74,10 @@ def format_with_error(value: float, error: float) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """A number with its error, one sigma: a mean, or what was fitted.
+    """A mean or a fitted number with its error, one sigma.
 
-    statistical_error: of a fit the part that other samples would change, NaN where it is not known.
-    chi_square: of the best fit, None of a mean.  members: how many fits were averaged.
+    statistical_error: of a fit the part that other samples would change, NaN where it is unknown.
+    chi_square: of the best fit, None of a mean.  members: number of averaged fits.
     """
 
     value: float
@@ -91,7 +88,7 @@ class Value:
 
     @property
     def systematic_error(self) -> float:
-        """What priors and averaging add to the statistical error."""
+        """The part of the error that priors and averaging add."""
         return sqrt(max(self.error**2 - self.statistical_error**2, 0.0))
 
     @property
@@ -102,23 +99,23 @@ class Value:
 
     @property
     def rejected(self) -> bool:
-        """Whether chi^2 rejects the best fit, so that the value has no error to quote."""
+        """Whether chi^2 rejects the best fit; then the error has no meaning."""
         return self.chi_square is not None and is_rejected(self.chi_square)
 
     def scaled(self, value: float, slope: float) -> Value:
-        """Return another value, a function of this one with this slope."""
+        """Return a function of this value, which has this slope."""
         errors = abs(slope) * self.error, abs(slope) * self.statistical_error
         return Value(value, *errors, self.chi_square, self.members)
 
     def deviation(self, known: Known | None) -> float:
-        """Return the distance from a known value in combined errors; NaN where there is none."""
+        """Return the distance from a known value in combined errors; NaN without one."""
         if known is None or self.rejected:
             return nan
         return (self.value - known.value) / (hypot(self.error, known.error) or nan)
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """The value with its whole error, and the two parts of that, as texts."""
+        """The value with its whole error, and both parts of the error, as texts."""
         parts = (self.statistical_error, self.systematic_error)
         if self.rejected or not all(map(isfinite, parts)):
             return str(self), "", ""
@@ -130,20 +127,10 @@ class Value:
             return f"rejected by chi^2, p-value {self.quality.p_value:.1g}"
         return format_with_error(self.value, self.error)
 
-    def rejection(self, name: str, what: str = "its best fit") -> list[str]:
-        """Return in one line that chi^2 rejects the fit of what has this name; [] if it does not.
-
-        what: which fit even is rejected.
-        """
-        if not self.rejected:
-            return []
-        p_value = f"{self.quality.p_value:.1e}"
-        return [f"{name}: chi^2 rejects even {what} (p-value {p_value}), so it has no answer"]
-
     def to_dict(self, name: str = "value", error: str = "error") -> dict[str, Any]:
-        """Return every number as plain JSON values; name, error: keys of the value and its error.
+        """Return every number as plain JSON values; a mean has only its value and error.
 
-        A mean has these two alone.
+        name, error: keys of these two.
         """
         record: dict[str, Any] = {name: self.value, error: self.error}
         if self.chi_square is not None:
@@ -153,5 +140,17 @@ class Value:
         return {key: plain(item) for key, item in record.items()}
 
 
-#: What a fit gives that the data do not determine.
+def list_rejections(
+    values: Iterable[tuple[str, Value | None]], what: str = "its best fit"
+) -> list[str]:
+    """Return a line for each named value whose best fit (called `what`) chi^2 rejects."""
+    return [
+        f"{name}: chi^2 rejects even {what} (p-value {value.quality.p_value:.1e}), "
+        "so it has no answer"
+        for name, value in values
+        if value is not None and value.rejected
+    ]
+
+
+#: The value of a parameter that the data do not determine.
 NO_VALUE = Value(nan, nan, nan, ChiSquare(0.0, 0, nan))

@@ -23,15 +23,15 @@ from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import (
     Place,
     StageTime,
+    choose_places,
     compared,
-    places_of,
-    probability_of,
+    compute_p,
     time_stages,
     time_topology,
 )
 from percolab.benchmark.stages import STAGES
-from percolab.benchmark.table import HEADER, Record, make_row
-from percolab.benchmark.timer import copy_bandwidth, timer_of
+from percolab.benchmark.table import HEADER, Record, format_row
+from percolab.benchmark.timer import copy_bandwidth, make_timer
 
 __all__ = [
     "FURTHER_STAGES",
@@ -45,14 +45,14 @@ __all__ = [
     "Setting",
     "StageTime",
     "check_stage",
+    "choose_places",
     "compared",
+    "compute_p",
     "copy_bandwidth",
+    "format_row",
     "make_document",
-    "make_row",
-    "places_of",
+    "make_timer",
     "plot_time_per_site",
-    "probability_of",
     "time_stages",
     "time_topology",
-    "timer_of",
 ]

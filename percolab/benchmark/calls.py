@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.records import Place, places_of
-from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, timer_of
+from percolab.benchmark.records import Place, choose_places
+from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, make_timer
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.topology import Topology
 
-#: Calls before those that count.  On CUDA the first compiles, the second is recorded as a graph.
+#: Calls before those that count.  On CUDA the first compiles, the second is captured as a graph.
 WARM_UP_CALLS = {"cpu": 1, "cuda": 3}
 # Half a window of p is the first number times L to the power of minus the second: a study's window.
 _WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
@@ -25,7 +26,7 @@ _WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
 
 @dataclass(frozen=True)
 class Setting:
-    """What the further stages time, and where; what is None is chosen by the stage.
+    """What the further stages time, and where; the stage chooses what is None.
 
     devices: resolved; only "split" and "study" use more than the first.  points: numbers of values
     of p of a grid.  sites: of all samples of a call; of "slabs" those of a slab, of "split" those
@@ -58,7 +59,7 @@ class Setting:
 
     def make_timer(self) -> CpuTimer | CudaTimer:
         """Return the timer of the first device."""
-        return timer_of(self.device)
+        return make_timer(self.device)
 
     def choose_lattices(self, *names: str) -> tuple[Lattice, ...]:
         """Return the lattices or, if none is given, those of these names."""
@@ -70,7 +71,24 @@ class Setting:
 
     def choose_places(self, lattice: Lattice, *ratios: float) -> tuple[Place, ...]:
         """Return the values of p or, if none is given, these multiples of p_c."""
-        return places_of(lattice, self.ratios or ratios, self.probabilities, self.model)
+        return choose_places(lattice, self.ratios or ratios, self.probabilities, self.model)
+
+    def choose_topology(self, lattice: Lattice, size: int, *kinds: str) -> Topology:
+        """Return a lattice of linear size L; ``kinds``: the boundary without --boundary."""
+        boundary = self.choose_boundaries(*kinds)[:1] * lattice.dimension
+        lattice.check_size(size, boundary)
+        return lattice.topology(lattice.shape(size), boundary)
+
+    def make_record(self, stage: str, lattice: str, topology: Topology, **more: Any) -> CallTime:
+        """Return the record of calls on a topology, without times."""
+        return CallTime(
+            stage=stage,
+            lattice=lattice,
+            shape=topology.shape or (topology.num_points,),
+            num_sites=topology.num_sites,
+            device=str(self.device),
+            **more,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +153,14 @@ def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
         work()
         times.append(time.perf_counter() - begin)
     return np.array(times[-runs:])
+
+
+def compare_with_first(records: Iterable[CallTime], name: str) -> Iterator[CallTime]:
+    """Yield records, all but the first with their ratio to it."""
+    first: CallTime | None = None
+    for record in records:
+        yield record if first is None else record.compared(first, name)
+        first = first or record
 
 
 def make_grid(lattice: Lattice, size: int, p: float, points: int) -> list[float]:

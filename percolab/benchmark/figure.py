@@ -51,8 +51,8 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
             for axes in row[len(places) :]:
                 axes.set_visible(False)
         plain_ticks(grid[0, 0], decades=8)
-        said = batches_said([record.samples_per_run for record in own])
-        set_title(figure, ", ".join(filter(None, [title, said])))
+        batches = batches_said([record.samples_per_run for record in own])
+        set_title(figure, ", ".join(filter(None, [title, batches])))
         letter_panels([axes for axes in grid.flat if axes.get_visible()])
         for axes in grid[-1]:
             axes.set_xlabel(r"number of sites $N$")
@@ -92,7 +92,7 @@ def _draw_panel(
             look = _PEERS | {"marker": _PEER_MARKERS[program, part]}
         else:
             colour = STAGES.index(part)
-            # Colour and marker tell the stage, the line's dashes the labeler.
+            # Colour and marker show the stage, the line's dashes the labeler.
             look = choose_look(colour, colour)
             look["linestyle"] = DASHES[labelers.index(program) % len(DASHES)]
         sites = [record.num_sites for record in line]

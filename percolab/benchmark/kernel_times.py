@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import percolab.benchmark.timer as clock
-from percolab.benchmark.calls import CallTime
+from percolab.benchmark.calls import CallTime, Setting
 from percolab.benchmark.timer import Work
+from percolab.kernels.device import open_device
 from percolab.kernels.launches import Launches
 
 Events = defaultdict[str, list[tuple[Any, Any]]]
@@ -50,8 +51,8 @@ def is_kernel(item: Any) -> bool:
 def kernel_events(cuda: Any) -> Iterator[Events]:
     """Yield the events of all kernels by name, as they are launched within the context.
 
-    Calls are launched kernel by kernel meanwhile, not as recorded graphs.  Only kernels of modules
-    that are loaded are seen: run the work once before.
+    Meanwhile calls are launched kernel by kernel, not as captured graphs.  Only kernels of loaded
+    modules are replaced: run the work once before.
     """
     events: Events = defaultdict(list)
     replaced: list[tuple[Any, str, Any]] = [(Launches, "call", Launches.call)]
@@ -103,10 +104,19 @@ def time_kernels(cuda: Any, work: Work, runs: int) -> dict[str, list[float]]:
     return dict(found)
 
 
-def kernel_records(base: CallTime, cuda: Any, work: Work, runs: int) -> Iterator[CallTime]:
-    """Yield the time of every kernel of a call, compared with the whole call."""
-    found = time_kernels(cuda, work, runs)
-    whole = base.timed(found.pop(WHOLE), part=f"{base.part}:{WHOLE}")
-    yield whole
-    for name, seconds in found.items():
-        yield base.timed(seconds, part=f"{base.part}:{name}").compared(whole, "its call")
+def time_call_kernels(
+    setting: Setting, base: CallTime, works: Mapping[str, Work]
+) -> Iterator[CallTime]:
+    """Yield the time of every kernel of each call, compared with the whole call; none on a CPU.
+
+    works: the calls, by the part of the stage that they are
+    """
+    if setting.kind != "cuda":
+        return
+    cuda = open_device(str(setting.device))
+    for part, work in works.items():
+        found = time_kernels(cuda, work, setting.runs)
+        whole = base.timed(found.pop(WHOLE), part=f"{part}:{WHOLE}")
+        yield whole
+        for name, seconds in found.items():
+            yield base.timed(seconds, part=f"{part}:{name}").compared(whole, "its call")

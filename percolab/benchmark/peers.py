@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from percolab.benchmark.stages import SEED
-from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, times_of
+from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.lattices.topology import Topology, unpack_bits
@@ -131,7 +131,7 @@ def site_image_time(timer: CpuTimer | CudaTimer, size: int, runs: int) -> PeerTi
     uniform = np.random.default_rng(SEED).random((size, size), np.float32)
     image = cupy.asarray(uniform < _SITE_THRESHOLD)
     labels = cupy.empty(image.shape, cupy.int32)
-    times = times_of(timer, lambda: ndimage.label(image, output=labels), runs)
+    times = time_runs(timer, lambda: ndimage.label(image, output=labels), runs)
     place = ("site image", size, size * size, _SITE_THRESHOLD, 1.0)
     text = "cupyx.scipy.ndimage.label of a given square site image at p_c"
     clusters, median = int(labels.max()), float(np.median(times))

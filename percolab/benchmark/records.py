@@ -1,4 +1,4 @@
-"""Every stage of every labeler timed at several p: on a lattice beside its peers, or on a graph."""
+"""Every stage of every labeler timed at several p: on a lattice, with its peers, or on a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
-from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
+from percolab.benchmark.timer import CpuTimer, CudaTimer, make_timer, time_runs
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -36,7 +36,7 @@ class StageTime:
     lattice, L: what was labeled, and its linear size; of a Bethe lattice, its shells.
     num_sites: its sites.  ratio: p / p_c, None where p was given.
     samples_per_run: samples timed together.  probabilities: values of p of a sample, 1 but for
-    a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler holds (CPU).
+    a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler takes (CPU).
     """
 
     lattice: str
@@ -69,7 +69,7 @@ class StageTime:
 def compared(
     record: StageTime, records: Sequence[StageTime | PeerTime], copy_bandwidth: float
 ) -> dict[str, float | None]:
-    """Return what a stage's time is beside a copy, scipy and one p.
+    """Return a stage's time compared with a copy, scipy and one p.
 
     copy_bandwidth_share: its least bytes a second over those of a copy, in bytes a second.
     scipy_over_this: scipy's labels, their matrix already built, over labels or a row.
@@ -92,7 +92,7 @@ def compared(
     }
 
 
-def probability_of(lattice: Structure, ratio: float, model: Model = BOND) -> float:
+def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
     """Return ratio * p_c of the published threshold; InputError if none is known."""
     known = lattice.threshold(model.name)
     if known is None:
@@ -100,7 +100,7 @@ def probability_of(lattice: Structure, ratio: float, model: Model = BOND) -> flo
     return min(ratio * known.value, 1.0)
 
 
-def places_of(
+def choose_places(
     lattice: Structure,
     ratios: Sequence[float],
     probabilities: Sequence[float] | None,
@@ -109,7 +109,7 @@ def places_of(
     """Return the places at the given p or, without any, at multiples of the published p_c."""
     if probabilities is not None:
         return tuple(Place(p) for p in probabilities)
-    return tuple(Place(probability_of(lattice, ratio, model), ratio) for ratio in ratios)
+    return tuple(Place(compute_p(lattice, ratio, model), ratio) for ratio in ratios)
 
 
 def time_lattice(
@@ -134,8 +134,9 @@ def time_lattice(
     topology = lattice.topology(lattice.shape(size), boundary)
     for place in places if peers else ():
         yield from scipy_times(lattice.name, size, topology, place.p, place.ratio)
+    options: Any = {"name": lattice.name, "size": size, "stages": stages, "runs": runs}
     for labeler in labelers:
-        yield from _stage_times(timer, topology, places, lattice.name, size, labeler, stages, runs)
+        yield from time_topology(timer, topology, places, labeler=labeler, **options)
 
 
 def time_stages(
@@ -149,48 +150,26 @@ def time_stages(
     runs: int = 11,
 ) -> list[StageTime]:
     """Return the times of one labeler's stages alone (see :func:`time_lattice`)."""
-    records = time_lattice(
-        timer_of(device),
-        lattice,
-        size,
-        places,
-        labelers=(labeler,),
-        stages=stages,
-        runs=runs,
-        peers=False,
-    )
+    options: Any = {"labelers": (labeler,), "stages": stages, "runs": runs, "peers": False}
+    records = time_lattice(make_timer(device), lattice, size, places, **options)
     return [record for record in records if isinstance(record, StageTime)]
 
 
 def time_topology(
+    timer: CpuTimer | CudaTimer,
     topology: Topology,
     places: Sequence[Place],
     *,
     name: str,
     size: int,
-    device: Device,
     labeler: str | None = None,
     stages: Sequence[str] = STAGES,
     runs: int = 11,
-) -> list[StageTime]:
-    """Return the times of one labeler's stages on a topology: a graph, or a lattice as one.
+) -> Iterator[StageTime]:
+    """Time one labeler's stages on a topology: a graph, or a lattice as one.
 
     name, size: what the records call it.  InputError as for :func:`time_lattice`.
     """
-    timer = timer_of(device)
-    return list(_stage_times(timer, topology, places, name, size, labeler, stages, runs))
-
-
-def _stage_times(
-    timer: CpuTimer | CudaTimer,
-    topology: Topology,
-    places: Sequence[Place],
-    name: str,
-    size: int,
-    labeler: str | None,
-    stages: Sequence[str],
-    runs: int,
-) -> Iterator[StageTime]:
     try:
         ready = prepare(timer, topology, labeler)
     except ValueError as error:
@@ -198,7 +177,7 @@ def _stage_times(
     for place in places:
         works = ready.works(place.p)
         for stage in stages:
-            times = times_of(timer, works[stage], runs) / ready.samples
+            times = time_runs(timer, works[stage], runs) / ready.samples
             yield StageTime(
                 lattice=name,
                 L=size,

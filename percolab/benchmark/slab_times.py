@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
 from percolab.benchmark.calls import CallTime, Setting, time_calls
-from percolab.benchmark.kernel_times import kernel_records
-from percolab.benchmark.records import Place
+from percolab.benchmark.kernel_times import time_call_kernels
 from percolab.benchmark.stages import SEED
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
-from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
 from percolab.parts import front as on_host
 from percolab.parts.front import Front
@@ -27,45 +24,6 @@ SLABS = 4
 _SITES = {"cpu": 2**20, "cuda": 2**30}
 #: Layers of a slab by dimension; in three also a thin slab, which is little more than its faces.
 _LAYERS = {2: (256,), 3: (1024, 8)}
-
-
-@dataclass(frozen=True)
-class _Slabs:
-    """A lattice of four slabs at p, which draws another sample each time."""
-
-    lattice: Lattice
-    boundary: str
-    shape: tuple[int, ...]
-    layers: int
-    kind: str
-    threshold: int
-    slabs: Slabs
-    join: Callable[[Front, Front], Front]
-    numbers: Iterator[int]
-
-    def draw(self) -> SampleKey:
-        """Return a sample that was not drawn before."""
-        return SampleKey(XORWOW, SEED, next(self.numbers), self.threshold)
-
-    def front(self) -> Front:
-        """Return the front of the second slab of a sample."""
-        return self.slabs.front(1, self.draw())
-
-    def row(self) -> None:
-        """Measure a whole row."""
-        self.slabs.row(self.draw())
-
-    def two_fronts(self) -> tuple[Front, Front]:
-        """Return the fronts of the first two slabs of a sample."""
-        draw = self.draw()
-        return self.slabs.front(0, draw), self.slabs.front(1, draw)
-
-    def make_piece(self) -> Callable[[], object]:
-        """Return what measures one sample of as many sites as a slab, in one piece."""
-        shape, kinds = (*self.shape[:-1], self.layers), (self.boundary,) * len(self.shape)
-        coupling = new_coupling(None, self.kind, self.lattice.topology(shape, kinds))
-        thresholds, samples = np.array([self.threshold], np.uint64), np.zeros(1, np.uint64)
-        return lambda: coupling.rows(XORWOW, SEED, samples, thresholds)
 
 
 def layer_shape(points: int, axes: int) -> tuple[int, ...]:
@@ -86,68 +44,60 @@ def time_slabs(setting: Setting) -> Iterator[CallTime]:
         for boundary in setting.choose_boundaries("open", "periodic"):
             for layers in setting.layers or _LAYERS.get(lattice.dimension, (8,)):
                 for place in setting.choose_places(lattice, 1.0):
-                    yield from _times(setting, _make(setting, lattice, boundary, layers, place))
+                    yield from _times(setting, lattice, boundary, layers, place.p)
 
 
-def _make(
-    setting: Setting, lattice: Lattice, boundary: str, layers: int, place: Place
-) -> tuple[_Slabs, CallTime]:
-    """Return a lattice of slabs and the record of one slab, without times."""
-    sites = setting.sites or _SITES[setting.kind]
-    face = layer_shape(sites // layers, lattice.dimension - 1)
-    shape, kinds = (*face, SLABS * layers), (boundary,) * lattice.dimension
-    whole = Whole(lattice, shape, kinds)
+def _times(
+    setting: Setting, lattice: Lattice, boundary: str, layers: int, p: float
+) -> Iterator[CallTime]:
+    """Yield the times of a lattice of SLABS slabs; every call draws another sample."""
+    setting.device.open()
+    kind, threshold = setting.kind, p_to_threshold(p)
+    face = layer_shape((setting.sites or _SITES[kind]) // layers, lattice.dimension - 1)
+    kinds, numbers = (boundary,) * lattice.dimension, count()
+    whole = Whole(lattice, (*face, SLABS * layers), kinds)
+    slabs = Slabs(whole, (layers,) * SLABS, kind=kind)
     join: Callable[[Front, Front], Front] = on_host.join
-    if setting.kind == "cuda":
+    if kind == "cuda":
         from percolab.parts.join_cuda import FrontsCuda
 
         join = FrontsCuda().join
-    slabs = _Slabs(
-        lattice,
-        boundary,
-        shape,
-        layers,
-        setting.kind,
-        p_to_threshold(place.p),
-        Slabs(whole, (layers,) * SLABS, kind=setting.kind),
-        join,
-        count(),
-    )
+
+    def draw() -> SampleKey:
+        return SampleKey(XORWOW, SEED, next(numbers), threshold)
+
+    def front() -> Front:
+        return slabs.front(1, draw())
+
+    def timed(work: Callable[[], object]) -> np.ndarray:
+        return time_calls(work, kind, setting.runs)
+
+    def time_piece() -> np.ndarray:
+        """Time one sample of as many sites as a slab, in one piece."""
+        coupling = new_coupling(None, kind, lattice.topology((*face, layers), kinds))
+        key = np.zeros(1, np.uint64), np.array([threshold], np.uint64)
+        return timed(lambda: coupling.rows(XORWOW, SEED, *key))
+
     base = CallTime(
         stage="slabs",
         lattice=lattice.name,
-        shape=shape,
+        shape=whole.shape,
         num_sites=whole.num_points // SLABS,
-        p=place.p,
+        p=p,
         program=boundary,
         device=str(setting.device),
         note=f"per slab of {layers} layers",
     )
-    return slabs, base
-
-
-def _times(setting: Setting, made: tuple[_Slabs, CallTime]) -> Iterator[CallTime]:
-    slabs, base = made
-    setting.device.open()
-
-    def timed(work: Callable[[], object]) -> np.ndarray:
-        return time_calls(work, setting.kind, setting.runs)
-
-    piece = base.timed(
-        timed(slabs.make_piece()), part="piece", shape=(*base.shape[:-1], slabs.layers)
-    )
+    piece = base.timed(time_piece(), part="piece", shape=(*face, layers))
     yield piece
-    row = base.timed(timed(slabs.row) / SLABS, part="row")
+    row = base.timed(timed(lambda: slabs.row(draw())) / SLABS, part="row")
     yield row.compared(piece, "one piece")
-    yield base.timed(timed(slabs.front), part="front").compared(piece, "one piece")
-    low, high = slabs.two_fronts()
+    yield base.timed(timed(front), part="front").compared(piece, "one piece")
+    key = draw()
+    low, high = slabs.front(0, key), slabs.front(1, key)
     bonds, clusters = low.high.num_bonds, (low.num_clusters, high.num_clusters)
     note = f"{bonds} open bonds at the face, {clusters[0]} and {clusters[1]} clusters"
-    joined = timed(lambda: slabs.join(low, high))
-    yield base.timed(joined, part="join", note=note).compared(row, "slab of a row")
-    if setting.kind != "cuda":
-        return
-    cuda = open_device(str(setting.device))
-    works = {"join": lambda: slabs.join(low, high), "front": slabs.front}
-    for part, work in works.items():
-        yield from kernel_records(base.timed([0.0], part=part), cuda, work, setting.runs)
+    works = {"join": lambda: join(low, high), "front": front}
+    joined = base.timed(timed(works["join"]), part="join", note=note)
+    yield joined.compared(row, "slab of a row")
+    yield from time_call_kernels(setting, base, works)

@@ -14,7 +14,7 @@ import numpy as np
 
 from percolab.analysis.theory.potts import critical_bond_probability
 from percolab.benchmark.records import Place
-from percolab.benchmark.timer import CpuTimer, CudaTimer, times_of
+from percolab.benchmark.timer import CpuTimer, CudaTimer, time_runs
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -118,9 +118,9 @@ def time_sweeps(
             swept.advance(_BURN_IN)
             sweeps = _SPINS_PER_RUN[kind] // (topology.num_points * count)
             sweeps = min(max(sweeps, _LEAST_SWEEPS), _MOST_SWEEPS)
-            # Whole recorded calls.
+            # Whole captured calls.
             sweeps -= sweeps % _LEAST_SWEEPS
-            times = times_of(timer, partial(swept.advance, sweeps), setting.runs) / sweeps
+            times = time_runs(timer, partial(swept.advance, sweeps), setting.runs) / sweeps
             yield SweepTime(
                 lattice=lattice.name,
                 L=size,

@@ -75,12 +75,12 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
         labels   2 W + G + P          words written, words and list read, labels written
         measure  2 W + G + R          words written, words and list read, row written
                  2 W + G + 4 P + R    with labels: these written and read, sizes written and read
-        sweep    measure + (m - 1) (2 W + R)   words brought from p to p, a row at each
+        sweep    measure + (m - 1) (2 W + R)   words changed from p to p, a row at each
 
-    Parents are followed and sizes counted in place: what that costs beyond, a labeler must justify.
-    The bonds that exist, which all samples share, stay in caches and are not counted.  A list is
-    shared as well, but is as large as labels and more.  It counts whole: what is read of memory at
-    once has room for 8 neighbours or more, and hardly ever are all of their bonds closed.
+    Parents are followed and sizes counted in place, which is not counted.  The bonds that exist,
+    which all samples share, stay in caches and are not counted either.  A list is larger than
+    caches; it counts whole, since a line of memory has 8 neighbours or more, and hardly ever are
+    all of their bonds closed.
     """
     words, labels = 4 * topology.num_bond_words, 4 * topology.num_points
     stored = 0 if topology.neighbours is None else topology.neighbours.nbytes
@@ -128,7 +128,7 @@ def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None
     samples = coupling.labeler.batch.capacity
     if not timer.device.is_shared:
         samples = _choose_run_length(coupling, most)
-    stages = _works(coupling, samples)
+    stages = make_works(coupling, samples)
     stages(0.5)["measure"]()  # some arrays are made when they are needed
     if timer.device.is_shared:
         memory = (before - timer.free_memory()) // samples
@@ -142,7 +142,7 @@ def needs_labels(labeler: Labeler) -> bool:
     return labeler.name not in ("raster", "tiled")
 
 
-def _works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
+def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
     """Return for a p what every stage runs, on so many samples."""
     labeler, batch = coupling.labeler, coupling.labeler.batch
     samples = np.arange(count, dtype=np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from percolab.benchmark.calls import CallTime
 from percolab.benchmark.peers import PeerTime
@@ -19,87 +19,53 @@ HEADER = _FORM.format(
 ).rstrip()
 
 
-@dataclass(frozen=True)
-class Row:
-    """What the table shows of a record; seconds are those of a sample."""
-
-    lattice: str
-    size: str
-    p: float | None
-    program: str
-    stage: str
-    samples: int
-    seconds: float
-    num_sites: int
-    bytes_moved: int | None = None
-    ratio: float | None = None
-    compared_with: str = ""
-    note: str = ""
-
-    def text(self, copy_bandwidth: float) -> str:
-        """Return the row as a line of the table."""
-        picoseconds = 1e12 * self.seconds / self.num_sites
-        bytes_a_site = copy = ""
-        if self.bytes_moved is not None:
-            bytes_a_site = f"{self.bytes_moved / self.num_sites:.3g}"
-            copy = f"{self.bytes_moved / self.seconds / copy_bandwidth:.2%}" if self.seconds else ""
-        return _FORM.format(
-            self.lattice,
-            self.size,
-            "-" if self.p is None else f"{self.p:.5f}",
-            self.program,
-            self.stage,
-            self.samples,
-            f"{1e3 * self.seconds:.4g}",
-            f"{picoseconds:.{0 if picoseconds >= 1e3 else 3}f}",
-            bytes_a_site,
-            copy,
-            "" if self.ratio is None else f"{self.ratio:.3g}",
-            self.compared_with,
-            self.note,
-        ).rstrip()
+def format_row(record: Record, records: Sequence[Record], copy_bandwidth: float) -> str:
+    """Return a record as a line of the table; records: with which a stage may be compared."""
+    call = record if isinstance(record, CallTime) else _to_call(record, records)
+    is_cube = len(set(call.shape)) == 1
+    seconds, moved = call.seconds_per_sample, call.bytes_moved_per_sample
+    picoseconds = 1e12 * seconds / call.num_sites
+    bytes_a_site = copy = ""
+    if moved is not None:
+        bytes_a_site = f"{moved / call.num_sites:.3g}"
+        copy = f"{moved / seconds / copy_bandwidth:.2%}" if seconds else ""
+    return _FORM.format(
+        call.lattice,
+        str(call.shape[0]) if is_cube else "x".join(map(str, call.shape)),
+        "-" if call.p is None else f"{call.p:.5f}",
+        call.program,
+        f"{call.stage}:{call.part}" if call.part else call.stage,
+        call.samples,
+        f"{1e3 * seconds:.4g}",
+        f"{picoseconds:.{0 if picoseconds >= 1e3 else 3}f}",
+        bytes_a_site,
+        copy,
+        "" if call.ratio is None else f"{call.ratio:.3g}",
+        call.compared_with,
+        call.note,
+    ).rstrip()
 
 
-def make_row(record: Record, records: Sequence[Record]) -> Row:
-    """Return the row of a record; records: with which a stage may be compared."""
-    if isinstance(record, CallTime):
-        return _make_call_row(record)
-    where = (record.lattice, str(record.L), record.p)
+def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]) -> CallTime:
+    """Return what the table shows of a record."""
+    row: dict[str, Any] = {"lattice": record.lattice, "shape": (record.L,), "p": record.p}
+    row |= {"num_sites": record.num_sites, "device": ""}
     if isinstance(record, SweepTime):
-        chain = record.seconds_per_sweep / record.chains
-        stage = f"{record.model}:{record.update}"
-        return Row(*where, record.labeler, stage, record.chains, chain, record.num_sites)
+        row |= {"program": record.labeler, "stage": f"{record.model}:{record.update}"}
+        seconds = record.seconds_per_sweep / record.chains
+        return CallTime(**row, samples=record.chains, seconds_per_sample=seconds)
+    row["seconds_per_sample"] = record.seconds_per_sample
     if isinstance(record, PeerTime):
-        return Row(*where, record.peer, record.part, 1, record.seconds_per_sample, record.num_sites)
+        return CallTime(**row, program=record.peer, stage=record.part)
     found = compared(record, [r for r in records if isinstance(r, StageTime | PeerTime)], 1.0)
     scipy, one_p = found["scipy_over_this"], found["over_one_p"]
     ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
-    return Row(
-        *where,
-        record.labeler,
-        record.stage,
-        record.samples_per_run,
-        record.seconds_per_sample,
-        record.num_sites,
-        record.bytes_moved_per_sample,
-        ratio,
-        name,
-    )
-
-
-def _make_call_row(record: CallTime) -> Row:
-    is_cube = len(set(record.shape)) == 1
-    return Row(
-        record.lattice,
-        str(record.shape[0]) if is_cube else "x".join(map(str, record.shape)),
-        record.p,
-        record.program,
-        f"{record.stage}:{record.part}",
-        record.samples,
-        record.seconds_per_sample,
-        record.num_sites,
-        record.bytes_moved_per_sample,
-        record.ratio,
-        record.compared_with,
-        record.note,
+    return CallTime(
+        **row,
+        program=record.labeler,
+        stage=record.stage,
+        samples=record.samples_per_run,
+        bytes_moved_per_sample=record.bytes_moved_per_sample,
+        ratio=ratio,
+        compared_with=name,
     )

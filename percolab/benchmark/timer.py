@@ -134,7 +134,7 @@ class CudaTimer:
 
 
 def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | None:
-    """Return the version of NVIDIA's kernel driver, or None where the system does not tell it."""
+    """Return the version of NVIDIA's kernel driver, or None where the system does not report it."""
     try:
         found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8"))
     except OSError:
@@ -142,12 +142,12 @@ def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | No
     return found and found.group()
 
 
-def timer_of(device: Device) -> CpuTimer | CudaTimer:
+def make_timer(device: Device) -> CpuTimer | CudaTimer:
     """Return the timer of a resolved device; InputError if there is no such CUDA device."""
     return CudaTimer(device) if device.kind == "cuda" else CpuTimer()
 
 
-def times_of(timer: Timer, work: Work, runs: int) -> np.ndarray:
+def time_runs(timer: Timer, work: Work, runs: int) -> np.ndarray:
     """Return the seconds of ``runs`` runs, float64 (runs,), after the device has warmed up."""
     begin = time.perf_counter()
     timer.seconds(work)
@@ -162,4 +162,4 @@ def copy_bandwidth(timer: Timer, runs: int) -> float:
     CUDA: from device memory to device memory.  CPU: NumPy's copy on one thread.
     """
     work, moved = timer.copier()
-    return moved / float(np.median(times_of(timer, work, runs)))
+    return moved / float(np.median(time_runs(timer, work, runs)))

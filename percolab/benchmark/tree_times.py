@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from percolab.benchmark.calls import CallTime, Setting, time_calls
-from percolab.benchmark.kernel_times import kernel_records
+from percolab.benchmark.calls import CallTime, Setting, compare_with_first, time_calls
+from percolab.benchmark.kernel_times import time_call_kernels
 from percolab.benchmark.stages import SEED
 from percolab.bonds.words import XORWOW
-from percolab.kernels.device import open_device
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import Lattice
@@ -46,15 +45,8 @@ def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[Call
     trees = new_trees(setting.labelers[0], kind, topology, capacity=count)
     count = min(count, trees.capacity)
     samples = np.arange(count, dtype=np.uint64)
-    base = CallTime(
-        stage="trees",
-        lattice=lattice.name,
-        shape=topology.shape,
-        num_sites=topology.num_sites,
-        program=setting.labelers[0] or DEFAULT_TREE_METHOD[kind],
-        device=str(setting.device),
-        samples=count,
-    )
+    program = setting.labelers[0] or DEFAULT_TREE_METHOD[kind]
+    base = setting.make_record("trees", lattice.name, topology, program=program, samples=count)
 
     def build() -> None:
         trees.build(XORWOW, SEED, samples)
@@ -64,16 +56,11 @@ def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[Call
     if reader is not None:
         readings = reader(trees)
         works["read"] = lambda: readings.read(count)
-    first: CallTime | None = None
-    for part, work in works.items():
-        found = base.timed(time_calls(work, kind, setting.runs), part=part)
-        first = first or found
-        yield found if found is first else found.compared(first, "building")
-    if kind != "cuda":
-        return
-    cuda = open_device(str(setting.device))
-    for part, work in works.items():
-        yield from kernel_records(base.timed([0.0], part=part), cuda, work, setting.runs)
+    calls = (
+        base.timed(time_calls(work, kind, setting.runs), part=part) for part, work in works.items()
+    )
+    yield from compare_with_first(calls, "building")
+    yield from time_call_kernels(setting, base, works)
 
 
 def _graph_time(setting: Setting) -> CallTime:
@@ -86,13 +73,7 @@ def _graph_time(setting: Setting) -> CallTime:
     keys = values_to_keys(random.integers(1, 2**31, 32 * topology.exists.size))
     trees = new_trees(setting.labelers[0], kind, topology)
     times = time_calls(lambda: trees.build_given(keys), kind, setting.runs)
-    return CallTime(
-        stage="trees",
-        part="given",
-        lattice="graph",
-        shape=(sites,),
-        num_sites=topology.num_sites,
-        program=setting.labelers[0] or DEFAULT_TREE_METHOD[kind],
-        device=str(setting.device),
-        note=f"{topology.num_bonds} bonds of given weights",
-    ).timed(times)
+    program = setting.labelers[0] or DEFAULT_TREE_METHOD[kind]
+    note = f"{topology.num_bonds} bonds of given weights"
+    base = setting.make_record("trees", "graph", topology, part="given", program=program, note=note)
+    return base.timed(times)

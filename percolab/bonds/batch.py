@@ -62,7 +62,7 @@ def batch_class(kind: str) -> Any:
 def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:
     """Return an empty batch on a kind of device, "cpu" or "cuda".
 
-    capacity: the items wanted; the batch's own ``capacity`` may be smaller, on the CPU it is 1.
+    capacity: the requested items; the batch's own ``capacity`` may be smaller, on the CPU it is 1.
     """
     batch: Batch = batch_class(kind)(topology, model, capacity)
     return batch

@@ -137,7 +137,7 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
 class VacantSites:
     """How many sites of every item the model leaves vacant, at one p or at all steps of a grid.
 
-    To count neither allocates nor waits, so that it can be recorded; where p does not change sites,
+    To count neither allocates nor waits, so that it can be captured; where p does not change sites,
     those that were drawn are counted at any step.
     """
 
@@ -151,7 +151,7 @@ class VacantSites:
         return Memory(host=12 * items * steps, device=4 * items * steps)
 
     def make_room(self, items: int, steps: int) -> bool:
-        """See to it that there is memory for so many steps of a grid; return whether it is new."""
+        """Allocate memory for the steps of a grid, if needed; return whether it is new."""
         if items * steps <= self._counts.size:
             return False
         self._counts = cuda.device_array(items * steps, np.uint32)
@@ -295,7 +295,7 @@ class CudaBatch:
     def draw(self, generator: int, keys: KeysOfBatch, items: int, opened: Any) -> None:
         """Copy keys to the device, and write the open bonds of the first items there.
 
-        Neither allocates nor waits, so that it can be recorded.  opened: as ``self.opened``.
+        Neither allocates nor waits, so that it can be captured.  opened: as ``self.opened``.
         """
         keys.upload(items)
         launch, key = self.launches, keys.on_device

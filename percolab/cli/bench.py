@@ -90,15 +90,15 @@ def command(**given: Any) -> None:
     With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
     the host at the end; --ratio is then that of the coupling to the critical one.
     """
-    from percolab.benchmark import HEADER, copy_bandwidth, make_document, make_row
-    from percolab.benchmark.timer import timer_of
+    from percolab.benchmark import HEADER, copy_bandwidth, format_row, make_document
+    from percolab.benchmark.timer import make_timer
     from percolab.figures import save_figure
 
     options = SimpleNamespace(**given)
     for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
         _check_target(name, path)
     job = _make_job(options)
-    timer = timer_of(job.setting.device)
+    timer = make_timer(job.setting.device)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
     records: list[Record] = []
     quiet = options.json_file == "-"
@@ -107,7 +107,7 @@ def command(**given: Any) -> None:
     for record in job.records(timer):
         records.append(record)
         if not quiet:
-            echo(make_row(record, records).text(bandwidth))
+            echo(format_row(record, records, bandwidth))
     document = make_document(
         records,
         command=["percolab", *sys.argv[1:]],
@@ -205,7 +205,7 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
 
 def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
     """Return the plan of the first stages; InputError if it cannot be followed."""
-    from percolab.benchmark import Benchmark, places_of
+    from percolab.benchmark import Benchmark, choose_places
     from percolab.tasks.values import parse_sizes
 
     if "sweep" in stages:
@@ -214,7 +214,9 @@ def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> 
     lattices = setting.choose_lattices("honeycomb")
     defaults = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
     plan = Benchmark(
-        lattices=tuple((each, places_of(each, ratios, setting.probabilities)) for each in lattices),
+        lattices=tuple(
+            (each, choose_places(each, ratios, setting.probabilities)) for each in lattices
+        ),
         sizes=setting.sizes or defaults,
         labelers=setting.labelers,
         stages=tuple(stage for stage in STAGES if stage in stages),

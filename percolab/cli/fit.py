@@ -127,13 +127,13 @@ def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
 def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
     """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
     from percolab.analysis import exponent_table, ratio_table
-    from percolab.analysis.stored_fits import compute_exponents, ratios_of
+    from percolab.analysis.stored_fits import compute_exponents, cross_ratios
 
     if fit.problem is not None:
         return {"exponents": None}, ["no exponents: they are read off at p_c"]
     found = compute_exponents(stored, fit, bootstrap=bootstrap)
     record, texts = {"exponents": found.to_dict()}, [exponent_table(found)]
-    ratios = ratios_of(stored, fit, bootstrap=bootstrap)
+    ratios = cross_ratios(stored, fit, bootstrap=bootstrap)
     if ratios is not None:
         record["ratio_crossings"] = ratios.to_dict()
         texts.append(ratio_table(ratios))

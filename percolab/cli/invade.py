@@ -219,10 +219,10 @@ def _weights(name: str) -> np.ndarray:
 
 
 def _invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
-    from percolab.configurations.invade import Invader, field_of
+    from percolab.configurations.invade import Invader, make_field
 
     settings = {name: request[name] for name in request if name != "boundary"}
-    return Invader(field_of(structure, size, request["boundary"]), **settings)
+    return Invader(make_field(structure, size, request["boundary"]), **settings)
 
 
 def _row(found: Invasion, p0: float | None) -> dict[str, Any]:

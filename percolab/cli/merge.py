@@ -27,7 +27,7 @@ def command(parts: tuple[str, ...], out: str) -> None:
         if writer.path.exists():
             raise InputError(f"{out}: exists already; merge writes a new file")
         read = ((part, read_results(part)) for part in parts)
-        merged = merge(read, told=lambda line: echo(line, err=True))
+        merged = merge(read, report=lambda line: echo(line, err=True))
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
     counts = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))

@@ -89,7 +89,7 @@ def _describe_model(study: Study) -> str:
     """Return the model in words, and of spins how they are updated."""
     if "update" not in study.kind.settings:
         return f"{study.model} percolation"
-    one = ", one long chain" if study.chains else ""
+    one = ", one long chain" if study.is_serial else ""
     every = f", every {study.every} updates measured" if study.every > 1 else ""
     return f"{study.model} model, update {study.update}{every}{one}"
 

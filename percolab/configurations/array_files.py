@@ -1,6 +1,6 @@
-"""Arrays in NPY files, PNG and TIFF images and HDF5 datasets, each looked at before it is read.
+"""Arrays in NPY files, PNG and TIFF images and HDF5 datasets, each checked before it is read.
 
-Shape and dtype come from the file's header; a file that holds less than they claim is refused
+Shape and dtype come from the file's header; a file with fewer data than they claim is rejected
 before memory is taken for them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 
 from percolab.errors import InputError
 
-#: Says what is wrong with an array of this shape and dtype, or "".
+#: Returns what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
 
 #: Images by their suffix, as Pillow calls what they are.
@@ -61,17 +61,17 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
         )
     check_file(path)
 
-    def told(shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
         wrong = check(shape, dtype)
         if wrong:
             raise InputError(f"{name}: {wrong}")
 
     try:
         if dataset is not None:
-            return _read_dataset(path, dataset, told)
+            return _read_dataset(path, dataset, check_header)
         if suffix in IMAGES:
-            return _read_image(path, IMAGES[suffix], told, as_grey)
-        return _read_npy(path, told)
+            return _read_image(path, IMAGES[suffix], check_header, as_grey)
+        return _read_npy(path, check_header)
     except InputError:
         raise
     except OSError as error:
@@ -96,22 +96,22 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: is not a regular file")
 
 
-Told = Callable[[tuple[int, ...], np.dtype], None]
+HeaderCheck = Callable[[tuple[int, ...], np.dtype], None]
 
 
-def _read_npy(path: Path, told: Told) -> np.ndarray:
+def _read_npy(path: Path, check_header: HeaderCheck) -> np.ndarray:
     with open(path, "rb") as file:
         shape, fortran, dtype = _npy_header(file, path)
         if dtype.hasobject:
             raise InputError(f"{path}: holds Python objects (a pickle), which are not read")
         if any(length < 0 for length in shape):
             raise InputError(f"{path}: the header gives the shape {shape}")
-        told(shape, dtype)
+        check_header(shape, dtype)
         count = prod(shape)
-        held = path.stat().st_size - file.tell()
-        if held < count * dtype.itemsize:
+        there = path.stat().st_size - file.tell()
+        if there < count * dtype.itemsize:
             raise InputError(
-                f"{path}: truncated: {held} bytes of data, but {shape} of {dtype} are "
+                f"{path}: truncated: {there} bytes of data, but {shape} of {dtype} are "
                 f"{count * dtype.itemsize}"
             )
         flat = np.fromfile(file, dtype, count)
@@ -121,7 +121,7 @@ def _read_npy(path: Path, told: Told) -> np.ndarray:
 def _npy_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
     form = np.lib.format
     try:
-        # NumPy tells at length of headers that Python 2 wrote, and tries damaged ones as such.
+        # NumPy warns of headers that Python 2 wrote, and takes damaged ones for such.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             version = form.read_magic(file)
@@ -134,18 +134,18 @@ def _npy_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.d
     raise InputError(f"{path}: NPY version {version[0]}.{version[1]}; 1.0 and 2.0 are read")
 
 
-def _read_image(path: Path, kind: str, told: Told, as_grey: bool) -> np.ndarray:
+def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool) -> np.ndarray:
     from PIL import Image
 
     try:
         with open(path, "rb") as file, warnings.catch_warnings(), _quiet_decoder(kind):
-            # What is wrong with a file is said below.
+            # Errors are reported below.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            # This looks at the checksum of every part, and leaves an image that cannot be read.
+            # This checks the checksum of every part, after which the image cannot be read.
             Image.open(file, formats=[kind]).verify()
             file.seek(0)
-            return _grey_values(Image.open(file, formats=[kind]), path, told, as_grey)
+            return _grey_values(Image.open(file, formats=[kind]), path, check_header, as_grey)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         most = Image.MAX_IMAGE_PIXELS
         raise InputError(f"{path}: more than {most} pixels; save it as NPY") from error
@@ -174,14 +174,14 @@ def _quiet_decoder(kind: str) -> Iterator[None]:
         os.close(stderr)
 
 
-def _grey_values(image: Any, path: Path, told: Told, as_grey: bool) -> np.ndarray:
+def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: bool) -> np.ndarray:
     """Return the grey values of an image, or of all images of a TIFF file, one above the other."""
     count = getattr(image, "n_frames", 1)
     if count > 1 and image.format != "TIFF":
         raise InputError(f"{path}: an animated image; save one of its frames")
     shape, mode = (image.height, image.width), image.mode
     kind = np.dtype(_GREY_MODES.get(mode, np.uint8))
-    told((count, *shape) if count > 1 else shape, kind)
+    check_header((count, *shape) if count > 1 else shape, kind)
     found = np.empty((count, *shape), kind)
     for n in range(count):
         image.seek(n)
@@ -251,13 +251,15 @@ def otsu_threshold(values: np.ndarray) -> float:
     return float(levels[int(np.argmax(below * above * (means[0] - means[1]) ** 2))])
 
 
-def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
+def _read_dataset(path: Path, name: str, check_header: HeaderCheck) -> np.ndarray:
     """Return a dataset of numbers, in a file that any program may have written.
 
-    Damage can make the HDF5 library loop for ever in the heaps where text of variable length is;
-    of that nothing is read, here or on the way to the dataset.
+    Damage can make the HDF5 library loop for ever in the heaps of text of variable length, which is
+    not read, here or on the way to the dataset.
     """
     import h5py
+
+    from percolab.store.guard import check_dataset
 
     try:
         # The file is only read; and HDF5's own locks fail on some networks.
@@ -265,27 +267,19 @@ def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
             dataset = _followed(file, name, path)
             if dataset.shape is None or dataset.dtype.hasobject:
                 raise InputError(f"{path}:{dataset.name}: holds no plain numbers")
-            told(dataset.shape, dataset.dtype)
-            _check_source(dataset, path)
+            check_header(dataset.shape, dataset.dtype)
+            try:
+                check_dataset(dataset)
+            except ValueError as error:
+                raise InputError(f"{path}:{error}") from error
             found: np.ndarray = dataset[...]
             return found
-    except InputError:
-        raise
-    except PermissionError:
+    except (InputError, PermissionError):
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"{path}: is not a readable HDF5 file (truncated, or another format)"
         ) from error
-
-
-def _check_source(dataset: Any, path: Path) -> None:
-    from percolab.store.guard import check_dataset
-
-    try:
-        check_dataset(dataset)
-    except ValueError as error:
-        raise InputError(f"{path}:{error}") from error
 
 
 def _followed(file: Any, name: str, path: Path) -> Any:
@@ -296,15 +290,20 @@ def _followed(file: Any, name: str, path: Path) -> Any:
     for part in parts:
         members = here if isinstance(here, h5py.Group) else {}
         if part not in members:
-            held = ", ".join(sorted(members)[:8]) or "nothing"
             raise InputError(
-                f"{path}: no dataset {name!r}: {here.name} holds {held}, and no {part!r}"
+                f"{path}: no dataset {name!r}: {here.name} holds {_few_names(members)}, and no "
+                f"{part!r}"
             )
         link = here.get(part, getlink=True)
         if not isinstance(link, h5py.HardLink):
             raise InputError(f"{path}: {name!r}: {part!r} is a link, and links are not followed")
         here = here[part]
     if not isinstance(here, h5py.Dataset):
-        held = ", ".join(sorted(here)[:8]) or "nothing"
-        raise InputError(f"{path}: {here.name} is no dataset but a group; it holds {held}")
+        raise InputError(
+            f"{path}: {here.name} is no dataset but a group; it holds {_few_names(here)}"
+        )
     return here
+
+
+def _few_names(members: Iterable[str]) -> str:
+    return ", ".join(sorted(members)[:8]) or "nothing"

@@ -15,11 +15,11 @@ from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import otsu_threshold, read_array, split_name
-from percolab.configurations.labels import compute_labels
+from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.memory import check_memory
-from percolab.labelers import fitting_labeler, serving_labeler
+from percolab.labelers import serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -34,13 +34,13 @@ from percolab.spins.update import Update
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.values import check_choice, take_integer, take_sample_key
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
 #: What messages call an array that has no file's name.
 AN_ARRAY = "the array"
-# Sweeps whose rows are held at a time.
+# Sweeps whose rows are in memory at a time.
 _SWEEPS_A_CALL = 1000
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}
@@ -91,13 +91,10 @@ class Configuration(Shown):
     ) -> Clusters:
         """Return the clusters; InputError for an unknown labeler or device.
 
-        watcher: is told if another labeler is used in place of this one
+        watcher: notified if another labeler is used in place of this one
         """
         if isinstance(self.lattice, Lattice):
-            kind = Device.parse(device).resolve().kind
-            labeler, note = fitting_labeler(labeler, kind, self.lattice)
-            if note and watcher is not None:
-                watcher.noted(note)
+            labeler = choose_labeler(labeler, device, self.lattice, watcher)
         nothing_drawn = 0, 0, 0, 0
         labels = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
         labels[~self.sites] = -1
@@ -120,8 +117,8 @@ def site_configuration(
     """Return the configuration of an array of sites: bonds between occupied neighbours are open.
 
     name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, of 0 and one other positive value,
-    the occupied sites; array[y, x] is the grid point (x, y).  What it says of a point where the
-    lattice has no site is not used.  lattice: None is the square lattice in two dimensions, the
+    the occupied sites; array[y, x] is the grid point (x, y).  Values at points where the lattice
+    has no site are not used.  lattice: None is the square lattice in two dimensions, the
     cubic one in three.
 
     threshold: of an array of other values, or a grey image: sites are occupied where the value is
@@ -130,9 +127,9 @@ def site_configuration(
     InputError: a file that cannot be read; without a threshold more than two values or a negative
     one; NaN; a lattice of another dimension; a boundary that the lattice does not have.
     """
-    given, told = (name, AN_ARRAY) if isinstance(name, np.ndarray) else (None, str(name))
+    given, text = (name, AN_ARRAY) if isinstance(name, np.ndarray) else (None, str(name))
     if below and threshold is None:
-        raise InputError(f"{told}: below: says which side of a threshold is occupied: give it")
+        raise InputError(f"{text}: below: says which side of a threshold is occupied: give it")
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "biuf":
@@ -148,16 +145,16 @@ def site_configuration(
         return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * classes + 40))
 
     if given is None:
-        given = read_array(told, wrong, as_grey=threshold is not None)
+        given = read_array(text, wrong, as_grey=threshold is not None)
     elif problem := wrong(given.shape, given.dtype):
-        raise InputError(f"{told}: {problem}")
+        raise InputError(f"{text}: {problem}")
     record: dict[str, Any] = {"kind": "sites"}
     if not isinstance(name, np.ndarray):
-        record["input"] = _file_name(told)
+        record["input"] = _file_name(text)
     if threshold is None:
-        occupied = _occupied(given, told)
+        occupied = _occupied(given, text)
     else:
-        value = _read_threshold(threshold, given, told)
+        value = _read_threshold(threshold, given, text)
         occupied = given <= value if below else given > value
         record |= {"threshold": value} | ({"below": True} if below else {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
@@ -235,8 +232,7 @@ def random_configuration(
         if too_large:
             raise InputError(f"{L} shells: {too_large}")
     check_choice("rng", rng, GENERATORS)
-    if not 0 <= sample < 2**64:
-        raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
+    sample = take_sample_key("sample", sample)
     keys: dict[str, Any] = {"seed": seed, "rng": rng, "model": model, "update": update}
     task = _task(lattice, L, p, kinds, **keys, **coupling)
     topology = lattice.topology(task.shape, task.boundary)
@@ -265,7 +261,7 @@ def random_configuration(
 def _chain_configuration(
     task: Task, topology: Topology, number: int, sweeps: int, record: dict[str, Any]
 ) -> Configuration:
-    """Return the spins of a chain after so many sweeps, and the open bonds of the next one."""
+    """Return the spins of a chain after some sweeps, and the open bonds of the next one."""
     sweeps = take_integer("sweeps", sweeps)
     if not 0 <= sweeps <= MOST_SWEEPS:
         raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")
@@ -287,7 +283,7 @@ def _chain_configuration(
 
 
 def _occupied(given: np.ndarray, name: str) -> np.ndarray:
-    """Return which entries are the one value beside 0; InputError if there are more."""
+    """Return which entries are the one value other than 0; InputError if there are more."""
     if given.dtype == bool:
         return given
     value = given.max()

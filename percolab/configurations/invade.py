@@ -1,7 +1,7 @@
 """Invasion percolation of one sample of a lattice, a Bethe lattice or a graph, by name.
 
-What the sites of a source and a target are called, what can be asked for and what is refused is
-here; how sites are invaded is in :mod:`percolab.trees.invasion`.
+Sources, targets and other options are read and checked here; :mod:`percolab.trees.invasion`
+invades.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph
+from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, count_words, unpack_bits
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
+from percolab.tasks.values import (
+    check_choice,
+    refuse_sample_settings,
+    take_flag,
+    take_integer,
+    take_sample_key,
+)
 from percolab.trees.invasion import (
     SITE_BYTES,
     TRAPPING_BYTES,
@@ -42,7 +49,7 @@ from percolab.trees.weights import values_to_keys
 
 #: What has weights.
 INVADED_MODELS = ("bond", "site")
-#: Names of sides beside x-, x+, ...; axis -1 is the last one.
+#: Names of sides in addition to x-, x+, ...; axis -1 is the last one.
 SIDES = {"left": (0, 0), "right": (0, 1), "bottom": (-1, 0), "top": (-1, 1)}
 CENTRE = ("centre", "center")
 
@@ -102,7 +109,7 @@ def invade(
         structure = (
             lattice if is_known and columns is None else make_graph(lattice, columns=columns)
         )
-    field = field_of(structure, L, boundary)
+    field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
     return Invader(
@@ -122,8 +129,8 @@ def invade(
 class Field:
     """One size of a structure, with what an invasion needs to know of it.
 
-    boundary: per axis, as a task has it.  topology: None of a lattice, which is not looked at
-    point by point.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
+    boundary: per axis, as a task has it.  topology: None of a lattice, whose points are not
+    listed.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
     inside, the number inside of every site
     """
 
@@ -171,7 +178,7 @@ class Field:
         if not isinstance(lattice, Lattice):
             return True
         place = np.unravel_index(site, self.shape[::-1])[::-1]
-        return tuple(int(x) % n for x, n in zip(place, lattice.cell)) not in lattice.vacant
+        return tuple(int(x) % n for x, n in zip(place, lattice.cell)) in lattice.sites
 
     def parse_side(self, name: str) -> tuple[int, int] | None:
         """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
@@ -193,18 +200,9 @@ class Field:
         lattice = self.structure
         assert isinstance(lattice, Lattice)
         if (axis, end) not in self._layers:
-            shape = self.shape
-            depth = min(lattice.per_size[axis], shape[axis])
-            ranges = [np.arange(n, dtype=np.int64) for n in shape]
-            ranges[axis] = ranges[axis][-depth:] if end else ranges[axis][:depth]
-            mesh = np.meshgrid(*ranges[::-1], indexing="ij")[::-1]
-            strides = [prod(shape[:n]) for n in range(len(shape))]
-            points = np.sum([x * stride for x, stride in zip(mesh, strides)], axis=0).ravel()
-            vacant = np.zeros(points.size, bool)
-            for cell in lattice.vacant:
-                inside = [(x % n).ravel() == at for x, n, at in zip(mesh, lattice.cell, cell)]
-                vacant |= np.all(inside, axis=0)
-            self._layers[axis, end] = points[~vacant]
+            grid = Grid(lattice.cell, self.shape, self.boundary, depths=lattice.per_size)
+            for n, sites in enumerate(grid.end_layers(axis, lattice.sites)):
+                self._layers[axis, n] = sites.astype(np.int64)
         return self._layers[axis, end]
 
     def distances(self, sites: NDArray[np.integer[Any]], start: int) -> Floats:
@@ -238,12 +236,12 @@ class Field:
         return next((site for site in around if self.is_site(site)), middle)
 
 
-def field_of(
+def make_field(
     structure: Structure, L: int | None = None, boundary: str | Sequence[str] | None = None
 ) -> Field:
     """Return one size of a structure; InputError if there is none.
 
-    L: the size, which a graph has by itself.  boundary: one for all axes of a lattice, or a list
+    L: the size; a graph has its own.  boundary: one for all axes of a lattice, or a list
     with one each, or that as text; open unless given.
     """
     if isinstance(structure, Graph):
@@ -264,7 +262,7 @@ def field_of(
 
 
 class Invader:
-    """What is asked of an invasion of a field, checked; any sample of it can be run.
+    """An invasion of a field with its options, checked; any sample of it can be run.
 
     The arguments are those of :func:`invade`.
     """
@@ -306,9 +304,7 @@ class Invader:
 
     def run(self, sample: int = 0) -> Invasion:
         """Return the invasion of a sample; InputError for one that there is not."""
-        sample = take_integer("sample", sample)
-        if not 0 <= sample < 2**64:
-            raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
+        sample = take_sample_key("sample", sample)
         field = self.field
         values, keys = (None, None) if self.given is None else self.given
         found = invade_from(
@@ -328,7 +324,6 @@ class Invader:
             enters=self.enters,
             stop=self.stop,
             exits=self.exits if self.trapping else None,
-            num_points=field.num_points,
         )
         return found if field.inner is None else found.renumbered(self._outer_numbers)
 
@@ -337,7 +332,7 @@ class Invader:
     def _take_source(self, source: Sites | None) -> tuple[int, int] | None:
         """Set the sources, and whether they enter; return their side if they are one."""
         field, structure = self.field, self.field.structure
-        # The ends that a sweep spans: T asks that sites of theirs are occupied, too.
+        # The ends that a sweep spans: T requires that their sites are occupied, too.
         self.enters = source is None and not field.is_lattice
         if source is None:
             source = self._default_source()
@@ -360,7 +355,7 @@ class Invader:
         return f"{open_axes[-1]}-" if open_axes else CENTRE[0]
 
     def _take_target(self, target: Sites | None, side: tuple[int, int] | None) -> None:
-        """Set the target, whether there is one, and all its sites where trapping asks for them."""
+        """Set the target, whether there is one, and with trapping all its sites."""
         field, structure = self.field, self.field.structure
         layers = np.zeros((len(field.axes), 2), np.int64)
         listed = np.empty(0, np.int64)
@@ -499,7 +494,7 @@ class Invader:
             total = stride
         elif isinstance(structure, Graph):
             expected = (structure.num_bonds,)
-            number = self._bond_numbers()
+            number = structure.bond_numbers()
             total = field.num_classes * stride
             there = np.ones(structure.num_bonds, bool)
         else:
@@ -520,19 +515,3 @@ class Invader:
         keys, floats = np.zeros(total, np.uint64), np.zeros(total)
         keys[number], floats[number] = values_to_keys(used), used
         return floats, keys
-
-    def _bond_numbers(self) -> Integers:
-        """Return the number of every bond of a graph, in the order in which they were given."""
-        graph, topology = self.field.structure, self.field.topology
-        assert isinstance(graph, Graph)
-        assert graph.content is not None
-        assert topology is not None
-        pairs = graph.content.pairs
-        pairs = pairs if self.field.inner is None else self.field.inner[pairs]
-        owner = pairs.max(axis=1, initial=0).astype(np.int64)
-        order = np.argsort(owner, kind="stable")
-        counts = np.bincount(owner, minlength=1)
-        klass = np.empty(owner.size, np.int64)
-        klass[order] = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        found: Integers = klass * 32 * topology.num_words + owner
-        return found

@@ -26,8 +26,15 @@ from percolab.store.output_files import (
     marked_archive,
     write_output,
 )
-from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
-from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
+from percolab.store.reading import (
+    DAMAGE,
+    FileFormat,
+    check_kinds,
+    encode_file,
+    read_file,
+    read_format,
+)
+from percolab.store.tree import check_seal, check_tables
 from percolab.trees.invasion import Invasion
 
 FORMAT = FileFormat("percolab invasion", 1, "no invasion")
@@ -36,8 +43,8 @@ _HEADER = "step,site,origin,bond,weight,front\n"
 _NPZ = archive("an invasion")
 _KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
 _KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT.name)))
-#: What a record tells, so that the invasion can be made again.
-_TOLD: dict[str, tuple[type, ...]] = {
+#: The facts in a record, from which the invasion can be repeated.
+_FACTS: dict[str, tuple[type, ...]] = {
     "lattice": (str,),
     "boundary": (list,),
     "L": (int,),
@@ -51,7 +58,7 @@ _TOLD: dict[str, tuple[type, ...]] = {
     "rng": (str,),
     "weights": (str, type(None)),
 }
-#: What is written of an invasion, a step or an item of the frontier each.
+#: The arrays that are written, one entry a step or a bond of the frontier.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
 
@@ -92,15 +99,13 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
 
 
 def _check_record(record: Any) -> None:
-    """Raise ValueError unless a record tells all, each of a kind that it may be."""
+    """Raise ValueError unless a record has all facts, each of its type."""
     if not isinstance(record, dict):
         raise ValueError("its record is no table")
-    for name, kinds in _TOLD.items():
-        if name not in record:
-            raise ValueError(f"its record has no {name}")
-        # By type: true is an int in Python.
-        if type(record[name]) not in kinds:
-            raise ValueError(f"its record has {name} = {record[name]!r}")
+    missing = sorted(_FACTS.keys() - record.keys())
+    if missing:
+        raise ValueError(f"its record has no {missing[0]}")
+    check_kinds(record, _FACTS, "its record")
     if not all(isinstance(kind, str) for kind in record["boundary"]):
         raise ValueError(f"its record has boundary = {record['boundary']!r}")
 
@@ -114,22 +119,16 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
     path = Path(out)
     suffix = path.suffix.lower()
     arrays = {name: getattr(invasion, name) for name in ARRAYS}
-    buffer = io.BytesIO()
     if suffix == ".csv":
-        buffer.write(_table(invasion).encode())
+        content = _table(invasion).encode()
     elif suffix == ".npz":
+        buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, record=np.array(json.dumps(record)), **arrays)
-        buffer = io.BytesIO(marked_archive(buffer.getvalue(), _NPZ))
+        content = marked_archive(buffer.getvalue(), _NPZ)
     else:
-        attributes: dict[str, Any] = {
-            "format": FORMAT.name,
-            "schema_version": np.array(FORMAT.version),
-            "record": json.dumps(record),
-        }
-        datasets = {name: Data(np.asarray(values)) for name, values in arrays.items()}
-        datasets["accepted"] = Data(arrays["accepted"].astype(np.uint8))
-        write_tree(buffer, Node(attributes, datasets))
-    write_output(path, buffer.getvalue(), _KINDS[suffix])
+        arrays["accepted"] = arrays["accepted"].astype(np.uint8)
+        content = encode_file(FORMAT, {"record": json.dumps(record)}, arrays)
+    write_output(path, content, _KINDS[suffix])
 
 
 def _table(invasion: Invasion) -> str:

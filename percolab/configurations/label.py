@@ -15,10 +15,8 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.labels import compute_labels
+from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
-from percolab.kernels.device import Device
-from percolab.labelers import fitting_labeler
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -28,7 +26,14 @@ from percolab.measure.clusters import Clusters
 from percolab.measure.rows import renumber
 from percolab.run.request import Watcher
 from percolab.tasks.study import Task, axis_boundaries, check_probabilities
-from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
+from percolab.tasks.values import (
+    check_choice,
+    refuse_given,
+    refuse_sample_settings,
+    take_flag,
+    take_integer,
+    take_sample_key,
+)
 
 
 def label(
@@ -78,8 +83,8 @@ def label(
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
-    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: told if
-    another labeler takes the place of one that the lattice cannot have.
+    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: notified
+    if another labeler replaces one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
     cannot be used, and for bond words of another shape.
@@ -104,27 +109,27 @@ def label(
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
     if isinstance(lattice, np.ndarray) or _is_file(lattice):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
-        _refuse("a mask is a configuration already", model=None if model == "bond" else model)
-        _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
-        _refuse("only a graph has it", multi=multi or None, columns=columns)
+        refuse_given("a mask is a configuration already", model=None if model == "bond" else model)
+        refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
+        refuse_given("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
             lattice, _load_labeled_lattice(on), kinds, threshold=threshold, below=below
         )
         clusters = chosen.label(**ways, watcher=watcher)
         return _in_shape(clusters, chosen.shape, serial=serial)
-    _refuse("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
+    refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
     keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
-    keys |= {name: _key(name, keys[name]) for name in ("sample", "seed")}
+    keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
-        _refuse("the graph is given as well", lattice=None if graph is None else lattice)
+        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
         given = make_graph(lattice if graph is None else graph, multi=multi, columns=columns)
-        _refuse("a graph has its own", boundary=boundary, opened=opened)
+        refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         _refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
         return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
-    _refuse("only a graph has it", multi=multi or None, columns=columns)
+    refuse_given("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
     p = 0.5 if p is None else p
@@ -153,10 +158,7 @@ def label(
     check_choice("rng", rng, GENERATORS)
     check_probabilities((p,))
     if isinstance(lattice, Lattice):
-        kind = Device.parse(device).resolve().kind
-        labeler, note = fitting_labeler(labeler, kind, lattice)
-        if note and watcher is not None:
-            watcher.noted(note)
+        labeler = choose_labeler(labeler, device, lattice, watcher)
     draw = Model.parse(model)
     _refuse_spins(draw)
     if opened is not None and draw.draws_sites:
@@ -174,24 +176,6 @@ def _is_file(given: Any) -> bool:
         return False
     path, dataset = split_name(str(given))
     return dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
-
-
-def _refuse(reason: str, **given: Any) -> None:
-    """Raise InputError if one of these is given."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name}: {reason}; leave it out")
-
-
-def _key(name: str, value: Any) -> int:
-    """Return the number of a seed or a sample."""
-    try:
-        found = take_integer(name, value)
-    except InputError:
-        found = -1
-    if not 0 <= found < 2**64:
-        raise InputError(f"{name} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
-    return found
 
 
 def _load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:

@@ -22,7 +22,6 @@ from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.clusters import Clusters
 from percolab.store.output_files import (
@@ -33,8 +32,8 @@ from percolab.store.output_files import (
     marked_array,
     write_output,
 )
-from percolab.store.reading import FileFormat, read_file
-from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts, write_tree
+from percolab.store.reading import FileFormat, check_kinds, encode_file, read_file
+from percolab.store.tree import Node, check_seal, check_tables, encode_texts
 from percolab.tasks.study import axis_boundaries
 
 FORMAT = FileFormat("percolab labels", 2, "not one of labels")
@@ -53,7 +52,7 @@ class LabelFile:
 
     @property
     def opened(self) -> np.ndarray | None:
-        """The open bonds of a configuration of sites, as words; None where labels do not tell."""
+        """The open bonds of a configuration of sites, as words; None if labels do not decide."""
         return self.clusters.opened
 
 
@@ -74,42 +73,24 @@ def write_labels(
     """
     kind = find_label_format(out)
     check_output(out, kind)
-    buffer = io.BytesIO()
     labels = clusters.numbers if serial else clusters.labels
     labels = labels.reshape(configuration.shape)
     if kind is _NPY:
+        buffer = io.BytesIO()
         np.save(buffer, labels, allow_pickle=False)
-        buffer = io.BytesIO(marked_array(buffer.getvalue(), _NPY))
-    else:
-        write_tree(buffer, _load_tree(labels, clusters, configuration, serial=serial))
-    write_output(out, buffer.getvalue(), kind)
-
-
-def _load_tree(
-    labels: np.ndarray, clusters: Clusters, configuration: Configuration, *, serial: bool
-) -> Node:
+        write_output(out, marked_array(buffer.getvalue(), _NPY), kind)
+        return
     lattice = configuration.lattice
-    return Node(
-        {
-            "format": FORMAT.name,
-            "schema_version": np.array(FORMAT.version),
-            "numbering": "serial" if serial else "smallest site",
-            "record": json.dumps(configuration.record),
-            "summary": json.dumps(clusters.summary()),
-            "lattice": lattice.source if isinstance(lattice, Lattice) else lattice.name,
-        },
-        {
-            "labels": Data(labels),
-            "roots": Data(clusters.roots),
-            "sizes": Data(clusters.sizes),
-            **_read_names(lattice),
-        },
-    )
-
-
-def _read_names(lattice: Structure) -> dict[str, Data]:
-    names = lattice.names if isinstance(lattice, Graph) else None
-    return {} if names is None else {"site_names": Data(encode_texts(names))}
+    attributes = {
+        "numbering": "serial" if serial else "smallest site",
+        "record": json.dumps(configuration.record),
+        "summary": json.dumps(clusters.summary()),
+        "lattice": lattice.source if isinstance(lattice, Lattice) else lattice.name,
+    }
+    datasets = {"labels": labels, "roots": clusters.roots, "sizes": clusters.sizes}
+    if isinstance(lattice, Graph) and lattice.names is not None:
+        datasets["site_names"] = encode_texts(lattice.names)
+    write_output(out, encode_file(FORMAT, attributes, datasets), kind)
 
 
 def read_labels(
@@ -195,10 +176,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def _check_record(record: dict[str, Any]) -> None:
     """Raise ValueError where a value of a record is of a kind that was never written."""
-    for key in _KINDS.keys() & record.keys():
-        # By type: true is an int in Python.
-        if type(record[key]) not in _KINDS[key]:
-            raise ValueError(f"its record has {key} = {record[key]!r}")
+    check_kinds(record, {key: _KINDS[key] for key in _KINDS.keys() & record.keys()}, "its record")
     try:
         Model.parse(record.get("model", "bond"))
     except InputError as error:
@@ -235,7 +213,7 @@ def _labels(
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
-    # Of a configuration of sites the labels tell the open bonds.
+    # Labels of a configuration of sites decide the open bonds.
     is_sites = record.get("kind") == "sites"
     opened = bonds_between(topology, labels.ravel() >= 0) if is_sites else None
     return LabelFile(Clusters.of_any_labels(labels.ravel(), topology, opened), lattice, record)

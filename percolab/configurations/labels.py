@@ -7,9 +7,22 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import labeler_class, new_labeler
+from percolab.labelers import fitting_labeler, labeler_class, new_labeler
 from percolab.labelers.forest import Reading
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
+from percolab.run.request import Watcher
+
+
+def choose_labeler(
+    labeler: str | None, device: str, lattice: Lattice, watcher: Watcher | None
+) -> str | None:
+    """Return the labeler for a lattice; the watcher is notified if it is another than this one."""
+    kind = Device.parse(device).resolve().kind
+    chosen, note = fitting_labeler(labeler, kind, lattice)
+    if note and watcher is not None:
+        watcher.noted(note)
+    return chosen
 
 
 def compute_labels(
@@ -39,10 +52,8 @@ def compute_labels(
         items = batch.fill(generator, seed, *one)
     else:
         items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    labels: np.ndarray
     (labels,) = chosen.join(items, Reading.LABELS).labels()
-    return _without_vacant(labels, batch.copy_occupied(items)[0]) if draw.draws_sites else labels
-
-
-def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:
-    """Return labels with -1 where a site is vacant; occupied: uint32 words, one bit a site."""
-    return np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))
+    if not draw.draws_sites:
+        return labels
+    return np.where(unpack_bits(batch.copy_occupied(items)[0], labels.size), labels, np.int32(-1))

@@ -79,7 +79,7 @@ def plain_text(text: str) -> str:
 
 
 def make_title(name: str, record: dict[str, Any]) -> str:
-    """Return a title: the name, and what the record says of the sample."""
+    """Return a title: the name, and the facts in the record of the sample."""
     parts = [name]
     if "model" in record:
         parts.insert(0, Model.parse(record["model"]).title)
@@ -96,7 +96,7 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
     if periodic:
         parts.append(f"periodic along {' and '.join(periodic)}")
-    # What tells a chain makes a title too long for one line.
+    # The numbers of a chain make a title too long for one line.
     seed = f"seed {record.get('seed')}"
     second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
     return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))

@@ -26,7 +26,13 @@ from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import check_choice, refuse_sample_settings, take_integer
+from percolab.tasks.values import (
+    check_choice,
+    refuse_given,
+    refuse_sample_settings,
+    take_integer,
+    take_sample_key,
+)
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
@@ -35,6 +41,8 @@ from percolab.trees.given import (
     sample_tree,
     tree_from_keys,
 )
+
+_NO_MEANING = "has no meaning here"
 
 
 def tree(
@@ -69,7 +77,7 @@ def tree(
       weights are its uniform numbers.
 
     weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
-    it holds where there is no bond is not looked at; L follows from the shape.  Of a graph one for
+    it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
     each bond, in their order.  Integers or floats, finite; integers are compared as such.
     boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
     ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
@@ -93,24 +101,25 @@ def tree(
     if weights is not None or not has_sample:
         refuse_sample_settings("these weights have no samples", seed, sample, rng)
     if isinstance(graph, str | Path) and not _is_lattice(graph, L):
+        refuse_given(_NO_MEANING, L=L, boundary=boundary, num_sites=num_sites)
         if weights is not None:
-            _refuse(L=L, boundary=boundary, num_sites=num_sites)
             found = load_graph(graph, **named, **sites)
             return _tree_from_list(found, weights, ways, notes=found.notes)
-        _refuse(L=L, boundary=boundary, num_sites=num_sites)
         found, data = load_weighted_graph(graph, **named, **sites)
         return _tree_from_data(found, data, ways)
     if has_sample:
-        _refuse(multi=multi or None, columns=columns, num_sites=num_sites, **sites)
+        refuse_given(
+            _NO_MEANING, multi=multi or None, columns=columns, num_sites=num_sites, **sites
+        )
         is_name = isinstance(graph, str | Path)
         structure: Structure = load_structure(str(graph)) if is_name else graph
         if weights is None:
             return _of_sample(structure, L, boundary, seed, sample, rng, ways)
         if isinstance(structure, Graph):
-            _refuse(L=L, boundary=boundary)
+            refuse_given(_NO_MEANING, L=L, boundary=boundary)
             return _tree_from_list(structure, weights, ways, notes=structure.notes)
         return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
-    _refuse(L=L, boundary=boundary, weights=weights, **sites)
+    refuse_given(_NO_MEANING, L=L, boundary=boundary, weights=weights, **sites)
     data = graph_from_object(graph, num_sites=num_sites, weights=True, **named)
     return _tree_from_data(graph_from_data(data, graph_name(graph)), data, ways)
 
@@ -188,12 +197,6 @@ def _is_lattice(graph: str | Path, L: int | None) -> bool:
     return L is not None or graph.partition(":")[0] == "bethe" or graph in lattice_names()
 
 
-def _refuse(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name}: has no meaning here; leave it out")
-
-
 def _check_array(
     lattice: Structure,
     shape: tuple[int, ...],
@@ -216,25 +219,25 @@ def _check_array(
         raise InputError(f"L: weights of {lattice.name} need its size as well")
     else:
         classes, axes = lattice.topology(points, kinds).num_classes, "x"
-    wanted = axes if L is None else points[::-1]
+    expected = axes if L is None else points[::-1]
     if shape != (classes, *points[::-1]) or len(points) != lattice.dimension:
         at = f" at L = {L}" if L is not None else ""
         raise InputError(
             f"weights have the shape {shape}, but those of {lattice.name}{at} have "
-            f"({', '.join(map(str, (classes, *wanted)))}): classes of bonds first, then sites"
+            f"({', '.join(map(str, (classes, *expected)))}): classes of bonds first, then sites"
         )
     if not 1 <= prod(points) <= MAX_POINTS:
         raise InputError(f"{prod(points)} sites, but there are 1 to {MAX_POINTS}")
     return points, kinds
 
 
-def _tree_from_list(graph: Graph, weights: Any, ways: dict[str, Any], **told: Any) -> SpanningTree:
+def _tree_from_list(graph: Graph, weights: Any, ways: dict[str, Any], **more: Any) -> SpanningTree:
     """Return the tree of a graph with weights in the order of its bonds."""
     values = plain(weights)
     check_tree_memory(Extent.of_topology(graph.topology((graph.num_sites,))), **ways)
     keys = keys_from_list(graph, values)
     topology = graph.topology((graph.num_sites,))
-    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **told)
+    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **more)
 
 
 def _tree_from_data(graph: Graph, data: GraphData, ways: dict[str, Any]) -> SpanningTree:
@@ -251,14 +254,12 @@ def _of_sample(
     ways: dict[str, Any],
 ) -> SpanningTree:
     if isinstance(structure, Graph):
-        _refuse(L=L, boundary=boundary)
+        refuse_given(_NO_MEANING, L=L, boundary=boundary)
         L, boundary = structure.num_sites, structure.boundaries * structure.dimension
     if L is None:
         raise InputError(f"L = {L!r}, but a sample of {structure.name} has an integer size L")
-    L, sample = take_integer("L", L), take_integer("sample", sample)
-    seed = take_integer("seed", seed)
-    if not 0 <= sample < 2**64:
-        raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
+    L, seed = take_integer("L", L), take_integer("seed", seed)
+    sample = take_sample_key("sample", sample)
     check_choice("rng", rng, GENERATORS)
     kinds = axis_boundaries(structure, boundary) if structure.dimension else ()
     task = Task(structure, L, kinds, (0.5,), seed=seed, rng=rng)

@@ -9,7 +9,6 @@ import io
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,16 +26,16 @@ from percolab.store.output_files import (
     marked_array,
     write_output,
 )
-from percolab.store.tree import Data, Node, write_tree
+from percolab.store.reading import FileFormat, encode_file
 from percolab.tables.csv_text import csv_text
 from percolab.trees.given import SpanningTree
 
-FORMAT, SCHEMA_VERSION = "percolab tree", 1
+FORMAT = FileFormat("percolab tree", 1, "no tree")
 SUFFIXES = (".csv", ".npz", ".npy", *HDF5_SUFFIXES)
 _NPZ, _NPY = archive("a tree"), array("the words of a tree")
-#: A table of bonds is one of any graph, whoever wrote it.
+#: A table of bonds has no mark of who wrote it.
 _KINDS = {".csv": Kind("a tree"), ".npz": _NPZ, ".npy": _NPY}
-_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("a tree", is_hdf5(FORMAT)))
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("a tree", is_hdf5(FORMAT.name)))
 
 
 def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | Path] = ()) -> None:
@@ -60,48 +59,36 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     """
     check_tree_file(path, of_graph=isinstance(tree.structure, Graph))
     suffix = Path(path).suffix.lower()
-    write: Callable[[Any, SpanningTree], None] = {
-        ".csv": _write_csv,
-        ".npz": _write_npz,
-        ".npy": _write_npy,
-    }.get(suffix, _write_hdf5)
-    buffer = io.BytesIO()
-    write(buffer, tree)
-    write_output(path, _marked(buffer.getvalue(), suffix), _KINDS[suffix])
+    encode: Callable[[SpanningTree], bytes] = {
+        ".csv": _encode_csv,
+        ".npz": _encode_npz,
+        ".npy": _encode_npy,
+    }.get(suffix, _encode_hdf5)
+    write_output(path, encode(tree), _KINDS[suffix])
 
 
-def _marked(content: bytes, suffix: str) -> bytes:
-    if suffix == ".npz":
-        return marked_archive(content, _NPZ)
-    return marked_array(content, _NPY) if suffix == ".npy" else content
-
-
-def _write_csv(buffer: io.BytesIO, tree: SpanningTree) -> None:
+def _encode_csv(tree: SpanningTree) -> bytes:
     rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
     cells = ((tree.site_name(one), tree.site_name(other), weight) for (one, other), weight in rows)
-    buffer.write(csv_text(("source", "target", "weight"), cells).encode())
+    return csv_text(("source", "target", "weight"), cells).encode()
 
 
-def _write_npz(buffer: io.BytesIO, tree: SpanningTree) -> None:
+def _encode_npz(tree: SpanningTree) -> bytes:
     from scipy.sparse import save_npz
 
+    buffer = io.BytesIO()
     save_npz(buffer, tree.to_sparse())
+    return marked_archive(buffer.getvalue(), _NPZ)
 
 
-def _write_npy(buffer: io.BytesIO, tree: SpanningTree) -> None:
+def _encode_npy(tree: SpanningTree) -> bytes:
+    buffer = io.BytesIO()
     np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
+    return marked_array(buffer.getvalue(), _NPY)
 
 
-def _write_hdf5(buffer: io.BytesIO, tree: SpanningTree) -> None:
+def _encode_hdf5(tree: SpanningTree) -> bytes:
     datasets = {"bonds": tree.bonds, "weights": tree.weights}
     if not isinstance(tree.structure, Graph):
         datasets["words"] = tree.words
-    node = Node(
-        {
-            "format": FORMAT,
-            "schema_version": np.array(SCHEMA_VERSION),
-            "record": json.dumps(tree.to_dict()),
-        },
-        {name: Data(values) for name, values in datasets.items()},
-    )
-    write_tree(buffer, node)
+    return encode_file(FORMAT, {"record": json.dumps(tree.to_dict())}, datasets)

@@ -75,7 +75,7 @@ class KindInFigures:
 
     def describe_sample(self, study: Study) -> str:
         """Return the definition of a sample of a study."""
-        found = _SWEEP_OF_ONE_CHAIN if study.chains else self.sample
+        found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
             found += f" Of every {study.every} sweeps one is measured, a sample."
         return found

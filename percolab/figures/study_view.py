@@ -107,7 +107,7 @@ class StudyView:
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
                 "or the transition is of first order, and no error bar is honest"
             )
-        if self.study.chains:
+        if self.study.is_serial:
             found.append("one long chain at every size and p: errors are the scatter of its blocks")
             short = short_blocks(self.measured())
             found += [] if short is None else [short]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
@@ -17,8 +17,8 @@ from percolab.kinds.algorithms import Labelers
 from percolab.kinds.workplace import (
     SITES_PER_CALL,
     SITES_PER_LAUNCH,
-    Workplace,
-    choose_blocks_per_call,
+    IsStopped,
+    TaskSampler,
     has_tally,
     row_width,
     steps,
@@ -31,7 +31,7 @@ from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
 from percolab.spins.update import Update
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_chain_blocks
-from percolab.tasks.kind import BlockSampler, Kind, PilotConditions, SamplerSpec
+from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import AUTO
 
@@ -39,8 +39,6 @@ from percolab.tasks.values import AUTO
 _SPINS_PER_LAUNCH = 2**27
 #: Chains of a task, about, and at least; and the fewest sweeps that one measures.
 _CHAINS, _LEAST_CHAINS, _LEAST_SWEEPS = 64, 44, 20
-
-IsStopped = Callable[[], bool] | None
 
 
 class ChainsOfSpins(Kind):
@@ -60,6 +58,7 @@ class ChainsOfSpins(Kind):
     }
     number_is = "chains"
     independent = False
+    most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**12, "cuda": 2**16}
     algorithms = Labelers()
 
     def check(self, item: Task | Study) -> None:
@@ -104,14 +103,14 @@ class ChainsOfSpins(Kind):
         """Return a task with the burn-in that a pilot finds, and chains that go with it."""
         if task.burn_in != AUTO:
             return task
-        found = load("kinds.pilots.spins:find_burn_in")(task, pilot.labeler, pilot.device)
+        found = load("kinds.pilots.spins:find_burn_in")(task, pilot)
         pilot.on_note(f"pilot: L = {task.size}: a burn-in of {found.updates} sweeps")
         if found.warning:
             pilot.on_note(f"pilot: L = {task.size}: {found.warning}")
         return self.choose_blocks(study, study.with_burn_in(task, found.updates), samples)
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        """Return a task in chains of the length that is asked for, or in _CHAINS of them.
+        """Return a task in chains of the length that is requested, or in _CHAINS of them.
 
         They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
         where there are many samples, longer than ten times the burn-in: a chain is what an
@@ -122,7 +121,7 @@ class ChainsOfSpins(Kind):
         if study.sweeps or study.block_size or samples is None or task.burn_in == AUTO:
             return task
         burn_in = -(-task.burn_in // task.every)
-        if task.chains:
+        if task.is_serial:
             length = min(-(-samples // _CHAINS), 10 * burn_in)
             return replace(task, block_size=max(length, burn_in, _LEAST_SWEEPS))
         longest = min(max(10 * burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
@@ -133,33 +132,27 @@ class ChainsOfSpins(Kind):
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
         """Return the ``end`` of the tasks of one long chain."""
-        return {key: {"end": item.end} for key, item in stored.items() if item.task.chains}
+        return {key: {"end": item.end} for key, item in stored.items() if item.task.is_serial}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of chains, their batch and their labeler."""
         needs = Needs("sizes" in task.measure, len(task.p))
         return spin_chains.memory_of(name, device, extent, task.draw.states, needs, items)
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        **hints: Any,
-    ) -> BlockSampler:
-        """Return a task made ready for a device; hints: ``end`` of the blocks of a long chain."""
-        make = LongChainSampler if task.chains else ChainSampler
-        return make(task, device=device, labeler=labeler, share=share, **hints)
+    def is_serial(self, item: Task | Study) -> bool:
+        """Return whether there is one long chain at every p."""
+        return bool(item.chains)
+
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what makes many chains, or one long chain."""
+        return f"kinds.chains:{'LongChainSampler' if task.is_serial else 'ChainSampler'}"
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What is measured of chains, side by side: their rows, their spins, structure factors.
 
-    planes: the spins after the last sweep, uint32 (chains, planes, num_words); empty unless asked
-    for
+    planes: the spins after the last sweep, uint32 (chains, planes, num_words), if requested
     """
 
     rows: np.ndarray
@@ -168,19 +161,8 @@ class Measured:
     planes: list[np.ndarray] = field(default_factory=list)
 
 
-class ChainSampler:
-    """Measures blocks that are a chain each (:class:`percolab.tasks.kind.BlockSampler`).
-
-    Chains of even number start ordered, the others at random.
-    """
-
-    is_serial = False
-
-    def __init__(
-        self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
-    ) -> None:
-        self.task, self.device, self._labeler = task, device, labeler
-        self._place = Workplace(task, device, share)
+class ChainSampler(TaskSampler):
+    """Measures blocks that are a chain each; even ones start ordered, the others at random."""
 
     @property
     def chains(self) -> Chains:
@@ -197,16 +179,11 @@ class ChainSampler:
         )
 
     @property
-    def blocks_per_call(self) -> int:
-        """Blocks that one call should be given: all their chains are swept together."""
-        if not self.device.is_shared:
-            return 1
-        spins = self.task.num_points * len(self.task.p)
-        return choose_blocks_per_call(self.task, _SPINS_PER_LAUNCH // spins)
+    def _blocks_that_fill(self) -> int:
+        """Blocks of which all chains are swept together."""
+        return _SPINS_PER_LAUNCH // (self.task.num_points * len(self.task.p))
 
-    def sample(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
-    ) -> list[AnyBlock]:
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         items = [(number, p) for number in numbers for p in self.task.p]
         return list(self.make_blocks(numbers, self.measure(items, stopped)))
@@ -214,7 +191,7 @@ class ChainSampler:
     def measure(
         self,
         items: Sequence[tuple[int, float]],
-        stopped: IsStopped = None,
+        stopped: IsStopped | None = None,
         *,
         end: ChainEnd | None = None,
         with_planes: bool = False,
@@ -222,7 +199,7 @@ class ChainSampler:
         """Return what is measured of chains (number, p), a block of sweeps of each.
 
         end: where they are continued; from their start unless given.  with_planes: whether the
-        spins are wanted after the last sweep.
+        spins are requested after the last sweep.
         """
         task, shape = self.task, (len(items), self.task.block_size)
         found = Measured(
@@ -257,19 +234,19 @@ class ChainSampler:
         items: Sequence[tuple[int, float]],
         end: ChainEnd | None,
         part: slice,
-        stopped: IsStopped,
+        stopped: IsStopped | None,
     ) -> None:
         """Begin chains, with their burn-in, or continue them; part: which of all they are."""
         keys = [self.task.chain(number, p) for number, p in items]
         random = [number % 2 == 1 for number, _ in items]
-        self.chains.begin(GENERATORS[self.task.rng], keys, random)
+        self.chains.begin(self._key[0], keys, random)
         if end is not None:
             self.chains.resume(end.planes[part], end.sweeps)
             return
         for step in self._steps(self.task.burn_in, len(items), stopped):
             self.chains.skip(step.stop - step.start)
 
-    def _sweep(self, found: Measured, part: slice, stopped: IsStopped) -> None:
+    def _sweep(self, found: Measured, part: slice, stopped: IsStopped | None) -> None:
         """Do the sweeps of a block, those that are measured and those between.
 
         For structure factors that is one sweep at a time, with the spins on the host.
@@ -289,37 +266,28 @@ class ChainSampler:
                 chains.skip(task.every - 1)
 
     def _steps(
-        self, sweeps: int, chains: int, stopped: IsStopped, most: int | None = None
+        self, sweeps: int, chains: int, stopped: IsStopped | None, most: int | None = None
     ) -> Iterator[slice]:
         """Cut sweeps of so many chains into steps between which sampling can be stopped."""
         sites = SITES_PER_LAUNCH if self.device.is_shared else SITES_PER_CALL
         return steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
 
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: every block is a chain of its own."""
-
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
-        self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
+        self.chains.begin(self._key[0], [self.task.chain(0, 0.5)], [True])
         self.chains.rows_at(np.array([p_to_threshold(0.5)], np.uint64))
         self.chains.skip(1)
         self.chains.resume(self.chains.copy_planes(), 1)
-        self.sample([0])
-
-    def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
-        given = {"labeler": self._labeler, "share": self._place.share}
-        return SamplerSpec("kinds.chains:ChainSampler", self.task, given)
+        ChainSampler.sample(self, [0])
 
 
-class LongChainSampler:
+class LongChainSampler(ChainSampler):
     """Measures blocks that are the parts of one long chain at each p, one after the other.
 
     It begins as chain 0 of many does.  end: where it was before; None at its start.
     """
 
     is_serial = True
-    blocks_per_call = 1
 
     def __init__(
         self,
@@ -330,23 +298,25 @@ class LongChainSampler:
         share: float = 0.9,
         end: ChainEnd | None = None,
     ) -> None:
-        self.task, self.device, self.end = task, device, end
-        self._given = {"labeler": labeler, "share": share}
-        self._sampler = ChainSampler(task, device=device, labeler=labeler, share=share)
+        super().__init__(task, device=device, labeler=labeler, share=share)
+        self.end = end
 
-    def sample(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
-    ) -> list[AnyBlock]:
+    @property
+    def blocks_per_call(self) -> int:
+        """One block: the next begins where it ends."""
+        return 1
+
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers, which must be those that come next."""
         return [self._next_block(number, stopped) for number in numbers]
 
-    def _next_block(self, number: int, stopped: IsStopped) -> Block:
+    def _next_block(self, number: int, stopped: IsStopped | None) -> Block:
         task, end = self.task, self.end
         if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
             raise ValueError(f"block {number} of one chain is not the one that comes next")
         items = [(0, p) for p in task.p]
-        measured = self._sampler.measure(items, stopped, end=end, with_planes=True)
-        (block,) = self._sampler.make_blocks([number], measured)
+        measured = self.measure(items, stopped, end=end, with_planes=True)
+        (block,) = self.make_blocks([number], measured)
         self.end = ChainEnd(task.sweeps_after(number + 1), np.concatenate(measured.planes))
         return replace(block, end=self.end)
 
@@ -354,14 +324,8 @@ class LongChainSampler:
         """Continue from the end of another block; None begins the chain."""
         self.end = end
 
-    def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
-        self._sampler.warm_up(with_pilot=with_pilot)
-
-    def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
-        given = self._given | {"end": self.end}
-        return SamplerSpec("kinds.chains:LongChainSampler", self.task, given)
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"end": self.end}
 
 
 KIND = ChainsOfSpins()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import p_to_threshold
 from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
 from percolab.kinds.user_functions import UserFunctions
-from percolab.kinds.workplace import (
-    SITES_PER_LAUNCH,
-    Workplace,
-    choose_blocks_per_call,
-    has_tally,
-    number_samples,
-)
+from percolab.kinds.workplace import IsStopped, TaskSampler, has_tally, number_samples
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
-from percolab.tasks.blocks import AnyBlock, ChainEnd, blocks_of
-from percolab.tasks.kind import Kind, PilotConditions, SamplerSpec
+from percolab.tasks.blocks import AnyBlock, make_sample_blocks
+from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
 _NO_CHAINS = "only chains of spins have one (--model ising)"
@@ -66,30 +60,46 @@ class Grid(Kind):
             needs = measurement.reader_class.add_needs(task.structure, needs)
         return memory_of(name, device, extent, task.draw, needs, items)
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        **hints: Any,
-    ) -> GridSampler:
-        """Return a task made ready for a device."""
-        return GridSampler(task, device=device, labeler=labeler, share=share, **hints)
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what makes blocks on a grid of p."""
+        return "kinds.grid:GridSampler"
 
 
-class GridSampler:
-    """Measures blocks of samples at all p (:class:`percolab.tasks.kind.BlockSampler`)."""
+class CoupledSampler(TaskSampler):
+    """Measures samples by a labeler that serves all p of a sample."""
 
-    is_serial = False
+    @property
+    def coupling(self) -> Coupling:
+        """This thread's labeler and coupling; or that of all threads, for the one that drives."""
+        return self._place.own(self._new_coupling)
+
+    def _new_coupling(self) -> Coupling:
+        """Return a new coupling, with the labeler that serves."""
+        place, kind = self._place, self.device.kind
+        name = serving_labeler(self._labeler, kind, place.topology)
+        capacity, tally = place.capacity(name), has_tally(self.task)
+        return new_coupling(
+            name, kind, place.topology, self.task.draw, capacity=capacity, tally=tally
+        )
+
+    def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
+        return self.coupling.rows(*self._key, samples, thresholds)
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        if with_pilot:
+            self.rows(np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64))
+        self.sample([0])
+
+
+class GridSampler(CoupledSampler):
+    """Measures blocks of samples at all p."""
 
     def __init__(
         self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
     ) -> None:
-        self.task, self.device, self._labeler = task, device, labeler
-        self._place = Workplace(task, device, share)
-        self._key = GENERATORS[task.rng], task.stream_seed
+        super().__init__(task, device=device, labeler=labeler, share=share)
         self._thresholds = np.array([p_to_threshold(p) for p in task.p], np.uint64)
         self._functions = UserFunctions(self._place, self._thresholds)
         self._readers = [
@@ -102,33 +112,14 @@ class GridSampler:
         """The sites and bonds of the task."""
         return self._place.topology
 
-    @property
-    def coupling(self) -> Coupling:
-        """This thread's labeler and coupling; or that of all threads, for the one that drives."""
-        return self._place.own(lambda: make_coupling(self._place, self._labeler))
-
-    @property
-    def blocks_per_call(self) -> int:
-        """Blocks that one call should be given to keep the device at work."""
-        if not self.device.is_shared:
-            return 1
-        sites = self.task.num_points * self.task.block_size
-        return choose_blocks_per_call(self.task, SITES_PER_LAUNCH // sites)
-
-    def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
-        return self.coupling.rows(*self._key, samples, thresholds)
-
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
         found = self.coupling.grid_rows(*self._key, samples, thresholds)
         return found.reshape(len(samples), len(thresholds), -1)
 
-    def sample(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
-    ) -> list[AnyBlock]:
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
-        task, numbers = self.task, list(numbers)
+        task = self.task
         samples = number_samples(numbers, task.block_size)
         rows: list[np.ndarray] = []
         read: list[list[np.ndarray]] = [[] for _ in self._readers]
@@ -144,35 +135,7 @@ class GridSampler:
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
-        return list(blocks_of(numbers, measured, task.observables, extras))
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: samples are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
-        if with_pilot:
-            self.rows(np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64))
-        self.sample([0])
-
-    def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
-        given = {"labeler": self._labeler, "share": self._place.share}
-        return SamplerSpec("kinds.grid:GridSampler", self.task, given)
-
-
-def make_coupling(place: Workplace, labeler: str | None) -> Coupling:
-    """Return a new coupling, with the labeler that serves, for the task of a place."""
-    kind = place.device.kind
-    name = serving_labeler(labeler, kind, place.topology)
-    return new_coupling(
-        name,
-        kind,
-        place.topology,
-        place.task.draw,
-        capacity=place.capacity(name),
-        tally=has_tally(place.task),
-    )
+        return list(make_sample_blocks(numbers, measured, task.observables, extras))
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:

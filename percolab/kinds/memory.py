@@ -72,5 +72,5 @@ def _check_device_memory(
     if needed > free:
         raise InputError(
             f"L = {task.size} needs {needed / 1e9:.1f} GB on {device}; "
-            f"{free / 1e9:.1f} GB are its share of what is free"
+            f"{free / 1e9:.1f} GB of GPU memory are available"
         )

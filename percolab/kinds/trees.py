@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
-from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kinds.algorithms import TreeMethods
-from percolab.kinds.workplace import (
-    SITES_PER_LAUNCH,
-    Workplace,
-    choose_blocks_per_call,
-    number_samples,
-    steps,
-)
+from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import MEASURES, Column, list_columns
 from percolab.measure.trees import WEIGHT_BITS
-from percolab.tasks.blocks import AnyBlock, ChainEnd, make_tree_blocks
-from percolab.tasks.kind import Kind, SamplerSpec
+from percolab.tasks.blocks import AnyBlock, make_tree_blocks
+from percolab.tasks.kind import Kind
 from percolab.tasks.study import Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
 from percolab.trees.rows import read_rows, rows_from_sums
@@ -82,32 +74,16 @@ class SpanningTrees(Kind):
             found = found.plus(readings.memory(2 * extent.num_classes + 1, items))
         return found
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        **hints: Any,
-    ) -> TreeSampler:
-        """Return a task made ready for a device; labeler: the tree method."""
-        return TreeSampler(task, device=device, method=labeler, share=share, **hints)
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what measures trees."""
+        return "kinds.trees:TreeSampler"
 
 
-class TreeSampler:
-    """Measures the trees of blocks of samples (:class:`percolab.tasks.kind.BlockSampler`).
+class TreeSampler(TaskSampler):
+    """Measures the trees of blocks of samples, by the tree method ``labeler``.
 
     Trees are found on the device, and read there where that can be, otherwise on the host.
     """
-
-    is_serial = False
-
-    def __init__(
-        self, task: Task, *, device: Device, method: str | None = None, share: float = 0.9
-    ) -> None:
-        self.task, self.device, self._method = task, device, method
-        self._place = Workplace(task, device, share)
 
     def _own(self) -> tuple[Trees, Any]:
         """Return this thread's way to find trees, and what reads them on a device, or None."""
@@ -115,36 +91,26 @@ class TreeSampler:
 
     def _new(self) -> tuple[Trees, Any]:
         kind, topology = self.device.kind, self._place.topology
-        name = self._method or DEFAULT_TREE_METHOD[kind]
+        name = self._labeler or DEFAULT_TREE_METHOD[kind]
         trees = new_trees(name, kind, topology, capacity=self._place.capacity(name))
         readings = readings_class(name, kind, Extent.of_topology(topology), self.task.boundary)
         return trees, None if readings is None else readings(trees)
 
-    @property
-    def blocks_per_call(self) -> int:
-        """Blocks that one call should be given to keep the device at work."""
-        if not self.device.is_shared:
-            return 1
-        sites = self.task.num_points * self.task.block_size
-        return choose_blocks_per_call(self.task, SITES_PER_LAUNCH // sites)
-
-    def sample(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
-    ) -> list[AnyBlock]:
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
-        task, numbers = self.task, list(numbers)
-        samples = number_samples(numbers, task.block_size)
+        samples = number_samples(numbers, self.task.block_size)
         found: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         with self.device.driven():
             capacity = self._own()[0].capacity
         for part in steps(len(samples), capacity, stopped):
             found += self._read(samples[part])
         rows = np.array([row for row, _ in found], np.int64)[:, None]
-        return list(make_tree_blocks(numbers, rows, [sums for _, sums in found], task.observables))
+        sums = [sums for _, sums in found]
+        return list(make_tree_blocks(numbers, rows, sums, self.task.observables))
 
     def _read(self, samples: np.ndarray) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Return the row and the sums of the tree of every sample."""
-        key, topology = (GENERATORS[self.task.rng], self.task.stream_seed), self._place.topology
+        key, topology = self._key, self._place.topology
         with self.device.driven():
             trees, readings = self._own()
             count = trees.build(*key, samples)
@@ -153,18 +119,6 @@ class TreeSampler:
             words = trees.words(count)
         pairs = zip(samples, words, strict=True)
         return [read_rows(topology, *key, sample, tree) for sample, tree in pairs]
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: samples are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, so that it is compiled."""
-        self.sample([0])
-
-    def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
-        given = {"method": self._method, "share": self._place.share}
-        return SamplerSpec("kinds.trees:TreeSampler", self.task, given)
 
 
 KIND = SpanningTrees()

@@ -1,14 +1,15 @@
-"""What samplers share: a place where a task is measured, and pieces of work that can be stopped."""
+"""What samplers of all kinds have in common: where a task is measured, in pieces that can stop."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from percolab.bonds.words import GENERATORS
 from percolab.kernels.device import Device
 from percolab.kernels.memory import items_that_fit
 from percolab.lattices.extent import Extent
@@ -16,20 +17,23 @@ from percolab.lattices.topology import Topology
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import compute_row_width
+from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
 SITES_PER_LAUNCH = 2**30
 #: A CPU call measures about this many sites before it looks whether it should stop.
 SITES_PER_CALL = 2**22
-#: Rows of one call, which the host holds.
+#: Rows of one call, in host memory.
 _ROWS_PER_CALL = 2**22
 
 _T = TypeVar("_T")
+IsStopped = Callable[[], bool]
 
 
 class Stopped(Exception):
-    """Sampling was asked to stop before the blocks were finished."""
+    """Sampling was to stop before the blocks were finished."""
 
 
 class Workplace:
@@ -81,9 +85,7 @@ class Workplace:
         )
         return max(min(fitting, sites_per_launch // self.topology.num_points), 1)
 
-    def pieces(
-        self, samples: np.ndarray, stopped: Callable[[], bool] | None
-    ) -> Iterator[np.ndarray]:
+    def pieces(self, samples: np.ndarray, stopped: IsStopped | None) -> Iterator[np.ndarray]:
         """Cut samples into the pieces between which sampling can be stopped."""
         step = len(samples)
         if not self.device.is_shared:
@@ -92,7 +94,7 @@ class Workplace:
             yield samples[part]
 
 
-def steps(total: int, step: int, stopped: Callable[[], bool] | None) -> Iterator[slice]:
+def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
     """Cut so many things into steps; Stopped if ``stopped`` returns True before one of them."""
     step = max(step, 1)
     for first in range(0, total, step):
@@ -101,7 +103,61 @@ def steps(total: int, step: int, stopped: Callable[[], bool] | None) -> Iterator
         yield slice(first, min(first + step, total))
 
 
-def number_samples(numbers: list[int], block_size: int) -> np.ndarray:
+class TaskSampler:
+    """Makes blocks of a task (:class:`percolab.tasks.kind.BlockSampler`); every kind has one.
+
+    labeler: the name of a labeler or a tree method, None for the fastest.  share: of a CUDA
+    device's free memory, that may be taken.
+    """
+
+    is_serial = False
+
+    def __init__(
+        self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
+    ) -> None:
+        self.task, self.device, self._labeler = task, device, labeler
+        self._place = Workplace(task, device, share)
+        self._key = GENERATORS[task.rng], task.stream_seed
+
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+        if not self.device.is_shared:
+            return 1
+        task = self.task
+        # No more than the host has memory for their rows.
+        rows = task.block_size * max(len(task.p), 1)
+        by_rows = _ROWS_PER_CALL * ROW_WIDTH // (row_width(task) * rows)
+        return max(min(self._blocks_that_fill, by_rows), 1)
+
+    @property
+    def _blocks_that_fill(self) -> int:
+        """Blocks that keep a GPU at work."""
+        return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
+
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        raise NotImplementedError
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: blocks are independent."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        self.sample([0])
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+        own = type(self)
+        place = f"{own.__module__.removeprefix('percolab.')}:{own.__name__}"
+        return SamplerSpec(place, self.task, self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return what it was made with besides the task and the device."""
+        return {"labeler": self._labeler, "share": self._place.share}
+
+
+def number_samples(numbers: Sequence[int], block_size: int) -> np.ndarray:
     """Return the numbers of the samples of blocks, uint64 (blocks * block_size,)."""
     starts = np.array(numbers, np.uint64)[:, None] * np.uint64(block_size)
     return (starts + np.arange(block_size, dtype=np.uint64)).ravel()
@@ -115,13 +171,3 @@ def has_tally(task: Task) -> bool:
 def row_width(task: Task) -> int:
     """Return the numbers of a row of a task."""
     return compute_row_width(task.num_points) if has_tally(task) else ROW_WIDTH
-
-
-def choose_blocks_per_call(task: Task, blocks_that_fill: int) -> int:
-    """Return how many blocks one call on a GPU should make.
-
-    blocks_that_fill: that keep the GPU at work; fewer where their rows were too many for the host.
-    """
-    rows = task.block_size * max(len(task.p), 1)
-    by_rows = _ROWS_PER_CALL * ROW_WIDTH // (row_width(task) * rows)
-    return max(min(blocks_that_fill, by_rows), 1)

@@ -14,6 +14,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,11 @@ class BetheLattice:
     InputError: z below 3, or an unknown numbering
     """
 
+    #: One axis, from the centre to the outermost shell, its end layers a pair of terminals.
+    dimension: ClassVar[int] = 1
+    boundaries: ClassVar[tuple[str, ...]] = (TERMINALS,)
+    is_scalable: ClassVar[bool] = False
+
     coordination_number: int = 3
     numbering: str = NUMBERINGS[0]
 
@@ -47,7 +53,7 @@ class BetheLattice:
 
     @property
     def name(self) -> str:
-        """The name by which it is asked for, "bethe:3" or "bethe:3:random"."""
+        """Its name, "bethe:3" or "bethe:3:random"."""
         more = "" if self.numbering == NUMBERINGS[0] else f":{self.numbering}"
         return f"bethe:{self.coordination_number}{more}"
 
@@ -63,24 +69,9 @@ class BetheLattice:
         return hashlib.sha256(json.dumps(self.record()).encode()).hexdigest()[:16]
 
     @property
-    def dimension(self) -> int:
-        """One axis, from the centre to the outermost shell."""
-        return 1
-
-    @property
-    def boundaries(self) -> tuple[str, ...]:
-        """What its axis is: a pair of terminals."""
-        return (TERMINALS,)
-
-    @property
     def num_classes(self) -> int:
         """Bond classes; in random numbering a site may be larger than all its neighbours."""
         return 1 if self.numbering == NUMBERINGS[0] else self.coordination_number
-
-    @property
-    def is_scalable(self) -> bool:
-        """Its sizes do not scale."""
-        return False
 
     def shape(self, size: int) -> tuple[int, ...]:
         """Return the number of sites with so many shells; InputError if there are too many."""

@@ -39,7 +39,7 @@ class Extent:
 
     @classmethod
     def of_topology(cls, topology: Topology) -> Extent:
-        """Return the extent of a topology that there is."""
+        """Return the extent of an existing topology."""
         return cls(
             topology.num_points,
             topology.num_classes,
@@ -91,7 +91,7 @@ class Extent:
 
     @property
     def base_bytes(self) -> int:
-        """The host memory that a topology takes of which bonds are asked for class by class."""
+        """The host memory of a topology whose bonds are made class by class."""
         stored = 4 * self.num_classes * self.num_points if self.is_stored else 0
         return 4 * count_words(self.num_points) + 4 * self.end_sites + stored
 
@@ -110,8 +110,8 @@ class Extent:
         """The host memory that is taken while bonds or lists of one class are made."""
         if self.is_stored:
             return 2 * self.num_points
-        # Masks of a part, the layers of cells that parts share, and of a piece of a list owners,
-        # ends, codes, and what is made of these.
+        # Masks of a part, the layers of cells that parts share, and a piece of a list: owners,
+        # ends, codes, and copies of these.
         layers = 12 * self.cell_layers * count_words(prod(self.shape[:-1]))
         return 12 * self.part_words + layers + LIST_BYTES * self.piece_bonds
 
@@ -128,7 +128,7 @@ class Extent:
 
     @property
     def building_bytes(self) -> int:
-        """The host memory that is taken beside the topology while it is made."""
+        """The host memory that is taken in addition while a topology is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
         return 32 * sum(self.shape) + max(5 * self.end_sites, self.class_bytes)

@@ -12,7 +12,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
-# A place fits 31 bits beside its sign, and a cluster may reach this far beyond its lattice.
+# A place fits 31 bits and a sign, and a cluster may reach this far beyond its lattice.
 _BITS, _REACH = 30, 8
 #: A step is at least this part of the lattice file's unit of length, while places fit.
 FINEST = 16

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -59,13 +59,16 @@ class Graph(Shown):
     """One graph: name, digest, and how many sites, bonds and terminals there are.
 
     With sources and targets it has one axis: a sample spans if one cluster has a site of both.
-    Without, it has none.  ``content`` is None where the bonds are not at hand; ``notes`` is what a
-    user should know about the file, one line each.  ``names`` are those of the sites, by their
-    numbers, all different; None where sites are known by their numbers.  They decide nothing, so
-    the digest is without them.
+    Without, it has none.  ``content`` is None where the bonds are not known; ``notes`` are remarks
+    on the file, one line each.  ``names`` are those of the sites, by their numbers, all different;
+    None where sites are known by their numbers.  They are not part of the digest.
 
     ValueError: numbers that no graph has.
     """
+
+    boundaries: ClassVar[tuple[str, ...]] = (TERMINALS,)
+    #: A graph has one size.
+    is_scalable: ClassVar[bool] = False
 
     name: str
     digest: str
@@ -123,18 +126,15 @@ class Graph(Shown):
             raise InputError(f"name = {name!r}, but it is text")
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
-        pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
-        ends = [_distinct(np.asarray(sites)) for sites in (source, target)]
-        num_sites = _whole_number(num_sites)
-        _check_sites(num_sites, pairs, ends)
+        num_sites = int(num_sites) if isinstance(num_sites, np.integer) else num_sites
+        pairs, *ends = _site_arrays(num_sites, bonds, source, target)
         both = np.intersect1d(ends[0], ends[1])
         if both.size:
             site = both[0] if names is None else names[int(both[0])]
             raise InputError(f"site {site} is both in the source and in the target")
         if names is not None and len(set(names)) != num_sites:
             raise InputError(f"{len(set(names))} different names for {num_sites} sites")
-        pairs = pairs.astype(np.int32, copy=False).reshape(-1, 2)
-        content = _Bonds(pairs, *(sites.astype(np.int32) for sites in ends))
+        content = _Bonds(pairs, *ends)
         return cls(
             name,
             _hash_graph(num_sites, content),
@@ -162,19 +162,9 @@ class Graph(Shown):
         return 1 if self.num_sources else 0
 
     @property
-    def boundaries(self) -> tuple[str, ...]:
-        """What an axis is: a pair of terminals."""
-        return (TERMINALS,)
-
-    @property
     def num_classes(self) -> int:
         """Bond classes of the topology; InputError if the bonds are not here."""
         return self._topology.num_classes
-
-    @property
-    def is_scalable(self) -> bool:
-        """A graph has one size."""
-        return False
 
     def shape(self, size: int) -> tuple[int, ...]:
         """Return (size,)."""
@@ -240,7 +230,7 @@ class Graph(Shown):
         if entries > MOST_NEIGHBOURS:
             raise InputError(
                 f"{self.name}: its list of neighbours needs {entries} entries, but at most "
-                f"{MOST_NEIGHBOURS} can be held"
+                f"{MOST_NEIGHBOURS} can be stored"
             )
         return graph_topology(self.num_sites, pairs, source=source, target=target)
 
@@ -258,34 +248,31 @@ def load_graph(
     source, target: site numbers; or a text as :func:`percolab.lattices.graph_files.read_sites`
     takes it, a list "0,5,17" or the name of a file.  multi: keep parallel edges, each a bond of its
     own.  columns: names of the columns of the sites, and of the weight, in an edge list's header.
-    What should be known of the file, a line each, is in ``notes`` and logged as warnings.
+    Remarks on the file, a line each, are in ``notes`` and logged as warnings.
 
     InputError: a file that cannot be used, a site that is not there, or only one of the two sets.
     """
-    from percolab.lattices.graph_files import read_graph
-
-    _check_both(source, target)
-    data = read_graph(path, multi=multi, columns=columns)
-    return graph_from_data(data, Path(path).name, source, target)
+    return _load(path, source, target, multi=multi, columns=columns)[0]
 
 
 def load_weighted_graph(
-    path: str | Path,
-    *,
-    source: Terminals = None,
-    target: Terminals = None,
-    multi: bool = False,
-    columns: str | Sequence[str] | None = None,
+    path: str | Path, *, source: Terminals = None, target: Terminals = None, **options: Any
 ) -> tuple[Graph, GraphData]:
     """Return the graph in a file as :func:`load_graph` does, and what was read.
 
     The latter has the bonds' weights, in the order of the graph's bonds, and the sites' names.
     InputError: as for :func:`load_graph`, and a bond without a finite weight.
     """
+    return _load(path, source, target, weights=True, **options)
+
+
+def _load(
+    path: str | Path, source: Terminals, target: Terminals, **options: Any
+) -> tuple[Graph, GraphData]:
     from percolab.lattices.graph_files import read_graph
 
     _check_both(source, target)
-    data = read_graph(path, multi=multi, weights=True, columns=columns)
+    data = read_graph(path, **options)
     return graph_from_data(data, Path(path).name, source, target), data
 
 
@@ -301,9 +288,8 @@ def make_graph(
 
     graph: a :class:`Graph`; a file, as :func:`load_graph` reads it; or an object that
     :func:`percolab.lattices.graph_files.objects.graph_from_object` takes: a networkx graph, a
-    sparse
-    matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site numbers,
-    names, or a text or file that lists them.  columns: of a file or a data frame, as in
+    sparse matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site
+    numbers, names, or a text or file that lists them.  columns: of a file or a data frame, as in
     :func:`load_graph`.
     InputError: what cannot be used; terminals with a :class:`Graph`, which has its own.
     """
@@ -358,7 +344,7 @@ def graph_from_data(
 
 
 def _texts(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names as texts that tell them apart: objects may be nodes, as 1 and "1" are."""
+    """Return names as different texts: nodes may be any objects, 1 and "1" among them."""
     found = tuple(map(str, names))
     return found if len(set(found)) == len(found) else tuple(map(repr, names))
 
@@ -366,7 +352,7 @@ def _texts(names: Sequence[Any]) -> tuple[str, ...]:
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
     """Return the sites of a source or target, by names or numbers; InputError names the key.
 
-    What is a name is one, also an integer or a tuple, as nodes of networkx are.
+    A name may be an integer or a tuple, as nodes of networkx are.
     """
     from percolab.lattices.graph_files import read_sites
     from percolab.lattices.graph_files.site_list import sites_named
@@ -423,19 +409,13 @@ def graph_topology(
 
     bonds: pairs of sites, or an integer array (num_bonds, 2), of which no Python objects are made
     ValueError: no sites, too many, a bond or terminal that names a site outside 0..num_sites-1, or
-    a site with so many smaller neighbours that the list of ``num_sites`` by that many is too large
+    a list of neighbours that is too large, since one site has many smaller neighbours
 
     >>> graph_topology(3, [(0, 1), (2, 1)]).bonds().tolist()
     [[0, 1, 0], [0, 2, 1]]
     """
-    if not 1 <= num_sites <= MAX_POINTS:
-        raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
-    pairs = _sites("bond", bonds if isinstance(bonds, np.ndarray) else list(bonds), num_sites)
-    if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
-        raise ValueError("every bond must name two sites")
-    first_layer = _distinct(_sites("source", source, num_sites))
-    last_layer = _distinct(_sites("target", target, num_sites))
-    neighbours = _neighbour_list(pairs.reshape(-1, 2), num_sites)
+    pairs, first_layer, last_layer = _site_arrays(num_sites, bonds, source, target)
+    neighbours = _neighbour_list(pairs, num_sites)
     return Topology(
         num_points=num_sites,
         occupied=pack_bits(np.ones(num_sites, bool)),
@@ -446,22 +426,28 @@ def graph_topology(
     )
 
 
-def _whole_number(value: Any) -> Any:
-    """Return an integer of NumPy's as one of Python's, and anything else as it is."""
-    return int(value) if isinstance(value, np.integer) else value
-
-
-def _check_sites(num_sites: int, pairs: np.ndarray, ends: list[np.ndarray]) -> None:
-    if type(num_sites) is not int or not 1 <= num_sites <= MAX_POINTS:
+def _site_arrays(
+    num_sites: int,
+    bonds: np.ndarray | Iterable[tuple[int, int]],
+    source: np.ndarray | Sequence[int],
+    target: np.ndarray | Sequence[int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return bonds, int32 (num_bonds, 2), source and target, int32 ascending, each site once."""
+    is_integer = isinstance(num_sites, int | np.integer) and not isinstance(num_sites, bool)
+    if not is_integer or not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
+    pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
-    for what, sites in zip(("bond", "source", "target"), (pairs, *ends)):
+    found = {"bond": pairs, "source": np.asarray(source), "target": np.asarray(target)}
+    for what, sites in found.items():
         if sites.size and sites.dtype.kind not in "iu":
             raise InputError(f"{what}: sites must be integers, got {sites.ravel()[0]!r}")
         if sites.size and not 0 <= sites.min() <= sites.max() < num_sites:
             wrong = sites[(sites < 0) | (sites >= num_sites)][0]
             raise InputError(f"{what} names site {wrong}; sites are 0 to {num_sites - 1}")
+    first, last = (_distinct(found[what]).astype(np.int32) for what in ("source", "target"))
+    return pairs.astype(np.int32, copy=False).reshape(-1, 2), first, last
 
 
 def _hash_graph(num_sites: int, content: _Bonds) -> str:
@@ -520,14 +506,3 @@ def _places(owner: np.ndarray, num_sites: int) -> tuple[np.ndarray, np.ndarray, 
     klass = np.arange(owner.size)
     klass -= np.repeat(np.cumsum(counts) - counts, counts)
     return order, klass, owner[order]
-
-
-def _sites(what: str, given: np.ndarray | Sequence[Any], num_sites: int) -> np.ndarray:
-    """Return site numbers as int32; ValueError unless they are integers from 0 to num_sites - 1."""
-    found = np.asarray(given)
-    if found.size and found.dtype.kind not in "iu":
-        raise ValueError(f"sites must be integers, got {found.ravel()[0]!r}")
-    if found.size and (found.min() < 0 or found.max() >= num_sites):
-        wrong = found[(found < 0) | (found >= num_sites)][0]
-        raise ValueError(f"{what} names site {wrong}; sites are 0 to {num_sites - 1}")
-    return found.astype(np.int32, copy=False)

@@ -21,13 +21,13 @@ from percolab.lattices.topology import (
 )
 
 Point = tuple[int, ...]
-# Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.  Smaller
-# grids have four parts, if these are not so small that there is nothing to gain.
+# Words of a part of a grid, about: masks of parts stay in the caches.  Smaller grids have four
+# parts, unless these would be tiny.
 _PART_WORDS, _SMALL_PART = 2**17, 2**12
 
 
 def choose_part_layers(shape: Point) -> int:
-    """Return how many layers along the last axis are a part of a grid, if there are so many."""
+    """Return how many layers along the last axis a part of a grid has, at most."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
     words = min(max(layer * shape[-1] // 128, _SMALL_PART), _PART_WORDS)
@@ -78,7 +78,7 @@ class Grid:
 
         What all parts share, one layer for every cell point of the last axis, is made once.
         """
-        from percolab.lattices.packed_rows import put_rows  # brings Numba along
+        from percolab.lattices.packed_rows import put_rows  # imports Numba
 
         *others, last = layers
         # For every cell point of the axes to come, the grid points of those that there were.
@@ -100,7 +100,6 @@ class Grid:
 
         for part in parts:
             first = part.start or 0
-            # Who takes them has them alone, and they are gone before the next are made.
             yield first * bits // 32, words_of(first, last[part])
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
@@ -153,7 +152,7 @@ class Grid:
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        from percolab.lattices.seam_loops import find_other_ends  # brings Numba along
+        from percolab.lattices.seam_loops import find_other_ends  # imports Numba
 
         others, codes = np.empty_like(owners), np.empty(owners.size, np.int64)
         shape, steps = np.array(self.shape, np.uint32), np.array(offset, np.int64)

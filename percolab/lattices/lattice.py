@@ -3,7 +3,7 @@
 A lattice is a small *cell*, a block of grid points with bonds between them, repeated in every
 direction.  A file gives the block itself, or a textbook unit cell (basis sites, bonds with cell
 offsets) whose sites are laid side by side along the first axis.  docs/lattice-format.md describes
-the format; what is here knows no lattice by name.
+the format; nothing here knows a lattice by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib import resources
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,6 +73,11 @@ class Lattice(Shown):
     source:    the TOML text it was read from
     vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
     """
+
+    #: What an axis can be, the default first.
+    boundaries: ClassVar[tuple[str, ...]] = BOUNDARIES
+    #: Its sizes approach the infinite lattice as finite-size scaling has it.
+    is_scalable: ClassVar[bool] = True
 
     name: str
     title: str
@@ -141,13 +146,12 @@ class Lattice(Shown):
     @property
     def coordination_number(self) -> float:
         """Mean number of bonds at a site of the infinite lattice."""
-        sites = prod(self.cell) - len(self.vacant)
-        return 2 * sum(len(bond.at) for bond in self.bonds) / sites
+        return 2 * sum(len(bond.at) for bond in self.bonds) / len(self.sites)
 
-    @property
-    def boundaries(self) -> tuple[str, ...]:
-        """What an axis can be, the default first."""
-        return BOUNDARIES
+    @cached_property
+    def sites(self) -> frozenset[Point]:
+        """The cell points with a site."""
+        return frozenset(product(*map(range, self.cell))) - self.vacant
 
     @property
     def num_classes(self) -> int:
@@ -158,11 +162,6 @@ class Lattice(Shown):
     def class_names(self) -> tuple[str, ...]:
         """Names of the bond classes; "" where one has none."""
         return tuple(bond.name for bond in self.bonds)
-
-    @property
-    def is_scalable(self) -> bool:
-        """Its sizes approach the infinite lattice as finite-size scaling has it."""
-        return True
 
     @cached_property
     def digest(self) -> str:
@@ -222,15 +221,14 @@ class Lattice(Shown):
         boundary = boundary or ("open",) * self.dimension
         self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
-        occupied = set(product(*(range(n) for n in self.cell))) - self.vacant
         offsets = tuple(bond.offset for bond in self.bonds)
         chain_offset = (-1,) + (0,) * (self.dimension - 1)
         return Topology(
             num_points=prod(shape),
-            occupied=grid.mask(occupied, grid.every_layer()),
+            occupied=grid.mask(self.sites, grid.every_layer()),
             deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
             neighbours=None,
-            end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
+            end_layers=tuple(grid.end_layers(axis, self.sites) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),
             offsets=offsets,
@@ -315,7 +313,7 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
 
 
 def _check_one_piece(lattice: Lattice, *, where: str) -> None:
-    sites = set(product(*(range(n) for n in lattice.cell))) - lattice.vacant
+    sites = lattice.sites
     bonds = ((point, bond.offset) for bond in lattice.bonds for point in bond.at)
     found = unreached(lattice.cell, sites, bonds)
     if found is None:

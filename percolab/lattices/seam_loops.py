@@ -10,8 +10,8 @@ def list_bits(first, words, start, found, count):
     """List the places of bits, from word ``start`` on, while those of another word would fit.
 
     first: the number of the first of these words; words: uint32; found: int32, at least 32 more
-    than ``count``, after which it gets the places.  Return the new count, and the word to go on
-    from.
+    than ``count``, after which it gets the places.  Return the new count, and the word at which to
+    continue.
     """
     for n in range(start, words.size):
         word = words[n]

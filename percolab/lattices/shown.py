@@ -13,7 +13,7 @@ _WRITTEN_OUT = 6
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings, which are (), if there are none, and what is to be noted below them.
+    """Rows under headings, () if there are none, and notes below them.
 
     >>> print(Table(("L", "p_c"), [(8, "0.50(1)"), (16, "0.501(3)")], ["few samples"]).to_text())
     L   p_c
@@ -62,20 +62,20 @@ class Table:
 
 
 class Shown:
-    """An object that tells the few facts that one wants to see of it, not all that it holds."""
+    """An object whose repr shows a few facts, not all of its contents."""
 
     def _facts(self) -> dict[str, Any]:
-        """Return what is told of it by name, the most important first."""
+        """Return the facts by name, the most important first."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         """The facts in one line."""
         own = type(self).__name__
-        told = [
+        facts = [
             str(value) if name == own.lower() else f"{name} {value}"
             for name, value in self._facts().items()
         ]
-        return f"<{own} {'; '.join(told)}>"
+        return f"<{own} {'; '.join(facts)}>"
 
     def _repr_html_(self) -> str:
         """Return the facts as a table of two columns."""
@@ -88,10 +88,10 @@ def few(values: Sequence[Any]) -> str:
     >>> few((8, 16)), few(range(9))
     ('8, 16', '0, 1, ... 8')
     """
-    told = [f"{value:.8g}" if isinstance(value, float) else str(value) for value in values]
-    if len(told) > _WRITTEN_OUT:
-        told = [*told[:2], f"... {told[-1]}"]
-    return ", ".join(told)
+    texts = [f"{value:.8g}" if isinstance(value, float) else str(value) for value in values]
+    if len(texts) > _WRITTEN_OUT:
+        texts = [*texts[:2], f"... {texts[-1]}"]
+    return ", ".join(texts)
 
 
 def printable(text: str) -> str:

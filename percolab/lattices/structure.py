@@ -69,7 +69,7 @@ def load_structure(name: str | Path) -> Lattice | BetheLattice:
 def to_record(structure: Structure) -> dict[str, Any]:
     """Return the record of a graph or a Bethe lattice, as plain JSON values.
 
-    TypeError for a lattice: its TOML text says what it is.
+    TypeError for a lattice, which is stored as its TOML text.
     """
     if not isinstance(structure, Graph | BetheLattice):
         raise TypeError(f"{structure.name} has no record")

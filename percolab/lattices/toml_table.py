@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,19 +95,18 @@ class Table:
 
     def integers(self, key: str, count: int) -> tuple[int, ...]:
         """Return exactly ``count`` integers."""
-        value = self.data.get(key)
-        items = value if isinstance(value, list) else []
-        if len(items) != count or not all(type(x) is int and abs(x) < 2**31 for x in items):
-            raise self.error(key, f"a list of {count} integers")
+        items = self._listed(key, count, "integers", lambda x: type(x) is int and abs(x) < 2**31)
         return tuple(items)
 
     def numbers(self, key: str, count: int) -> tuple[float, ...]:
         """Return exactly ``count`` finite numbers."""
+        return tuple(map(float, self._listed(key, count, "numbers", _is_number)))
+
+    def _listed(self, key: str, count: int, what: str, fits: Callable[[Any], bool]) -> list[Any]:
         value = self.data.get(key)
-        items = value if isinstance(value, list) else []
-        if len(items) != count or not all(_is_number(x) for x in items):
-            raise self.error(key, f"a list of {count} numbers")
-        return tuple(float(x) for x in items)
+        if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
+            raise self.error(key, f"a list of {count} {what}")
+        return value
 
     def sequence(self, key: str) -> list[Any]:
         """Return a list, empty if the key is absent."""

@@ -2,8 +2,8 @@
 
 Bond (k, i) belongs to site i, its owner, and is i's k-th bond.  Its other end is ``i + deltas[k]``
 on a lattice, and ``neighbours[k, i]`` in an explicit list (the NN list of Komura 2016, section 3).
-32 consecutive owners of one class form a bond word.  Masks over bond words say what there is; which
-of those bonds are open is a sample's business.
+32 consecutive owners of one class form a bond word.  Masks over bond words say which bonds exist;
+a sample says which of them are open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PERIOD_BITS = 12
 MAX_POINTS = 2**31 - 64
 #: The longest name of a site, in bytes: results files give each name the room of the longest.
 LONGEST_NAME = 255
-# Words whose bits are looked at at once: more took more memory, and no less time.
+# Words whose bits are unpacked at once: more took more memory, and no less time.
 _SOME_WORDS = 2**12
 # Seam bonds that are listed at once: at most, and where there are few grid points.
 _MOST_BONDS, _FEW_BONDS = 2**14, 2**10
@@ -41,8 +41,8 @@ SeamList = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Topology(Shown):
     """Sites, bonds and end layers, ready for the kernels.
 
-    Masks and lists of bonds follow from few numbers.  They are made anew where one class is asked
-    for; those of all classes stay when they were asked for once.
+    Masks and lists of bonds follow from few numbers.  Those of one class are made at every call;
+    those of all classes are kept.
 
     num_points:   grid points (site indices run below it; vacant points carry no site)
     occupied:     uint32 (num_words,), one bit a site; vacant points are 0
@@ -135,12 +135,12 @@ class Topology(Shown):
         return self._all_classes(self.exists_parts)
 
     def compute_exists(self, k: int) -> np.ndarray:
-        """Return the bonds that there are of class k, made anew: uint32 (num_words,)."""
-        return self._select_class(self.exists_parts(k))
+        """Return the existing bonds of class k, a new array: uint32 (num_words,)."""
+        return self._join_parts(self.exists_parts(k))
 
     def compute_inside(self, k: int) -> np.ndarray:
         """Return the bonds of class k that cross no boundary, like :meth:`compute_exists`."""
-        return self._select_class(self.inside_parts(k))
+        return self._join_parts(self.inside_parts(k))
 
     def exists_parts(self, k: int) -> Iterator[PartWords]:
         """Yield the first word of each part, and its words of :meth:`compute_exists`."""
@@ -177,11 +177,13 @@ class Topology(Shown):
             yield from self.grid.masks(self.owners_at[k], layers, parts)
             return
         both = (self.grid.masks(self.owners_at[k], layers, parts) for layers in (every, inside))
-        yield from map(_beside, *both)
+        for (first, words), (_, others) in zip(*both, strict=True):
+            words ^= others
+            yield first, words
 
     @property
     def seam(self) -> np.ndarray | None:
-        """The seam bonds as words, uint32 like ``exists``, made anew; None if there are none.
+        """The seam bonds as words, a new array uint32 like ``exists``; None if there are none.
 
         Their other ends are in the seam list, not where ``deltas`` would have them.
         """
@@ -193,7 +195,7 @@ class Topology(Shown):
             write_parts(parts_of(k), words)
         return found
 
-    def _select_class(self, parts: Iterable[PartWords]) -> np.ndarray:
+    def _join_parts(self, parts: Iterable[PartWords]) -> np.ndarray:
         found = np.zeros(self.num_words, np.uint32)
         write_parts(parts, found)
         return found
@@ -201,8 +203,8 @@ class Topology(Shown):
     def list_seam_bonds(self, k: int) -> SeamList:
         """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
 
-        Made anew, by ascending owner.  The code is that of the periods which the bond leads over
-        from its owner along each axis, as :func:`period_codes` has it.
+        New arrays, by ascending owner.  The code (:func:`period_codes`) is that of the periods that
+        the bond crosses from its owner along each axis.
         """
         return _joined(self.seam_list_pieces(k), self._seam_counts[k], np.int32)
 
@@ -222,10 +224,10 @@ class Topology(Shown):
         """
         if not self._seam_counts[k]:
             return
-        from percolab.lattices.seam_loops import list_bits  # brings Numba along
+        from percolab.lattices.seam_loops import list_bits  # imports Numba
 
         assert self.grid is not None
-        # What is listed of a word at once needs room for all of its bits.
+        # The bits of a word are listed together.
         most = min(seam_piece_length(self.num_points), self._seam_counts[k] + 32)
         offset = self.offsets[k]
         owners, count = np.empty(most, np.int32), 0
@@ -255,7 +257,7 @@ class Topology(Shown):
 
     @property
     def num_axes(self) -> int:
-        """Axes along which spanning is asked for."""
+        """Axes along which samples may span."""
         return len(self.end_layers)
 
     @property
@@ -334,13 +336,6 @@ def _joined(pieces: Iterable[tuple[np.ndarray, ...]], size: int, kind: type) -> 
     return owners, ends, codes
 
 
-def _beside(every: PartWords, others: PartWords) -> PartWords:
-    """Return the words of a part without the bits of others, which are among them."""
-    first, words = every
-    words ^= others[1]
-    return first, words
-
-
 def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
     """Return one integer for periods along all axes, int64 (n, axes) to (n,).
 
@@ -378,15 +373,15 @@ def num_bits(words: np.ndarray) -> int:
 
 
 def write_parts(parts: Iterable[PartWords], words: np.ndarray) -> None:
-    """Write what there is in parts to the words of all of them, uint32."""
+    """Write the words of parts, uint32, to their places among all words."""
     for first, found in parts:
         words[first : first + found.size] = found
 
 
-def places_of(words: np.ndarray) -> np.ndarray:
+def find_set_bits(words: np.ndarray) -> np.ndarray:
     """Return where the bits of uint32 words are set, int32, ascending.
 
-    >>> places_of(np.array([1, 10, 0], np.uint32)).tolist()
+    >>> find_set_bits(np.array([1, 10, 0], np.uint32)).tolist()
     [0, 33, 35]
     """
     filled = np.flatnonzero(words != 0)

@@ -10,7 +10,7 @@ slab at a time in one memory) and a tree (a slab on each of many processors) are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ class FrontSums:
         powers = (self.clusters.sum_squares, self.cubes, self.fourths)
         return [
             np.array([*short, self.flags, self.loop], np.int64),
-            np.array([digit for number in powers for digit in digits_of(number)], np.uint64),
+            np.array([digit for number in powers for digit in split_digits(number)], np.uint64),
             np.array(self.bins, np.int64),
         ]
 
@@ -150,11 +150,21 @@ class Front:
         return self.sizes.size
 
     @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Its arrays, of ARRAY_KINDS."""
+        low, high = self.low, self.high
+        return low.clusters, low.codes, high.clusters, high.codes, self.sizes, self.flags
+
+    def with_arrays(self, arrays: Sequence[Any]) -> Front:
+        """Return a front with other arrays, in the order of ``arrays``."""
+        low, low_codes, high, high_codes, sizes, flags = arrays
+        faces = Face(low, low_codes), Face(high, high_codes)
+        return replace(self, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+
+    @property
     def num_bytes(self) -> int:
         """The memory of its arrays."""
-        faces = (self.low, self.high)
-        entries = sum(face.clusters.nbytes + face.codes.nbytes for face in faces)
-        return entries + self.sizes.nbytes + self.flags.nbytes
+        return sum(array.nbytes for array in self.arrays)
 
 
 class Row(NamedTuple):
@@ -181,7 +191,7 @@ def front_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
 
 
 def joining_bytes(clusters: int, *, has_periods: bool) -> int:
-    """Return the bytes that joining takes beside the fronts before and after it.
+    """Return the bytes that joining takes in addition to the fronts before and after it.
 
     clusters: of both fronts together
     """
@@ -307,7 +317,7 @@ def _joined(meeting: Meeting) -> Front:
     return meeting.front((low, high), open_sizes, open_flags, total)
 
 
-def digits_of(number: int) -> list[int]:
+def split_digits(number: int) -> list[int]:
     """Return the digits of 64 bits of a number, the lowest first."""
     return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
 
@@ -334,7 +344,7 @@ def row_of(front: Front) -> Row:
     numbers[rows.SPANNING] = sums.flags
     if sums.bins:
         numbers[rows.CUBES : rows.BINS] = _low_digits(
-            *digits_of(sums.cubes)[:2], *digits_of(sums.fourths)[:2]
+            *split_digits(sums.cubes)[:2], *split_digits(sums.fourths)[:2]
         )
         numbers[rows.BINS :] = sums.bins
     return Row(numbers, sums.clusters.sum_squares, sums.cubes, sums.fourths)

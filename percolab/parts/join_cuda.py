@@ -7,7 +7,7 @@ of a face are about in the order of its bonds, not just in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,32 +53,35 @@ from percolab.parts.parts import Whole
 
 cuda = load_cuda()
 
-# Room grows by this part of what is asked for, so that it does not grow at every slab.
+# Arrays grow by this part of what is requested, so that they do not grow at every slab.
 _SPARE = 16
 
 
-class _Room:
-    """Memory of the device by names, which is used again; it grows when more is asked for."""
+class DeviceArrays:
+    """Arrays of the device by names, which are used again; one is replaced when more is requested.
 
-    def __init__(self) -> None:
+    spare: an array has this part more elements than requested.  least: elements of any array
+    """
+
+    def __init__(self, spare: int, least: int) -> None:
+        self._spare, self._least = spare, least
         self._arrays: dict[str, Any] = {}
 
     def take(self, name: str, size: int, dtype: Any) -> Any:
-        """Return ``size`` elements or more, at least one, with anything in them.
+        """Return ``size`` elements or more, with anything in them.
 
         They are not cut to size: to slice an array of a device takes as long as a launch.
         """
-        held = self._arrays.get(name)
-        if held is None or held.size < size:
-            # What is there goes first, so that both need not fit.
-            held = None
+        if name not in self._arrays or self._arrays[name].size < size:
+            # The old array goes first, so that both need not fit.
             self._arrays.pop(name, None)
-            held = self._arrays[name] = cuda.device_array(max(size + size // _SPARE, 1), dtype)
-        return held
+            elements = max(size + size // self._spare, self._least)
+            self._arrays[name] = cuda.device_array(elements, dtype)
+        return self._arrays[name]
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that are held."""
+        """Bytes of all arrays."""
         return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
@@ -93,9 +96,10 @@ class FrontsCuda:
     """
 
     def __init__(self) -> None:
-        # The next slab is labeled at the same time, by more blocks than the device holds.
+        # The next slab is labeled at the same time, by more blocks than fit on the device.
         self._launches = Launches(is_urgent=True)
-        self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
+        self._rooms, *results = (DeviceArrays(_SPARE, 1) for _ in range(3))
+        self._results, self._turn = tuple(results), 0
         self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
         self._totals = cuda.device_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
         # Stand for arrays that there are not.
@@ -122,7 +126,7 @@ class FrontsCuda:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that it holds on the device."""
+        """Bytes that it takes on the device."""
         rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
         return rooms + 8 * int(self._totals.size)
 
@@ -252,24 +256,14 @@ def _sums_of(totals: Any, bins: int, blocks: int) -> FrontSums:
 
 def to_device(front: Front) -> Front:
     """Return a front with its arrays copied to the selected GPU; those that are there stay."""
-    return _copied(
-        front, lambda array: cuda.to_device(array) if isinstance(array, np.ndarray) else array
-    )
+    return _with_copies(front, lambda x: cuda.to_device(x) if isinstance(x, np.ndarray) else x)
 
 
 def to_host(front: Front) -> Front:
     """Return a front with its arrays copied to the host; those that are there stay."""
-    return _copied(
-        front, lambda array: array if isinstance(array, np.ndarray) else array.copy_to_host()
-    )
+    return _with_copies(front, lambda x: x if isinstance(x, np.ndarray) else x.copy_to_host())
 
 
-def _copied(front: Front, copy: Any) -> Front:
-    def copied(array: Any) -> Any:
-        return copy(array) if array.size else np.empty(0, array.dtype)
-
-    low, high = (
-        Face(copied(face.clusters), copied(face.codes)) for face in (front.low, front.high)
-    )
-    sizes, flags = copied(front.sizes), copied(front.flags)
-    return replace(front, low=low, high=high, sizes=sizes, flags=flags)
+def _with_copies(front: Front, copy: Callable[[Any], Any]) -> Front:
+    """Return a front with copies of its arrays; empty ones are on the host."""
+    return front.with_arrays([copy(x) if x.size else np.empty(0, x.dtype) for x in front.arrays])

@@ -1,8 +1,8 @@
 """Partitions: the ways to cut a lattice into parts that ranks measure together, by name.
 
 A partition is loaded when its options are given; slabs are the default.  It makes a
-:class:`Division` of the lattices of a study, which says what the ranks do.  ``percolab.papers`` has
-others, which reproduce what a paper does: nothing else knows them.
+:class:`Division` of the lattices of a study, which decides what the ranks do.  ``percolab.papers``
+has others, which reproduce what a paper does: nothing else knows them.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ class Division(Protocol):
         """Return whether a rank continues from a front that was saved for a rank of its number."""
 
     def run_record(self) -> dict[str, Any]:
-        """Return what a run's record says of it."""
+        """Return what a run's record has on it."""
 
     def split_record(self) -> dict[str, Any]:
-        """Return what the part on ranks of a run's record says of it."""
+        """Return what the part on ranks of a run's record has on it."""
 
     def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
         """Call once, for a small lattice, what measures samples, so that it is compiled."""

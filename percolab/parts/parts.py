@@ -35,8 +35,8 @@ from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
     count_words,
+    find_set_bits,
     period_codes,
-    places_of,
     unpack_bits,
 )
 
@@ -68,7 +68,7 @@ class Whole:
         if not isinstance(self.lattice, Lattice):
             raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
         if self.model.has_spins:
-            raise InputError(f"model {self.model}: the spins of a chain must be held at once")
+            raise InputError(f"model {self.model}: the spins of a chain must all be in memory")
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
             raise InputError(
@@ -167,7 +167,7 @@ class Whole:
 class Tables:
     """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
 
-    What is for kernels on the CPU is made when it is asked for.
+    What is for kernels on the CPU is made when it is requested.
 
     topology: of a lattice of the slab's shape, open along the last axis, without end layers there
     """
@@ -280,7 +280,7 @@ class Parts:
             whole,
             first_layer,
             layers,
-            self._tables_of(first_layer, layers),
+            self._make_tables(first_layer, layers),
             self._cut_below(first_layer) if has_low else None,
             self._cut_below(after % whole.num_layers) if has_high else None,
         )
@@ -309,10 +309,10 @@ class Parts:
         making = max(making, *(extent.building_bytes for extent in extents))
         return Memory(host=tables + making)
 
-    def _tables_of(self, first_layer: int, layers: int) -> Tables:
+    def _make_tables(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers
         if key not in self._tables:
-            self._tables[key] = _tables_of(self.whole, *key)
+            self._tables[key] = _make_tables(self.whole, *key)
         return self._tables[key]
 
     def _cut_below(self, layer: int) -> Cut:
@@ -338,7 +338,7 @@ def _from_layer(lattice: Lattice, phase: int) -> Lattice:
     return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds, per_size=per_size)
 
 
-def _tables_of(whole: Whole, phase: int, layers: int) -> Tables:
+def _make_tables(whole: Whole, phase: int, layers: int) -> Tables:
     shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
     topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
     if whole.model.draws_sites:
@@ -364,7 +364,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         inside = zip(layers, grid.inside_layers(offset), strict=True)
         there = grid.mask(at, layers)
         across = there ^ grid.mask(at, [one & other for one, other in inside])
-        owners = places_of(across)
+        owners = find_set_bits(across)
         other_ends, codes_of_class = grid.other_ends(owners, offset)
         down = (reach + step) * layer
         exists.append(there)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,13 @@ from numpy.typing import NDArray
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import checked
-from percolab.parts.front import ARRAY_KINDS, Face, Front
-from percolab.parts.tiled_cuda import FaceArrays
+from percolab.parts.front import ARRAY_KINDS, Front
+from percolab.parts.join_cuda import DeviceArrays
 
 cuda = load_cuda()
 
 # Bytes that arrays begin at multiples of, and those of a handle.
 _ALIGNED, _HANDLE = 256, 64
-
-
-def _arrays_in(front: Front) -> tuple[Any, ...]:
-    low, high = front.low, front.high
-    return low.clusters, low.codes, high.clusters, high.codes, front.sizes, front.flags
 
 
 def _starts(counts: Sequence[int]) -> tuple[list[int], int]:
@@ -52,7 +46,7 @@ class Outbox:
     """Memory of the selected GPU that another process may copy a front from."""
 
     def __init__(self) -> None:
-        self._memory = FaceArrays()
+        self._memory = DeviceArrays(10, 2)
 
     def offer(self, front: Front) -> list[NDArray[Any]]:
         """Return where a front of this GPU was copied to, as an :class:`Inbox` takes it.
@@ -62,10 +56,10 @@ class Outbox:
         """
         from cuda.bindings import driver
 
-        arrays = _arrays_in(front)
+        arrays = front.arrays
         counts = [int(array.size) for array in arrays]
         starts, total = _starts(counts)
-        memory = _pointer(self._memory.array("front", total, np.uint8))
+        memory = _pointer(self._memory.take("front", total, np.uint8))
         try:
             handle = checked(driver.cuIpcGetMemHandle(memory))
             base = checked(driver.cuMemGetAddressRange(memory))
@@ -86,7 +80,7 @@ class Inbox:
     """Memory of the selected GPU for a front that another process offers."""
 
     def __init__(self) -> None:
-        self._memory = FaceArrays()
+        self._memory = DeviceArrays(10, 2)
 
     def take(self, offer: Sequence[NDArray[Any]], front: Front) -> Front | None:
         """Return a front with the arrays that were offered, copied here; they stay until the next.
@@ -97,7 +91,7 @@ class Inbox:
 
         (offset, *counts), name = offer[0].tolist(), offer[1]
         arrays = [
-            self._memory.array(str(n), count, kind)[:count] if count else np.empty(0, kind)
+            self._memory.take(str(n), count, kind)[:count] if count else np.empty(0, kind)
             for n, (count, kind) in enumerate(zip(counts, ARRAY_KINDS))
         ]
         handle = driver.CUipcMemHandle()
@@ -115,6 +109,4 @@ class Inbox:
             cuda.synchronize()
         finally:
             checked(driver.cuIpcCloseMemHandle(base))
-        low, low_codes, high, high_codes, sizes, flags = arrays
-        faces = Face(low, low_codes), Face(high, high_codes)
-        return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+        return front.with_arrays(arrays)

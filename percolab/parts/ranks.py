@@ -6,7 +6,7 @@ Every rank streams slabs through its memory, as one processor alone does
 2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
 the row, which is that of the whole lattice, bit for bit.
 
-Rank 0 (:class:`Leader`) says what is measured; the others :func:`follow` it.
+Rank 0 (:class:`Leader`) sends orders; the others :func:`follow` it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import lattice_from_text
-from percolab.parts.front import ARRAY_KINDS, Face, Front, FrontSums, Row, front_bytes
+from percolab.parts.front import ARRAY_KINDS, Front, FrontSums, Row, front_bytes, no_face
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
@@ -37,7 +37,7 @@ from percolab.parts.transport import Arrays, RankLost, Transport
 if TYPE_CHECKING:
     from percolab.parts.peers_cuda import Inbox, Outbox
 
-# What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
+# Orders of rank 0 to the others: end, leave the current row, get ready, measure a row.
 # And what any rank answers to a front that is offered: that it was copied, or could not be.
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
 # Arrays that head_of returns; of a front that is offered two more follow, else six.
@@ -91,7 +91,7 @@ class Member(Protocol):
         """Return the row of a sample from what all ranks have found."""
 
 
-class Keeper(Protocol):
+class Checkpointer(Protocol):
     """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
 
     def begin(self, draw: SampleKey) -> Front | None:
@@ -168,7 +168,7 @@ class RankJob:
         """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
 
-    def keeper(self, rank: int) -> Keeper | None:
+    def checkpointer(self, rank: int) -> Checkpointer | None:
         """Return what keeps the fronts of a rank; None if nothing does."""
         return None
 
@@ -201,7 +201,7 @@ class RankJob:
             return Device("cpu")
         if transport.place >= len(self.devices):
             raise InputError(
-                f"--split lattice: {transport.beside} ranks on one host, which has "
+                f"--split lattice: {transport.on_host} ranks on one host, which has "
                 f"{', '.join(self.devices)}; every rank needs a GPU of its own"
             )
         return Device.parse(self.devices[transport.place])
@@ -289,28 +289,19 @@ def offered_bytes(offer: Arrays) -> int:
 def front_from_head(arrays: Arrays) -> Front:
     """Return a front with these :func:`front_head_arrays`, without faces."""
     first_layer, layers, num_layers, axes = arrays[0].tolist()
-    none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
-    sizes, flags, sums = (
-        np.empty(0, np.uint64),
-        np.empty(0, np.uint32),
-        FrontSums.from_arrays(arrays[1:]),
-    )
+    none, sums = no_face(), FrontSums.from_arrays(arrays[1:])
+    sizes, flags = np.empty(0, np.uint64), np.empty(0, np.uint32)
     return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
 
 def front_to_arrays(front: Front) -> list[NDArray[Any]]:
     """Return a front, in host memory, as arrays."""
-    low, high = front.low, front.high
-    faces = low.clusters, low.codes, high.clusters, high.codes
-    return [*front_head_arrays(front), *faces, front.sizes, front.flags]
+    return [*front_head_arrays(front), *front.arrays]
 
 
 def front_from_arrays(arrays: Arrays) -> Front:
     """Return the front that these arrays are of."""
-    front = front_from_head(arrays[:_HEAD])
-    low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
-    faces = Face(low, low_codes), Face(high, high_codes)
-    return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+    return front_from_head(arrays[:_HEAD]).with_arrays(arrays[_HEAD:])
 
 
 def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
@@ -318,7 +309,7 @@ def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inb
 
     That is where all are processes of one host, which drive a GPU each.
     """
-    is_near = transport.beside == transport.size > 1 and not transport.in_one_process
+    is_near = transport.on_host == transport.size > 1 and not transport.in_one_process
     if device.kind == "cpu" or not is_near:
         return None, None
     from percolab.parts.peers_cuda import Inbox, Outbox
@@ -344,7 +335,7 @@ class _Member:
 
     def __init__(self, transport: Transport, job: RankJob) -> None:
         self.transport, self.device = transport, job.choose_device(transport)
-        self._keeper = job.keeper(transport.rank)
+        self._checkpointer = job.checkpointer(transport.rank)
         self.job: AnyJob = job
         self.stages = (job.ranks - 1).bit_length()
         check_memory(job, transport, self.device)
@@ -365,8 +356,8 @@ class _Member:
         """Measure this rank's layers of a row, and join what comes from the ranks above.
 
         Returns the front of all on rank 0, with the steps of all ranks; None once the row is left.
-        left: is asked between two slabs, and on rank 0 while it waits, whether to leave the row.
-        leave: lets the other ranks leave it, on rank 0.  done: is told of finished layers.
+        left: whether to leave the row, called between two slabs, and on rank 0 while it waits.
+        leave: lets the other ranks leave it, on rank 0.  done: is called with finished layers.
         """
         steps: list[RankStep] = []
         front: Front | None = None
@@ -392,9 +383,9 @@ class _Member:
         self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Front:
         """Return the front of this rank's layers, by a chain; _Left if they are left."""
-        keeper, front, before = self._keeper, None, 0
-        if keeper is not None:
-            front = keeper.begin(draw)
+        checkpointer, front, before = self._checkpointer, None, 0
+        if checkpointer is not None:
+            front = checkpointer.begin(draw)
         if front is not None:
             before = front.layers
             with self.device.driven():
@@ -409,14 +400,14 @@ class _Member:
                 front = longer
                 done(front.layers - before)
                 before, is_left = front.layers, left()
-                if keeper is not None and (is_left or keeper.is_due):
-                    keeper.keep(partial(self._on_host, front))
+                if checkpointer is not None and (is_left or checkpointer.is_due):
+                    checkpointer.keep(partial(self._on_host, front))
                 if is_left:
                     raise _Left
         finally:
-            if keeper is not None:
+            if checkpointer is not None:
                 # A checkpoint must not appear where one was removed.
-                keeper.end()
+                checkpointer.end()
         assert front is not None
         return front
 
@@ -429,23 +420,23 @@ class _Member:
         if front is None:
             self.transport.send(to, [])
             return
-        told = np.array(steps, np.float64)
+        times = np.array(steps, np.float64)
         if self._outbox is not None:
             with self.device.driven():
                 offer = self._outbox.offer(front)
             if offer:
-                self.transport.send(to, [told, *front_head_arrays(front), *offer])
+                self.transport.send(to, [times, *front_head_arrays(front), *offer])
                 if self._is_taken(to):
                     return
             self._outbox = None
-        self.transport.send(to, [told, *front_to_arrays(self._on_host(front))])
+        self.transport.send(to, [times, *front_to_arrays(self._on_host(front))])
 
     def _is_taken(self, by: int) -> bool:
         """Wait for the answer to a front that was offered."""
         while True:
             answer = self.transport.receive(by)
             assert answer is not None
-            # Rank 0 may have said before that the row is left.
+            # Rank 0 may have ordered before to leave the row.
             if answer[0][0] in (_TAKEN, _REFUSED):
                 return bool(answer[0][0] == _TAKEN)
 
@@ -518,11 +509,11 @@ class _Member:
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
     """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
     memory, available = job.most_memory, psutil.virtual_memory().available
-    # One of each host speaks for all.
-    beside = transport.beside if transport.place == 0 else 0
-    if beside * memory.host > available:
+    # One rank of each host checks for all.
+    local = transport.on_host if transport.place == 0 else 0
+    if local * memory.host > available:
         raise InputError(
-            f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
+            f"{local} ranks on one host need {local * memory.host / 1e9:.1f} GB of memory; "
             f"{available / 1e9:.1f} GB are free"
         )
     if device.is_shared and memory.device > device.free_memory():
@@ -552,8 +543,8 @@ class Leader:
     ) -> tuple[Row, list[RankStep]] | None:
         """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
 
-        done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its
-        part.  RankLost: one has ended.
+        done: is called with finished layers, or boxes, of rank 0.  InputError: a rank cannot do
+        its part.  RankLost: one has ended.
         """
         if self.is_busy:
             raise RankLost("rank 0 has failed")
@@ -580,7 +571,7 @@ class Leader:
             return
         self._member = None
         if job.ranks != self.transport.size:
-            raise InputError(f"{job.ranks} ranks are wanted, and {self.transport.size} there")
+            raise InputError(f"{job.ranks} ranks are needed, but there are {self.transport.size}")
         self.is_busy = True
         self._tell(_READY, np.frombuffer(json.dumps(job.record()).encode(), np.uint8))
         problems = []
@@ -609,7 +600,7 @@ class Leader:
 def follow(
     transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = RankJob.of_record
 ) -> None:
-    """Be a rank other than 0: do what rank 0 says until it says that it is the end.
+    """Be a rank other than 0: do what rank 0 orders until it orders to end.
 
     job_of: from its record.  RankLost: another rank has ended before.
     """
@@ -630,5 +621,5 @@ def follow(
         if what == _ROW:
             assert member is not None
             draw = SampleKey(*map(int, order[1]))
-            # While a row is in work, rank 0 says nothing but that it is to be left.
+            # During a row rank 0 orders nothing but to leave it.
             member.measure(draw, lambda: transport.has_message(0))

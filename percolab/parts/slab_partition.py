@@ -222,5 +222,5 @@ def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: 
     if needed.device > free.device:
         raise InputError(
             f"{where} needs {needed.device / 1e9:.1f} GB on {device}; "
-            f"{free.device / 1e9:.1f} GB are its share of what is free"
+            f"{free.device / 1e9:.1f} GB of GPU memory are available"
         )

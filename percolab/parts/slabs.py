@@ -1,4 +1,4 @@
-"""The row of one sample by slabs: fronts made one after the other, and joined in any order."""
+"""The row of one sample by slabs: fronts made and joined one after the other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from typing import Protocol
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.parts import front as on_host
-from percolab.parts.front import Front, Row, front_bytes, join, joining_bytes, row_of
+from percolab.parts.front import Front, Row, front_bytes, joining_bytes, row_of
 from percolab.parts.parts import Parts, Slab, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
-
-#: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
-CHAIN, TREE = "chain", "tree"
 
 
 def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
@@ -67,7 +64,7 @@ class Maker(Protocol):
     def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with its arrays where they were made.
 
-        following: the part of the sample that is asked for next, which may be begun by then.
+        following: the part of the sample that is requested next, which may be begun by then.
         """
 
 
@@ -79,16 +76,6 @@ class Joiner(Protocol):
 
     def close(self, front: Front) -> Front:
         """Return the front of a whole torus, closed."""
-
-
-class _OnHost:
-    """Joins fronts on the CPU."""
-
-    def join(self, low: Front, high: Front) -> Front:
-        return on_host.join(low, high)
-
-    def close(self, front: Front) -> Front:
-        return on_host.close(front)
 
 
 class Slabs:
@@ -133,11 +120,11 @@ class Slabs:
             self._joiner = FrontsCuda()
         else:
             self._labeler = SlabRaster(whole, max(layers), tally=tally)
-            self._joiner = _OnHost()
+            self._joiner = on_host
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
-        """Return the memory that a row takes by a CHAIN, at no larger p.
+        """Return the memory that a row takes, at no larger p.
 
         Tables, one slab, and three fronts while two are joined, as if every open bond at a face led
         to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
@@ -165,7 +152,7 @@ class Slabs:
         return self._parts.part(self._starts[n], self.layers[n])
 
     def fronts(self, draw: SampleKey, front: Front | None = None) -> Iterator[Front]:
-        """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
+        """Yield the front of the first slab of a sample, of the first two ... of all.
 
         front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
         and on the host.  What is yielded lies where it was made.
@@ -205,14 +192,10 @@ class Slabs:
 
         return to_host(front)
 
-    def row(self, draw: SampleKey, order: str | Sequence[int] = CHAIN) -> Row:
-        """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
-        if order == CHAIN:
-            *_, front = self.fronts(draw)
-            return self.make_row_of_parts(front)
-        fronts = [self.copied(self.front(n, draw)) for n in range(len(self.layers))]
-        front = join_in_order(fronts, order)
-        return row_of(on_host.close(front) if self.whole.is_closed else front)
+    def row(self, draw: SampleKey) -> Row:
+        """Return the row of a sample, its fronts joined one after the other."""
+        *_, front = self.fronts(draw)
+        return self.make_row_of_parts(front)
 
 
 def is_first_slab(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
@@ -227,48 +210,3 @@ def refusal(whole: Whole, kind: str) -> str:
     from percolab.parts.tiled_cuda import refusal as why_not
 
     return why_not(whole)
-
-
-def row_by_slabs(
-    whole: Whole,
-    draw: SampleKey,
-    *,
-    slabs: int | Sequence[int] = 1,
-    order: str | Sequence[int] = CHAIN,
-    tally: bool = False,
-) -> Row:
-    """Return the row of one sample at one p: that of the whole lattice, bit for bit.
-
-    slabs: how many, or the layers of each from the first on
-    order: CHAIN, which holds one slab and two fronts; TREE; or for each of slabs - 1 steps a number
-           n, which joins the n-th of the fronts that are left, counted from 0, to the next one.
-           All but CHAIN hold all fronts.
-    tally: whether sizes are tallied
-
-    InputError: as for :class:`Slabs`, or an order that leaves more than one front.
-    """
-    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
-    return Slabs(whole, layers, tally=tally).row(draw, order)
-
-
-def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
-    """Return the front of all parts, joined in an order that :func:`row_by_slabs` takes.
-
-    fronts: of neighbouring parts, from the lowest up
-    """
-    left = list(fronts)
-    if order == TREE:
-        while len(left) > 1:
-            pairs = zip(left[::2], left[1::2])
-            left = [join(*pair) for pair in pairs] + left[len(left) & ~1 :]
-        return left[0]
-    if isinstance(order, str) and order != CHAIN:
-        raise InputError(f"order {order!r}; it is chain, tree or a list of numbers")
-    steps = [0] * (len(left) - 1) if isinstance(order, str) else order
-    if len(steps) != len(left) - 1:
-        raise InputError(f"{len(left)} slabs are joined in {len(left) - 1} steps, not {len(steps)}")
-    for n in steps:
-        if not 0 <= n < len(left) - 1:
-            raise InputError(f"step {n} joins the fronts {n} and {n + 1} of {len(left)} from 0 on")
-        left[n : n + 2] = [join(left[n], left[n + 1])]
-    return left[0]

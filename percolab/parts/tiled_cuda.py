@@ -41,6 +41,7 @@ from percolab.parts.front_cuda import (
     read_face_kernel,
     scan_counts_kernel,
 )
+from percolab.parts.join_cuda import DeviceArrays
 from percolab.parts.parts import Cut, Slab, Tables, Whole
 from percolab.parts.raster import SampleKey, sums_from_row
 from percolab.parts.words_cuda import (
@@ -57,6 +58,8 @@ cuda = load_cuda()
 _SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
 #: Kinds of slabs, of equal tables, whose tables stay on the device; the oldest goes.
 _MOST_KINDS = 4
+# The arrays of a front have this part more elements than one needs, for the samples that follow.
+_SPARE = 10
 
 
 def refusal(whole: Whole) -> str:
@@ -168,22 +171,6 @@ class SlabLabels(Tiled):
             self.batch.launches.one(flag_layers_kernel, after - first, 1, *nodes, *span)
 
 
-class FaceArrays:
-    """Memory of a front: what was in it is gone when more is asked for."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Any] = {}
-
-    def array(self, name: str, size: int, dtype: Any) -> Any:
-        """Return an array with room for at least so many numbers, and for two."""
-        held = self._held.get(name)
-        if held is None or held.size < size:
-            # What is there goes first; a tenth more serves the samples that follow.
-            self._held[name] = held = None
-            held = self._held[name] = cuda.device_array(max(size + size // 10, 2), dtype)
-        return held
-
-
 class SlabTiled:
     """Finds the fronts of the parts of one lattice, one after the other, in memory of its own.
 
@@ -222,7 +209,7 @@ class SlabTiled:
         if whole.model.draws_sites:
             self._all_sites = cuda.to_device(np.full(words, 0xFFFFFFFF, np.uint32))
             self._above, self._below = (cuda.device_array(words, np.uint32) for _ in range(2))
-        self._fronts = FaceArrays(), FaceArrays()
+        self._fronts = DeviceArrays(_SPARE, 2), DeviceArrays(_SPARE, 2)
         kinds = np.uint32, np.uint64, np.int64
         self._none = {kind: cuda.device_array(0, kind) for kind in kinds}
         #: Clusters of the front, and vacant sites.
@@ -259,7 +246,7 @@ class SlabTiled:
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
-        """Draw and label a part, whose front is asked for next; this does not wait for it."""
+        """Draw and label a part, whose front is requested next; this does not wait for it."""
         self._take_keys(draw)
         labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
@@ -275,7 +262,7 @@ class SlabTiled:
     def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
         """Return the front of a part of a sample, with arrays of the device.
 
-        following: the part of the sample that is asked for next.  It is begun before this waits, so
+        following: the part of the sample that is requested next.  It is begun before this waits, so
         that the device is idle neither then nor while something else is done with the front.
         """
         key = part.first_layer, part.layers, draw
@@ -300,7 +287,7 @@ class SlabTiled:
             self._draw = draw
 
     def _get_labeler(self, part: Slab) -> SlabLabels:
-        """Return what labels slabs with these tables, made when first asked for."""
+        """Return what labels slabs with these tables, made when first requested."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
@@ -347,7 +334,7 @@ class SlabTiled:
         key = draw, above
         one, other = self._crossed
         if key not in (one.key, other.key) or key == other.key:
-            # Of two the one that was asked for last stays.
+            # Of two the one that was requested last stays.
             one, other = self._crossed = other, one
         if one.key == key:
             return one
@@ -418,7 +405,7 @@ class SlabTiled:
         faces = [self._read_face(part, labeler, side) for side in sides]
         total = sum(face.num_bonds for face in faces)
         most = min(total, 2 * self.whole.reach * self.whole.layer_points)
-        sizes, flags = room.array("sizes", most, np.uint64), room.array("flags", most, np.uint32)
+        sizes, flags = room.take("sizes", most, np.uint64), room.take("flags", most, np.uint32)
         blocks, tiles = labeler.tiles_of(1)
         given = nodes, labeler.interior, tiles, labeler.read.spanning, self._counts[0], sizes, flags
         launch.blocks(number_roots_kernel, blocks, THREADS, *given)
@@ -434,8 +421,8 @@ class SlabTiled:
         if crossed is None:
             return Face(self._none[np.uint32], self._none[np.int64])
         bonds = crossed.num_bonds
-        roots = room.array(f"{side.name} roots", bonds, np.uint32)
-        codes = room.array(f"{side.name} codes", bonds * has_codes, np.int64)
+        roots = room.take(f"{side.name} roots", bonds, np.uint32)
+        codes = room.take(f"{side.name} codes", bonds * has_codes, np.int64)
         given = crossed.opened, crossed.before, crossed.cut
         where = np.uint32(side.is_upper), np.uint32(side.shift), np.int64(part.crossing_code)
         nodes = labeler.labels, labeler.nodes, labeler.forest, labeler.read.loops
@@ -520,8 +507,8 @@ def _front_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
     faces = min(len(layers) - 1, 2) if is_all else 2
     clusters = min(faces * bonds, 2 * whole.reach * whole.layer_points)
     one = front_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
-    # FaceArrays takes a tenth more, and room for two.
-    return 2 * (one + one // 10 + 96)
+    # Every array has at least two elements.
+    return 2 * (one + one // _SPARE + 96)
 
 
 def _wide(code: int, width: int, axes: int) -> int:

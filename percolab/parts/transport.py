@@ -67,7 +67,7 @@ class Transport(ABC):
     """What one rank sends and receives with.
 
     rank, size:   which of how many ranks it is
-    place, beside: which of the ranks of its host it is, from 0 on, and how many these are
+    place, on_host: which of the ranks of its host it is, from 0 on, and how many these are
     traffic:      what it has sent and received so far
     in_one_process: whether all ranks are threads of one process
 
@@ -77,9 +77,9 @@ class Transport(ABC):
 
     in_one_process = False
 
-    def __init__(self, rank: int, size: int, place: int, beside: int) -> None:
+    def __init__(self, rank: int, size: int, place: int, on_host: int) -> None:
         self.rank, self.size = rank, size
-        self.place, self.beside = place, beside
+        self.place, self.on_host = place, on_host
         self.traffic = Traffic()
 
     def send(self, to: int, arrays: Arrays) -> None:
@@ -115,17 +115,6 @@ class Transport(ABC):
         end()
         assert found is not None
         return found
-
-    def barrier(self) -> None:
-        """Return when all ranks have called this; by empty messages, which are counted."""
-        if self.rank:
-            self.send(0, [])
-            self.receive(0)
-            return
-        for rank in range(1, self.size):
-            self.receive(rank)
-        for rank in range(1, self.size):
-            self.send(rank, [])
 
     @abstractmethod
     def has_message(self, source: int) -> bool:
@@ -248,7 +237,7 @@ class Local(Transport):
             while not self.has_message(source):
                 if given_up():
                     return False
-                # What is given up is not told to this condition.
+                # This condition is not notified of what is given up.
                 self._meeting.changed.wait(0.01)
         return True
 
@@ -326,7 +315,7 @@ class Sockets(Transport):
             try:
                 self._in[int(_received(found, np.empty(1, np.int64))[0])] = found
             except ConnectionError:
-                # It ended before it said who it is.
+                # It ended before it had sent its rank.
                 found.close()
         waiting = select.poll()
         waiting.register(self._in[source], select.POLLIN)
@@ -437,7 +426,7 @@ class Mpi(Transport):
         """Write a line and end all ranks with an exit code."""
         print(line, file=sys.stderr, flush=True)
         self._mpi.COMM_WORLD.Abort(exit_code)
-        # It may return before this rank is ended, which then has nothing more to say.
+        # It may return before this rank is ended, which then has nothing more to do.
         os._exit(exit_code)
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
@@ -465,6 +454,6 @@ class Mpi(Transport):
 
 
 def _chunks(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
-    """Return the bytes of an array in pieces that a count of 31 bits can tell."""
+    """Return the bytes of an array in pieces that a count of 31 bits can have."""
     content = _as_bytes(array)
     return [content[start : start + _CHUNK] for start in range(0, content.size, _CHUNK)]

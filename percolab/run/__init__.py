@@ -1,6 +1,6 @@
 """A study from request to stored blocks, a step a file, each a value of the one before.
 
-request    what is asked, and what the results file holds of it
+request    what is requested, and what the results file has of it
 engine     device, labeler and threads that sample it        (sampler: one task made ready)
 placement  the tasks, with p given or found                   (pilot: where they are looked for)
 wanted     the blocks that every task should have, round by round

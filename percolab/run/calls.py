@@ -1,7 +1,7 @@
-"""Calls: blocks that a worker of another process is asked for, in plain values that travel.
+"""Calls: requests for blocks to a worker of another process, in plain values that travel.
 
 A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
-of a graph do not travel with every call: a process is told of a graph once, and one that does not
+of a graph do not travel with every call: a process gets a graph once, and one that does not
 know it answers None, for the call to be made again with the bonds.
 """
 
@@ -113,7 +113,7 @@ def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None)
     _HERE.number = number
     if graph is not None:
         _HERE.know(graph)
-    # The first call tells what is wrong.
+    # The first call raises what is wrong.
     with suppress(InputError):
         _HERE.device(devices)
 
@@ -145,7 +145,7 @@ def stop() -> None:
 
 
 def measure_blocks(call: Call) -> list[AnyBlock] | None:
-    """Return the blocks that are asked for; None if a graph's bonds are not known here.
+    """Return the blocks that are requested; None if a graph's bonds are not known here.
 
     InputError: there is no such device here.  Stopped: :func:`stop` was called.
     """

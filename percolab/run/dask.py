@@ -47,26 +47,26 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
     InputError: there is no scheduler, it has no workers, or one of them has another percolab.
     """
-    told = f"--executor dask:{address}"
+    option = f"--executor dask:{address}"
     if importlib.util.find_spec("distributed") is None:
-        raise InputError(f"{told}: distributed is not installed (pip install 'percolab[dask]')")
+        raise InputError(f"{option}: distributed is not installed (pip install 'percolab[dask]')")
     from distributed import Client
 
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(f"{told}: no scheduler answers there") from error
+        raise InputError(f"{option}: no scheduler answers there") from error
     with client:
-        _check_workers(client, told)
+        _check_workers(client, option)
         yield DaskExecutor(client)
 
 
-def _check_workers(client: Any, told: str) -> None:
+def _check_workers(client: Any, option: str) -> None:
     """Raise InputError unless there are workers, all of this version of percolab."""
     if not client.ncores():
-        raise InputError(f"{told}: the scheduler has no workers")
+        raise InputError(f"{option}: the scheduler has no workers")
     own = version("percolab")
     for worker, found in client.run(version, "percolab", on_error="return").items():
         if found != own:
             there = f"percolab {found}" if isinstance(found, str) else "no percolab"
-            raise InputError(f"{told}: {worker} has {there}, not {own} as here")
+            raise InputError(f"{option}: {worker} has {there}, not {own} as here")

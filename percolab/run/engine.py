@@ -8,29 +8,30 @@ so that its rate and the time it has left are those of sampling.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from numba.core import event
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device, device_names
+from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, required_memory
+from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
+from percolab.parts.slab_partition import SlabDivision
+from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.executors import (
     check_workers,
     count_workers,
     default_workers,
     executor_name,
     is_worker_too,
-    make_executor,
-    make_worker_pool,
-    opened,
 )
-from percolab.run.measured import Crew, Threads
+from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import (
     LABELERS,
     PartsSampler,
@@ -39,8 +40,8 @@ from percolab.run.parts_sampler import (
     check_labeler,
     choose_slabs,
     warm_up_parts,
-    warm_up_slabs,
 )
+from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
 from percolab.run.request import SweepOptions, Watcher
 from percolab.store.provenance import processor_name, run_record
@@ -56,12 +57,11 @@ _SMALL = 4
 class Engine:
     """What samples a study: devices, the labeler's name, an executor and the number of workers.
 
-    Of trees the way of finding them takes the labeler's place.  device: that of pilots, the first
-    of ``devices``, which an empty tuple stands for.  workers: threads, or processes of the CPU; of
-    each GPU its threads; calls that a given executor makes at a time.  given: "threads",
-    "processes", or an executor.  slabs: the layers of those of every size that is measured in
-    slabs.  report: is told of the sites that were labeled in them.  ranks: those that measure every
-    sample together, if they do.
+    device: that of pilots, the first of ``devices``, which an empty tuple stands for.  labeler: or
+    the tree method.  workers: threads, or processes of the CPU; of each GPU its threads; calls that
+    a given executor makes at a time.  given: "threads", "processes", or an executor.  slabs: their
+    layers, of every size that is measured in slabs.  report: is called with the sites that were
+    labeled in them.  ranks: that measure every sample together, if they do.
     """
 
     device: Device
@@ -106,7 +106,7 @@ class Engine:
         return self.processes if self.device.is_shared else self.workers
 
     def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
-        """Return a task made ready; share, hints: as for a kind's own method of this name."""
+        """Return a task made ready; options as of :func:`percolab.tasks.kind.make_sampler`."""
         if self.ranks is not None:
             return PartsSampler(task, self.ranks, self.report)
         if task.size in self.slabs:
@@ -115,24 +115,43 @@ class Engine:
         given = {"labeler": self.labeler, "share": share} | hints
         return make_sampler(task, device=self.device, **given)
 
-    def executor(self) -> Executor:
-        """Return threads of this process, for pilots; InputError if there are none."""
-        return make_executor(self.device, self.workers)
+    @contextmanager
+    def opened(self, structure: Structure) -> Iterator[Executor]:
+        """Open what makes the blocks of a study of a structure, until the end of the context.
 
-    def opened(self, structure: Structure) -> AbstractContextManager[Executor]:
-        """Open what makes the blocks of a study of a structure, until the end of the context."""
+        An executor that was given is left open.  Threads will do on the CPU, whose kernels release
+        the GIL, and for one GPU.  Processes start at once, so that they are ready after a pilot,
+        and get a graph when they start; where they drive several GPUs, this process drives the
+        first.
+        """
         if self.ranks is not None:
-            return self.ranks.opened()
-        processes = self.processes, self.threads
-        devices, workers, hear = self.every_device, self.workers, self.report
-        return opened(self.given, structure, devices, workers, processes, hear)
+            with self.ranks.opened() as executor:
+                yield executor
+        elif self.given == "threads":
+            name = f"percolab-{self.device.kind}"
+            with ThreadPoolExecutor(self.workers, thread_name_prefix=name) as threads:
+                yield threads
+        elif isinstance(self.given, str):
+            graph = structure if isinstance(structure, Graph) else None
+            names = tuple(map(str, self.every_device))
+            early = partial(begin_context, names) if self.device.is_shared else None
+            hooks = Hooks(be_worker, stop, (names, graph), early=early)
+            this = ThisWorker(graph) if is_worker_too(self.every_device) else None
+            counts = self.processes, self.threads
+            with Processes(*counts, hooks, on_progress=self.report, this=this) as pool:
+                pool.start()
+                yield pool
+        else:
+            yield self.given
 
-    def crew(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> Crew:
-        """Return those who make the blocks of these tasks by what was opened."""
+    def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
+        """Return the workers that make the blocks of these tasks by what was opened."""
         if self.ranks is not None:
-            return Threads(samplers, executor, 1)
+            return WorkerPool(samplers, executor, 1)
         workers = self.processes * self.threads
-        return make_worker_pool(self.given, executor, samplers, self.every_device, workers)
+        if self.given == "threads":
+            return WorkerPool(samplers, executor, workers)
+        return Callers(samplers, executor, workers, tuple(map(str, self.every_device)))
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
@@ -151,50 +170,37 @@ class Engine:
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    if options.get("split") is not None:
-        if study.functions:
-            raise InputError("observables: functions of labels need whole samples: leave out split")
-        return _engine_of_ranks(study, options, watcher)
-    devices, slabs = options["device"].resolve_all(), options.get("slabs")
-    check_slabs_executor(slabs, options.get("executor"))
+    devices, is_split = options["device"].resolve_all(), options.get("split") is not None
+    if is_split and study.functions:
+        raise InputError("observables: functions of labels need whole samples: leave out split")
+    if not is_split:
+        check_slabs_executor(options.get("slabs"), options.get("executor"))
+    make = _engine_of_ranks if is_split else _engine_on
     try:
-        return _engine_on(devices, study, options, watcher, slabs)
+        return make(devices, study, options, watcher)
     except InputError as error:
-        if slabs is None or options["device"].kind != "auto" or not devices[0].is_shared:
+        # Parts that cannot be measured on a GPU that nobody requested may be on the CPU.
+        is_whole = not is_split and options.get("slabs") is None
+        if is_whole or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
-        # Said only if it is measured there.
         note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
-    engine = _engine_on((Device("cpu"),), study, options, watcher, slabs)
+    engine = make((Device("cpu"),), study, options, watcher)
     watcher.noted(note)
     return engine
 
 
-def _engine_of_ranks(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
-    """Return the ranks that measure every sample of a study together.
-
-    Where a GPU was not asked for, they are on the CPU if they cannot be there, and that is said.
-    """
+def _engine_of_ranks(
+    devices: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
+) -> Engine:
+    """Return the ranks that measure every sample of a study together."""
     tasks = [study.task(size) for size in sorted(study.sizes)]
     given: dict[str, Any] = {
         name: options.get(name)
         for name in ("executor", "workers", "slabs", "labeler", "blocks", "merge")
     }
-    devices = options["device"].resolve_all()
-    try:
-        ranks = make_rank_group(tasks, devices, **given)
-    except InputError as error:
-        if options["device"].kind != "auto" or not devices[0].is_shared:
-            raise
-        ranks = make_rank_group(tasks, (Device("cpu"),), **given)
-        watcher.noted(f"on the CPU, since on {devices[0]} it cannot be: {error}")
-    return Engine(
-        ranks.device,
-        LABELERS[ranks.device.kind],
-        1,
-        ranks.devices,
-        report=watcher.labeled,
-        ranks=ranks,
-    )
+    ranks = make_rank_group(tasks, devices, **given)
+    labeler = LABELERS[ranks.device.kind]
+    return Engine(ranks.device, labeler, 1, ranks.devices, report=watcher.labeled, ranks=ranks)
 
 
 def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
@@ -207,16 +213,13 @@ def check_slabs_executor(slabs: int | str | None, executor: str | Executor | Non
 
 
 def _engine_on(
-    found: tuple[Device, ...],
-    study: Study,
-    options: SweepOptions,
-    watcher: Watcher,
-    slabs: int | str | None,
+    found: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
 ) -> Engine:
-    """Return what a study is sampled with on devices; slabs: of a sample, as asked for."""
+    """Return what whole samples of a study, or its slabs, are measured with on devices."""
     device, *others = found
+    slabs = options.get("slabs")
     if study.functions:
-        _check_functions_engine(options, slabs, others)
+        _check_functions_engine(options, others)
     labeler, note = study.kind.algorithms.choose(
         options.get("labeler"), device.kind, study.structure
     )
@@ -263,11 +266,9 @@ def _engine_on(
     return replace(engine, slabs=layers, report=watcher.labeled)
 
 
-def _check_functions_engine(
-    options: SweepOptions, slabs: int | str | None, others: list[Device]
-) -> None:
+def _check_functions_engine(options: SweepOptions, others: list[Device]) -> None:
     """Raise InputError unless threads of this process measure whole samples, as functions need."""
-    if slabs is not None:
+    if options.get("slabs") is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")
     if options.get("executor") not in (None, "threads") or others:
         raise InputError(
@@ -283,18 +284,13 @@ def memory_share(tasks: int) -> float:
 
 def device_label(device: Device) -> str:
     """Return the model name of the processor or GPU behind a device."""
-    if device.kind == "cpu":
-        return processor_name()
-    from percolab.kernels.device import gpu_name
-
-    return gpu_name(device.number)
+    return processor_name() if device.kind == "cpu" else gpu_name(device.number)
 
 
 def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
     """Call once what sampling a study calls, and what its pilot calls if there is one.
 
-    On a GPU what is compiled may depend on the size, and one sample of any takes little.  The
-    watcher is told if something is compiled.
+    On a GPU what is compiled may depend on the size, and one sample of any takes little.
     """
     if engine.device.kind == "cpu":
         tasks = [_small_task(study)]
@@ -305,7 +301,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
             warm_up_parts(_small_task(study), engine.ranks.division)
             return
         if engine.slabs:
-            warm_up_slabs(_small_task(study), engine.device)
+            warm_up_parts(_small_task(study), SlabDivision({}, (str(engine.device),)))
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             if task.size not in engine.slabs:
                 # A share of nothing: memory for one sample.
@@ -314,34 +310,25 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
 
 @contextmanager
 def report_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
-    """Call ``tell`` once if Numba compiles something for a device inside.
+    """Call ``tell`` once if Numba compiles for a device inside, which it need not if cached."""
+    calls = iter([tell])
 
-    What comes from the disk is not compiled.
-    """
-    told: list[bool] = []
+    def on_start(listener: Any, event: Any) -> None:
+        for first in calls:
+            first()
 
-    def tell_once() -> None:
-        if not told:
-            told.append(True)
-            tell()
-
+    methods = {"on_start": on_start, "on_end": lambda listener, event: None}
     with ExitStack() as stack:
         for module, kind in _compile_events(device):
-            stack.enter_context(module.install_listener(kind, _listener(module, tell_once)))
+            listener = type("Listener", (module.Listener,), methods)()
+            stack.enter_context(module.install_listener(kind, listener))
         yield
-
-
-def _listener(module: Any, tell: Callable[[], None]) -> Any:
-    """Return a listener, of the kind that a module of events takes, which tells of every start."""
-
-    methods = {"on_start": lambda self, event: tell(), "on_end": lambda self, event: None}
-    return type("Listener", (module.Listener,), methods)()
 
 
 def _compile_events(device: Device) -> list[tuple[Any, str]]:
     """Return Numba's module of events and the kind to look for; its CUDA target has its own.
 
-    The built-in CUDA target, deprecated, has none: there nothing is told.
+    The built-in CUDA target, deprecated, has none.
     """
     found: list[tuple[Any, str]] = [(event, "numba:compile")]
     if device.kind == "cuda":

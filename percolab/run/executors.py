@@ -6,20 +6,12 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device, begin_context
-from percolab.lattices.graph import Graph
-from percolab.lattices.structure import Structure
-from percolab.run.calls import ThisWorker, be_worker, stop
-from percolab.run.measured import Callers, Crew, Threads
-from percolab.run.processes import Processes
-from percolab.tasks.kind import BlockSampler
+from percolab.kernels.device import Device
 from percolab.tasks.settings import DASK
 
 _CUDA_THREADS = 6
@@ -53,12 +45,6 @@ def check_workers(workers: int) -> None:
         raise InputError(f"--workers {workers}: must be at least 1")
 
 
-def make_executor(device: Device, workers: int) -> Executor:
-    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
-    check_workers(workers)
-    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
-
-
 class CountedWorkers(Executor):
     """Workers of one or many hosts that a study is planned for, and that make nothing.
 
@@ -75,9 +61,9 @@ def executor_name(executor: str | Executor) -> str:
 
 
 def count_workers(executor: Executor) -> int:
-    """Return how many calls an executor makes at a time, as far as it tells: else as many as cores.
+    """Return how many calls an executor makes at a time, by default as many as there are cores.
 
-    Python's own pools and those of mpi4py tell.
+    Python's own pools and those of mpi4py have an attribute for it.
     """
     for name in ("num_workers", "_max_workers"):
         found = getattr(executor, name, None)
@@ -89,8 +75,8 @@ def count_workers(executor: Executor) -> int:
 def is_worker_too(devices: Sequence[Device]) -> bool:
     """Return whether the process of a study over processes makes blocks itself.
 
-    It has to have one of several GPUs open for a study's first calls, so that it can begin there
-    seconds before another process could.
+    One of several GPUs is open in it for the study's first calls, seconds before another process
+    could begin there.
     """
     return len(devices) > 1
 
@@ -105,56 +91,3 @@ def connected(executor: str | Executor | None) -> Iterator[str | Executor | None
 
     with dask_executor(executor.removeprefix(DASK)) as found:
         yield found
-
-
-@contextmanager
-def opened(
-    executor: str | Executor,
-    structure: Structure,
-    devices: tuple[Device, ...],
-    workers: int,
-    processes: tuple[int, int],
-    hear: Callable[[Any], None] | None = None,
-) -> Iterator[Executor]:
-    """Open what makes the blocks of a study until the end of the context.
-
-    executor: "threads", "processes", or an executor, which is left open.  structure: what is
-    sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
-    the threads of each; they are started at once, so that they are there after a pilot.  Where they
-    drive several GPUs, this process drives the first.  hear: is called with what they tell of the
-    blocks in work.
-    """
-    if executor == "threads":
-        with make_executor(devices[0], workers) as threads:
-            yield threads
-    elif isinstance(executor, str):
-        graph = structure if isinstance(structure, Graph) else None
-        names = tuple(map(str, devices))
-        given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
-        given |= {"halt": stop, "hear": hear}
-        if is_worker_too(devices):
-            given["this"] = ThisWorker(graph)
-        if devices[0].is_shared:
-            given["early"] = partial(begin_context, names)
-        with Processes(*processes, **given) as pool:
-            pool.start()
-            yield pool
-    else:
-        yield executor
-
-
-def make_worker_pool(
-    executor: str | Executor,
-    opened: Executor,
-    samplers: Mapping[str, BlockSampler],
-    devices: tuple[Device, ...],
-    workers: int,
-) -> Crew:
-    """Return those who make the blocks of these tasks by an opened executor.
-
-    devices: that are driven, by threads the first of them.  workers: how many calls are made at a
-    time.
-    """
-    if executor == "threads":
-        return Threads(samplers, opened, workers)
-    return Callers(samplers, opened, workers, tuple(map(str, devices)))

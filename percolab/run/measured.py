@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from percolab.run.calls import Call, measure_blocks
@@ -20,7 +20,7 @@ from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.part import WHOLE, JobPart
 
-#: How often blocks are asked for whose workers are lost.
+#: How often blocks are submitted whose workers are lost.
 _TRIES = 3
 
 
@@ -37,7 +37,7 @@ class BlockJob:
 
 
 class Jobs(Iterator[BlockJob]):
-    """Jobs that are made as they are asked for, all tasks advancing evenly.
+    """Jobs that are made when they are taken, all tasks advancing evenly.
 
     by_task: for each task, (how far a job brings it, its id, job) in order.
     """
@@ -78,10 +78,9 @@ def missing_jobs(
     samplers: Mapping[str, BlockSampler],
     part: JobPart = WHOLE,
 ) -> Jobs:
-    """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
+    """Return the jobs that bring each task to ``wanted`` blocks, of any number.
 
     part: the blocks that are made here.
-    They are made as they are asked for, so that any number can be wanted.
     """
     return Jobs(
         _iterate_jobs(results.tasks[task_id], task_id, count, samplers[task_id], part)
@@ -121,35 +120,14 @@ def sites_to_label(
 
 
 class WorkersLost(Exception):
-    """Whoever had the same blocks in hand was lost, again and again, or nobody is left."""
+    """The workers that made the same blocks were lost again and again, or no worker is left."""
 
 
-class Crew(Protocol):
-    """Who makes blocks: takes a job for a future, and tells what came of it."""
+class WorkerPool:
+    """Workers that make the blocks of tasks: threads of this process, which share samplers.
 
-    @property
-    def samplers(self) -> Mapping[str, BlockSampler]:
-        """The samplers of all tasks."""
-
-    @property
-    def workers(self) -> int:
-        """How many jobs are made at a time."""
-
-    def submit(self, job: BlockJob) -> Future[Any]:
-        """Have a job made; BrokenExecutor if nobody is there for it."""
-
-    def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
-        """Return the blocks of a job that has ended, or None if it must be submitted again.
-
-        BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
-        """
-
-    def stop(self) -> None:
-        """Let jobs that are being made end without blocks, where that can be."""
-
-
-class Threads:
-    """Threads of this process, which share samplers."""
+    samplers: of all tasks.  workers: how many jobs are made at a time.
+    """
 
     def __init__(
         self, samplers: Mapping[str, BlockSampler], executor: Executor, workers: int
@@ -159,22 +137,25 @@ class Threads:
         self._stop = threading.Event()
 
     def submit(self, job: BlockJob) -> Future[Any]:
-        """Have a job made by a thread."""
+        """Have a job made; BrokenExecutor if there is no worker."""
         sample = self.samplers[job.task_id].sample
         return self._executor.submit(sample, job.numbers, self._stop.is_set)
 
     def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
-        """Return the blocks of a job that has ended."""
-        found: list[AnyBlock] = future.result()
+        """Return the blocks of a job that has ended, or None if it must be submitted again.
+
+        BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
+        """
+        found: list[AnyBlock] | None = future.result()
         return found
 
     def stop(self) -> None:
-        """Stop between two samples."""
+        """Let jobs that are being made end without blocks, where that can be."""
         self._stop.set()
 
 
-class Callers:
-    """Workers of any executor, which make their own samplers as those here are.
+class Callers(WorkerPool):
+    """Workers of any executor, which make samplers of their own, equal to those here.
 
     devices: names of those that workers drive.
     """
@@ -186,8 +167,7 @@ class Callers:
         workers: int,
         devices: tuple[str, ...],
     ) -> None:
-        self.samplers, self.workers = samplers, workers
-        self._executor = executor
+        super().__init__(samplers, executor, workers)
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
         specs = {key: item.spec() for key, item in samplers.items()}
@@ -207,12 +187,12 @@ class Callers:
         return self._executor.submit(measure_blocks, call)
 
     def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
-        """Return the blocks of a job that has ended; None if its worker did not know the graph.
+        """Return the blocks of a job; None if its worker did not know the graph.
 
-        WorkersLost: the executor has done it again as often as it does.
+        WorkersLost: the executor repeats it no more.
         """
         try:
-            blocks: list[AnyBlock] | None = future.result()
+            blocks = super().blocks(job, future)
         except self._gives_up as error:
             raise WorkersLost(str(error).partition("\n")[0]) from error
         if blocks is None:
@@ -222,21 +202,21 @@ class Callers:
         return blocks
 
     def stop(self) -> None:
-        """Stop what can be stopped; other executors come to the end of what they are at."""
+        """Stop an executor that can be stopped; others finish the calls that they have begun."""
         stop = getattr(self._executor, "stop", None)
         if callable(stop):
             stop()
 
 
 class Work:
-    """Jobs in the hands of a crew, two for each worker at a time.
+    """Jobs in the hands of a pool, two for each worker at a time.
 
     Of a task that is one long chain a job begins when the one before has ended.  A job whose worker
     is lost is submitted again, three times in all.
     """
 
-    def __init__(self, jobs: Jobs, crew: Crew) -> None:
-        self._waiting, self._crew = jobs, crew
+    def __init__(self, jobs: Jobs, pool: WorkerPool) -> None:
+        self._waiting, self._pool = jobs, pool
         self._pending: dict[Future[Any], BlockJob] = {}
         self._tries: Counter[BlockJob] = Counter()
 
@@ -253,7 +233,7 @@ class Work:
             for future in wait(self._pending, return_when=FIRST_COMPLETED).done:
                 job = self._pending.pop(future)
                 try:
-                    blocks = self._crew.blocks(job, future)
+                    blocks = self._pool.blocks(job, future)
                 except BrokenExecutor as error:
                     self._tries[job] += 1
                     if self._tries[job] >= _TRIES:
@@ -268,20 +248,20 @@ class Work:
         """Begin no further job, and yield those that still came to their end."""
         if not self._pending:
             return
-        self._crew.stop()
+        self._pool.stop()
         for future in self._pending:
             future.cancel()
         for future, job in list(self._pending.items()):
             # What stopped the work is on its way already; a second error adds nothing to it.
             with suppress(Exception):
                 if not future.cancelled():
-                    blocks = self._crew.blocks(job, future)
+                    blocks = self._pool.blocks(job, future)
                     del self._pending[future]
                     if blocks is not None:
                         yield job, blocks
 
     def _fill(self) -> None:
-        while len(self._pending) < 2 * self._crew.workers:
+        while len(self._pending) < 2 * self._pool.workers:
             busy = {job.task_id for job in self._pending.values() if job.follows}
             job = self._waiting.without(busy)
             if job is None:
@@ -290,6 +270,6 @@ class Work:
 
     def _submit(self, job: BlockJob) -> None:
         try:
-            self._pending[self._crew.submit(job)] = job
+            self._pending[self._pool.submit(job)] = job
         except BrokenExecutor as error:
             raise WorkersLost(str(error)) from error

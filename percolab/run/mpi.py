@@ -82,7 +82,7 @@ def mpi_ranks() -> Iterator[Executor | None]:
         try:
             follow(transport, job_from_record)
         except BaseException as error:
-            transport.abort(*_told(transport.rank, error))
+            transport.abort(*_describe_end(transport.rank, error))
         yield None
         return
     executor = RankExecutor(transport, "mpi")
@@ -90,14 +90,14 @@ def mpi_ranks() -> Iterator[Executor | None]:
         yield executor
     except BaseException as error:
         if executor.leader.is_busy:
-            transport.abort(*_told(0, error))
+            transport.abort(*_describe_end(0, error))
         raise
     finally:
         executor.shutdown()
         executor.leader.end()
 
 
-def _told(rank: int, error: BaseException) -> tuple[str, int]:
+def _describe_end(rank: int, error: BaseException) -> tuple[str, int]:
     """Return one line on what ended a rank, and the exit code for it."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return "", error.code
@@ -121,7 +121,7 @@ def _mpi() -> tuple[Any, Any]:
 
 
 def _leave_signals_to_rank_0() -> None:
-    """Ignore Ctrl-C and SIGTERM, of which a batch system tells all ranks.
+    """Ignore Ctrl-C and SIGTERM, which a batch system sends to all ranks.
 
     Rank 0 stores what is finished and ends the others.
     """
@@ -163,5 +163,5 @@ def ranks_at_once(world: Any, kind: int, first: int = 0) -> tuple[int, int]:
     here = sum(rank >= first for rank in ranks)
     cores: set[int] = set().union(*(own for _, own in found))
     # One of each host speaks for all.
-    told = min(here, len(cores)) if world.Get_rank() == min(ranks) else 0
-    return here, sum(world.allgather(told))
+    at_once = min(here, len(cores)) if world.Get_rank() == min(ranks) else 0
+    return here, sum(world.allgather(at_once))

@@ -40,10 +40,10 @@ from percolab.parts.slab_partition import (
     needed_memory,
 )
 from percolab.parts.transport import Local
-from percolab.run.processes import tell
-from percolab.run.saving import Saving, kept_job
+from percolab.run.processes import report_progress
+from percolab.run.saving import Saving, with_checkpoints
 from percolab.store.checkpoints import Checkpoint, Checkpoints
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_sample_blocks
 from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.study import Task
 
@@ -219,7 +219,7 @@ class PartsSampler:
 
     @contextmanager
     def _in_turn(self, stopped: Callable[[], bool]) -> Iterator[None]:
-        """Wait until no other thread measures parts on the GPU; Stopped if asked to stop."""
+        """Wait until no other thread measures parts on the GPU; Stopped if it is to stop."""
         if not self.device.is_shared:
             yield
             return
@@ -265,7 +265,7 @@ class PartsSampler:
         job = self.ranks.division.job(
             task.size, self.whole, tally=self._has_tally, p=most_open(task)
         )
-        return kept_job(job, self.checkpoints, task)
+        return with_checkpoints(job, self.checkpoints, task)
 
     def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
         """Return what is called with the layers, or boxes, of rank 0 that are done, for one row.
@@ -334,7 +334,7 @@ def make_in_worker(
     task: Task, *, device: Device, layers: Sequence[int], checkpoints: Checkpoints | None
 ) -> PartsSampler:
     """Return the sampler of a worker process, which reports the sites that it has labeled."""
-    sampler = PartsSampler(task, alone(layers, task.size, device), tell)
+    sampler = PartsSampler(task, alone(layers, task.size, device), report_progress)
     sampler.checkpoints = checkpoints
     return sampler
 
@@ -349,7 +349,7 @@ def make_block(task: Task, number: int, rows: Sequence[Row]) -> Block:
         extras["wide_squares"] = np.array(squares, np.int64).reshape(*shape, 2).sum(axis=1)
         if numbers.shape[-1] > BINS:
             extras["powers"] = _wide_powers(numbers, rows)
-    return blocks_of([number], numbers, task.observables, extras)[0]
+    return make_sample_blocks([number], numbers, task.observables, extras)[0]
 
 
 def _wide_powers(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
@@ -384,15 +384,10 @@ def warm_up_parts(task: Task, division: Division) -> None:
     division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
 
 
-def warm_up_slabs(task: Task, device: Device) -> None:
-    """Call once what samples in slabs call, for a small task."""
-    warm_up_parts(task, SlabDivision({}, (str(device),)))
-
-
 def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
     """Raise InputError if p is left to a pilot, which measures samples as a whole.
 
-    asked: what a user asked for.
+    asked: what a user requested.
     """
     if None in missing:
         raise InputError(

@@ -19,9 +19,9 @@ from percolab.tasks.study import Study, Task
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Every task that is asked for.
+    """Every task that is requested.
 
-    results: with what is there of them, and of others.  tasks: those that are asked for this time.
+    results: with what is there of them, and of others.  tasks: those requested this time.
     """
 
     results: StoredResults
@@ -29,7 +29,7 @@ class Placed:
 
 
 def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
-    """Return the tasks that what is asked needs, those of the file and new ones.
+    """Return the tasks that what is requested needs, those of the file and new ones.
 
     InputError: the lattice does not span.
     """
@@ -44,7 +44,7 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
         task = new_task(results.study, opened.own, rule, size, values)
         new.append(place_task(results.study, task, _samples(rule, size), pilot))
     results = with_tasks(results, new)
-    asked = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
+    asked = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
     for line in rounded_up(asked, results, rule):
         watcher.noted(line)
     return Placed(results, tuple(asked))
@@ -63,7 +63,7 @@ def new_task(
 ) -> Task:
     """Return a task to be added for a size, in blocks as the study's own tasks have it.
 
-    Where there are none, the blocks are such that they make up the samples that are asked for.
+    Where there are none, the blocks are such that they make up the samples that are requested.
     """
     task = study.task(size, p)
     held = [item for item in own if item.size == size]
@@ -74,7 +74,7 @@ def new_task(
 
 
 def _samples(rule: StopRule, size: int) -> int | None:
-    """Return the samples that are asked for of a size."""
+    """Return the samples requested of a size."""
     return None if rule.samples is None else rule.samples[size]
 
 
@@ -84,7 +84,7 @@ def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
 
 
 def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
-    """Return one line for every size whose blocks do not make up the samples asked for.
+    """Return one line for every size whose blocks do not make up the samples requested.
 
     Nothing is said of one that has them already.
     """
@@ -109,36 +109,21 @@ def _missing_grids(
     if not unplaced:
         return {}
     # Smaller sizes help to find the p of larger ones, and they shall not depend on the order in
-    # which sizes were asked for.
+    # which sizes were requested.
     sizes = tuple(size for size in opened.results.study.sizes if size <= max(unplaced))
-    study = replace(opened.asked, sizes=sizes, p=None)
-    return choose_grids(study, engine, _OfSizes(watcher, unplaced))
+    study = replace(opened.requested, sizes=sizes, p=None)
 
+    def on_p(size: int, p: tuple[float, ...]) -> None:
+        if size in unplaced:
+            watcher.placed(size, p)
 
-class _OfSizes(Watcher):
-    """Passes on the p of some sizes alone."""
-
-    def __init__(self, watcher: Watcher, sizes: Sequence[int]) -> None:
-        self._watcher, self._sizes = watcher, sizes
-
-    def placed(self, size: int, p: tuple[float, ...]) -> None:
-        """Take the p values that the pilot placed for a size."""
-        if size in self._sizes:
-            self._watcher.placed(size, p)
-
-
-def choose_grids(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[float, ...]]:
-    """Return the p of every size, placed by a pilot unless they are given or not needed."""
-    if study.p is not None or study.kind.fixed_p is not None:
-        return dict.fromkeys(study.sizes, study.p or study.some_p)
-    grids: dict[int, tuple[float, ...]] = study.kind.place_p(
-        study, pilot_conditions(engine, watcher)
-    )
+    pilot = replace(pilot_conditions(engine, watcher), on_p=on_p)
+    grids: dict[int, tuple[float, ...]] = study.kind.place_p(study, pilot)
     return grids
 
 
 def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
-    """Return the samplers of all tasks that are asked for, by the tasks' ids."""
+    """Return the samplers of all tasks that are requested, by the tasks' ids."""
     study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
     stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}

@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from percolab.analysis import AnalysisError, Information, SpanningCurve, compute_information
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
@@ -39,7 +39,7 @@ from percolab.run.engine import (
     warm_up,
 )
 from percolab.run.executors import CountedWorkers, usable_cores
-from percolab.run.measured import Crew, Work, WorkersLost, missing_jobs
+from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
 from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.rank_group import check_split_executor
@@ -49,7 +49,7 @@ from percolab.run.wanted import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.tasks.blocks import AnyBlock, Block
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
@@ -57,11 +57,8 @@ from percolab.tasks.values import AUTO
 
 #: The factor within which times are right, on a machine that stays as busy as it is.
 FACTOR = 1.5
-# Sites of the largest lattice whose p are looked for, by kind of device, and of spins.
-_PLACED_SITES, _PLACED_SPINS = {"cpu": 2**18, "cuda": 2**24}, {"cpu": 2**12, "cuda": 2**16}
-# How often sites are labeled for a sample at most, for a block of a plan, and for one T, about.
+# How often sites are labeled for a sample at most, and for a block of a plan.
 _SAMPLE_WORK, _BLOCK_WORK = {"cpu": 2**27, "cuda": 2**36}, {"cpu": 2**22, "cuda": 2**34}
-_THRESHOLD_WORK = 32
 # Of a lattice in slabs or over ranks: the sites of the thicker one that is measured, how many times
 # as thick it is as the thinner one, and at how many p.
 _LAYERS_SITES, _THINNER, _LAYERS_POINTS = {"cpu": 2**26, "cuda": 2**33}, 4, 3
@@ -149,7 +146,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    engine = choose_engine(opened.asked, options, watcher)
+    engine = choose_engine(opened.requested, options, watcher)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
@@ -159,7 +156,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
     base = psutil.Process().memory_info().rss
     try:
-        with engine.opened(opened.asked.structure) as workers:
+        with engine.opened(opened.requested.structure) as workers:
             return _Planning(opened, engine, workers, watcher, counted).plan(base)
     except WorkersLost as error:
         raise InputError(f"--plan: {error}") from error
@@ -229,7 +226,7 @@ class _Planning:
         seconds, at_once = [row.seconds for row in rows], self._at_once
         # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
         sampling = sum(seconds) * at_once / max(min(at_once, sum(self._missing.values())), 1)
-        if results.study.chains:
+        if results.study.is_serial:
             sampling = max(sum(seconds) / at_once, max(seconds))
         analysis = _MODELS * fitting * rounds
         saving = saving_seconds(sampling, file_bytes / _BYTES_A_SECOND)
@@ -258,7 +255,7 @@ class _Planning:
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
         with report_compiling(lambda: compiled.append(True), self._engine.device):
-            warm_up(self._opened.asked, self._engine, self._watcher, with_pilot=pilot)
+            warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
             return seconds
@@ -273,8 +270,8 @@ class _Planning:
         Where that takes long for a size, its values continue those of smaller lattices.
         """
         opened, engine, late = self._opened, self._engine, list[int]()
-        study = opened.asked
-        most = (_PLACED_SPINS if study.has_spins else _PLACED_SITES)[self._kind]
+        study = opened.requested
+        most = study.kind.most_placed[self._kind]
         if (opened.needs_placing or opened.needs_pilot) and study.structure.is_scalable:
             late = [size for size in opened.missing if study.task(size).num_points > most]
         quick = [size for size in opened.missing if size not in late]
@@ -286,7 +283,7 @@ class _Planning:
             opened = Opened(StoredResults(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
         placed = place(opened, engine, self._watcher)
-        self._look_for_hints(opened.asked, placed.tasks, placed.results)
+        self._look_for_hints(opened.requested, placed.tasks, placed.results)
         seconds = time.perf_counter() - begin
         if late and quick:
             self._continue({task.size: task for task in placed.tasks})
@@ -309,7 +306,7 @@ class _Planning:
             if p is None:
                 p = continue_p({key: task.p for key, task in known.items()}, size)
             task = new_task(study, opened.own, opened.rule, size, p)
-            if task.has_spins and task.burn_in == AUTO:
+            if study.kind.unplaced(study) and task.burn_in == AUTO:
                 burn_ins = {key: own.burn_in for key, own in known.items()}
                 task = study.with_burn_in(task, round(_extrapolate(burn_ins, size, 0, 2.5)))
                 samples = None if opened.rule.samples is None else opened.rule.samples[size]
@@ -322,7 +319,7 @@ class _Planning:
                 }
             new.append(task)
         self._results = with_tasks(opened.results, new)
-        tasks = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
+        tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
         self._tasks = sorted(tasks, key=lambda task: task.size)
 
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:
@@ -354,24 +351,24 @@ class _Planning:
         device, small = self._engine.device, task
         while _work(small) > _SAMPLE_WORK[self._kind] and (half := _half(small)) is not None:
             small = half
-        sweeps = small.block_size * small.every + (0 if small.chains else max(small.burn_in, 0))
+        sweeps = small.block_size * small.every + (0 if small.is_serial else max(small.burn_in, 0))
         parts = max(_work(small) * sweeps // _BLOCK_WORK[self._kind], 1)
         size = max(small.block_size // parts, 1)
-        burn_in = small.burn_in // parts if small.has_spins else small.burn_in
+        burn_in = small.burn_in // parts
         small = replace(small, purpose="plan", block_size=size, burn_in=burn_in)
         free = device.free_memory() if device.is_shared else 0
         hints, share = self._hints.get(task.size, {}), memory_share(len(self._tasks))
         sampler = self._engine.sampler(small, share=share, **hints)
-        crew, item = self._engine.crew({small.id: sampler}, self._executor), TaskResult(small)
+        pool, item = self._engine.make_pool({small.id: sampler}, self._executor), TaskResult(small)
         step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
-        first, again = (self._time_blocks(item, crew, step) for _ in range(2))
+        first, again = (self._time_blocks(item, pool, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:
             # On a GPU, the blocks of one call are summed up while the next is measured.
             calls = max(int(calls), 3 if device.is_shared else 1)
-            again = self._time_blocks(item, crew, step * calls) / calls
+            again = self._time_blocks(item, pool, step * calls) / calls
         rate = self._hosts * step * size / again * small.num_points / task.num_points
-        burnt = task.burn_in / task.every / rate if task.chains else 0.0
+        burnt = task.burn_in / task.every / rate if task.is_serial else 0.0
         taken = max(free - device.free_memory(), 0) if free else 0
         return _Pilot(item, rate, max(first - again, 0.0) + burnt, taken)
 
@@ -403,9 +400,9 @@ class _Planning:
                 ranks.division = replace(engine.ranks.division, layers={task.size: lot})
                 engine = replace(engine, ranks=ranks)
             record, item = engine.record(), TaskResult(thin)
-            crew = engine.crew({thin.id: engine.sampler(thin)}, self._executor)
-            first = self._time_blocks(item, crew, self._at_once)
-            found.append(self._time_blocks(item, crew, 2 * self._at_once) / 2)
+            pool = engine.make_pool({thin.id: engine.sampler(thin)}, self._executor)
+            first = self._time_blocks(item, pool, self._at_once)
+            found.append(self._time_blocks(item, pool, 2 * self._at_once) / 2)
             if "split" in record:
                 of_row = record["split"]["bytes"] / record["split"]["rows"]
                 sent = f", for which ranks send {of_row / 1e3:.3g} kB"
@@ -425,17 +422,17 @@ class _Planning:
         given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
         return ranks.division.job(size, make_split_lattice(task), **given)
 
-    def _time_blocks(self, item: TaskResult, crew: Crew, blocks: int) -> float:
+    def _time_blocks(self, item: TaskResult, pool: WorkerPool, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
         begin, key = time.perf_counter(), item.task.id
         results, count = StoredResults(self._results.study, {key: item}), len(item.blocks) + blocks
-        work, made = Work(missing_jobs(results, {key: count}, crew.samplers), crew), []
+        work, made = Work(missing_jobs(results, {key: count}, pool.samplers), pool), []
         try:
             for _, found in work.finished():
                 made += found
         except BaseException:
             # Blocks that are being made are of no use, and ranks may take long to leave theirs.
-            crew.stop()
+            pool.stop()
             raise
         item.add(made)
         return time.perf_counter() - begin
@@ -477,22 +474,14 @@ class _Planning:
         pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
         item = self._results.tasks[task.id] if pilot is None else pilot.item
         made, ratio = list(item.blocks.values()), task.block_size / item.task.block_size
-        if isinstance(made[0], ThresholdBlock):
-            return ratio * made[0].thresholds.nbytes
+        if not task.kind.codec.holds_columns:
+            return ratio * sum(array.nbytes for array in made[0].arrays.values())
         count = min(self._blocks[task.id], _MOST_BLOCKS)
         likely: dict[int, AnyBlock] = {
             n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)
         }
-        none, all_ = (
-            len(
-                encode(
-                    StoredResults(
-                        study, {item.task.id: TaskResult(item.task, blocks, item.columns)}
-                    )
-                )
-            )
-            for blocks in ({}, likely)
-        )
+        stored = (TaskResult(item.task, blocks, item.columns) for blocks in ({}, likely))
+        none, all_ = (len(encode(StoredResults(study, {item.task.id: one}))) for one in stored)
         # A series has a number for every sample.
         more = ratio if "series" in task.measure else 1.0
         return (all_ - none) / count * more * len(task.p) / len(item.task.p)
@@ -508,8 +497,8 @@ class _Planning:
         try:
             scaling = choose_scaling(results)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
-            stored = {curve.label: curve for curve in curves_of(results)}
-            made = {curve.L: curve for curve in curves_of(StoredResults(results.study, items))}
+            stored = {curve.label: curve for curve in read_curves(results)}
+            made = {curve.L: curve for curve in read_curves(StoredResults(results.study, items))}
             for task in tasks:
                 curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
                 if curve is not None:
@@ -536,7 +525,8 @@ class _Layers(Task):
 
 def _work(task: Task) -> int:
     """Return how often sites are labeled for one sample, about."""
-    return task.num_points * (_THRESHOLD_WORK if task.method == "threshold" else len(task.p))
+    labelings: int = task.kind.count_labelings(task)
+    return task.num_points * labelings
 
 
 def _half(task: Task) -> Task | None:

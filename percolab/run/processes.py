@@ -4,7 +4,7 @@ A ``ProcessPoolExecutor`` has one thread a process and is lost with any of its p
 process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
 next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
 started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
-a batch job, are left to it.  A call may tell how far it has come (:func:`tell`).
+a batch job, are left to it.  A call may report its progress (:func:`report_progress`).
 
 The process that starts them may be one of them itself: it is there already.
 """
@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -33,8 +34,8 @@ _PROGRAM = "import sys; from percolab.run import processes; processes.serve(sys.
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
 
-# What a message of a thread is: what its call returned or raised, or what it tells on the way.
-_RETURNED, _RAISED, _TOLD = range(3)
+# What a message of a thread is: what its call returned or raised, or its progress.
+_RETURNED, _RAISED, _REPORTED = range(3)
 
 
 class This(Protocol):
@@ -47,40 +48,49 @@ class This(Protocol):
         """Have the calls that are being made leave what they are at."""
 
 
-class Processes(Executor):
-    """So many processes of so many threads; functions and arguments must be picklable.
+@dataclass(frozen=True)
+class Hooks:
+    """What is called in each process; functions and arguments must be picklable.
 
-    begin: called first in each process, with its number from 0 on and these arguments.  halt:
-    called in each process by :meth:`stop`.  leave: called last in each, also when the process that
-    started it was killed.  hear: called here, by threads of this process, with what calls tell.
-    this: makes the calls of this process, which is then the one of number 0; by default it is none.
-    early: called in each other one with its number, by a thread, while what ``begin`` needs is
-    imported.
+    begin: first, with its number from 0 on and these arguments.  halt: by :meth:`Processes.stop`.
+    leave: last, also when the process that started it was killed.  early: with its number, by a
+    thread, while what ``begin`` needs is imported.
+    """
+
+    begin: Callable[..., None]
+    halt: Callable[[], None]
+    arguments: tuple[Any, ...] = ()
+    leave: Callable[[], None] | None = None
+    early: Callable[[int], None] | None = None
+
+
+class Processes(Executor):
+    """So many processes of so many threads.
+
+    on_progress: called here, by threads of this process, with the progress that calls report.
+    this: makes the calls of this process, which is then the one of number 0, without hooks; by
+    default it is none.
     """
 
     def __init__(
         self,
         processes: int,
-        threads: int = 1,
+        threads: int,
+        hooks: Hooks,
         *,
-        begin: Callable[..., None],
-        arguments: tuple[Any, ...] = (),
-        halt: Callable[[], None],
-        leave: Callable[[], None] | None = None,
-        hear: Callable[[Any], None] | None = None,
+        on_progress: Callable[[Any], None] | None = None,
         this: This | None = None,
-        early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_PoolProcess | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
-            _PoolProcess(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
+            _PoolProcess(threads, hooks, number, on_progress)
             for number in range(0 if this is None else 1, processes)
         ]
         # Those that are to be started have their threads here first.
         self._all: list[_PoolProcess | _ThisProcess] = [*self._processes]
         if this is not None:
-            self._all.append(_ThisProcess(this, hear))
+            self._all.append(_ThisProcess(this, on_progress))
         for thread in range(threads):
             for process in self._all:
                 places.put((process, thread))
@@ -147,12 +157,12 @@ def _nothing() -> None:
 class _ThisProcess:
     """The process that starts the others, as one of them: threads here make calls themselves."""
 
-    def __init__(self, this: This, hear: Callable[[Any], None] | None) -> None:
-        self._this, self._hear = this, hear
+    def __init__(self, this: This, on_progress: Callable[[Any], None] | None) -> None:
+        self._this, self._on_progress = this, on_progress
 
     def ask(self, thread: int, question: Any) -> Any:
         """Return what a function returns, called by this thread."""
-        _THREAD.tell = self._hear
+        _THREAD.report = self._on_progress
         function, args, kwargs = question
         return self._this.call(function, *args, **kwargs)
 
@@ -165,20 +175,17 @@ class _ThisProcess:
 
 
 class _PoolProcess:
-    """One process, started when it is first asked and again after it was lost."""
+    """One process, started with its first call and again after it was lost."""
 
     def __init__(
         self,
         threads: int,
-        begin: Callable[..., None],
-        arguments: tuple[Any, ...],
-        halt: Callable[[], None],
-        leave: Callable[[], None] | None,
-        hear: Callable[[Any], None] | None,
-        early: tuple[Callable[[int], None] | None, int],
+        hooks: Hooks,
+        number: int,
+        on_progress: Callable[[Any], None] | None,
     ) -> None:
-        self._threads, self._early, self._asked = threads, early, (begin, arguments, halt, leave)
-        self._hear = hear
+        self._threads, self._hooks, self._number = threads, hooks, number
+        self._on_progress = on_progress
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
@@ -186,7 +193,7 @@ class _PoolProcess:
         self._is_there = self._is_given_up = False
 
     def be_ready(self, thread: int) -> None:
-        """Start the process and wait until it is there; what keeps it from that, calls will say."""
+        """Start the process and wait until it is there; what prevents that, calls will raise."""
         with suppress(BrokenExecutor, OSError):
             self.ask(thread, (_nothing, (), {}))
 
@@ -210,7 +217,7 @@ class _PoolProcess:
             line.send(question)
             kind, value = line.recv()
             self._is_there = True
-            while kind == _TOLD:
+            while kind == _REPORTED:
                 self._take(value, process)
                 kind, value = line.recv()
         except (EOFError, OSError) as error:
@@ -221,10 +228,10 @@ class _PoolProcess:
         raise value
 
     def _take(self, value: Any, process: subprocess.Popen[bytes]) -> None:
-        """Hand on what a call tells; if nobody can take it, nobody waits for its answer either."""
+        """Pass on the progress of a call; if that fails, nobody waits for its answer either."""
         try:
-            if self._hear is not None:
-                self._hear(value)
+            if self._on_progress is not None:
+                self._on_progress(value)
         except BaseException:
             self._lose(process)
             raise
@@ -254,8 +261,9 @@ class _PoolProcess:
         self._control, *self._lines = ours
         # If it is lost already, so are its lines.
         with suppress(OSError):
-            self._control.send(self._early)
-            self._control.send(self._asked)
+            # The second message imports what it names, after the first was taken.
+            self._control.send((self._hooks.early, self._number))
+            self._control.send((self._hooks, self._number))
 
     def _leave(self) -> None:
         """Close the lines to a process, which ends by that."""
@@ -296,37 +304,37 @@ def serve(handles: list[str]) -> None:
         early, number = control.recv()
         if early is not None:
             threading.Thread(target=early, args=(number,), daemon=True).start()
-        # Received is a name, and what has that name is imported now.
-        begin, arguments, halt, leave = control.recv()
-        begin(*arguments)
+        hooks, _ = control.recv()
+        leave = hooks.leave
+        hooks.begin(number, *hooks.arguments)
         for line in lines:
             threading.Thread(target=_answer, args=(line,), daemon=True).start()
         while control.recv() == "stop":
-            halt()
-    # Whoever asked is gone, so there is nothing to be done in order.
+            hooks.halt()
+    # The caller is gone, so there is no orderly end.
     if leave is not None:
         leave()
     os._exit(0)
 
 
 class _PoolThread(threading.local):
-    """What takes what a thread that answers tells, or None of any other."""
+    """What takes the progress of calls by this thread, or None."""
 
-    tell: Callable[[Any], None] | None = None
+    report: Callable[[Any], None] | None = None
 
 
 _THREAD = _PoolThread()
 
 
-def tell(value: Any) -> None:
-    """Tell the process that asked for the call that this thread is at; nobody, if none did."""
-    if _THREAD.tell is not None:
-        _THREAD.tell(value)
+def report_progress(value: Any) -> None:
+    """Report the progress of this thread's call to the process that made it, if any."""
+    if _THREAD.report is not None:
+        _THREAD.report(value)
 
 
 def _answer(line: Connection) -> None:
     """Answer the questions of one line, one after the other."""
-    _THREAD.tell = lambda value: line.send((_TOLD, value))
+    _THREAD.report = lambda value: line.send((_REPORTED, value))
     with suppress(EOFError, OSError):
         while True:
             function, args, kwargs = line.recv()
@@ -339,5 +347,5 @@ def _answer(line: Connection) -> None:
                 line.send(answer)
             except OSError:
                 raise
-            except Exception as error:  # what cannot be sent is told in many ways
+            except Exception as error:  # what cannot be sent raises many kinds of errors
                 line.send((_RAISED, RuntimeError(f"its answer cannot be sent: {error}")))

@@ -1,8 +1,8 @@
 """``--split lattice``: every sample of a study over all ranks of an executor.
 
-Rank 0 is in this process: it says what is measured, has the rows and writes the file, and measures
-its part like the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples, bit for
-bit, so the task and the file are the same.
+Rank 0 is in this process: it decides what is measured, has the rows and writes the file, and
+measures its part like the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples,
+bit for bit, so the task and the file are the same.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from percolab.parts.transport import Local, RankLost, Sockets, Transport
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.measured import WorkersLost
 from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
-from percolab.run.processes import Processes
+from percolab.run.processes import Hooks, Processes
 from percolab.run.saving import job_from_record
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
 
-# Seconds that a process has to say why it ended.
+# Seconds that a process has to report why it ended.
 _PATIENCE = 10.0
 _PREFIX = "--split lattice: "
 
@@ -77,7 +77,7 @@ class RankGroup:
     def local_ranks(self) -> int:
         """How many of the ranks are on this host."""
         if isinstance(self.executor, RankExecutor):
-            return self.executor.leader.transport.beside
+            return self.executor.leader.transport.on_host
         return self.size
 
     @property
@@ -88,7 +88,7 @@ class RankGroup:
         return self.size if self.executor == "processes" else 1
 
     def record(self) -> dict[str, Any]:
-        """Return what a run's record says of its ranks; it grows as rows are measured."""
+        """Return what a run's record has on its ranks; it grows as rows are measured."""
         stage = {"bytes": 0, "transport_seconds": 0.0, "waiting_seconds": 0.0, "join_seconds": 0.0}
         self._record = {
             "kind": SPLITS[0],
@@ -134,7 +134,7 @@ class RankGroup:
         try:
             found = self._leader.row(job, draw, left, done)
         except Exception as error:
-            # So does every row that is asked for before it is seen.
+            # So does every row that is requested before it is seen.
             self._error = self._cause(error)
             if self._error is error:
                 raise
@@ -227,7 +227,7 @@ def make_rank_group(
     device, local = devices[0], None
     check_labeler(labeler, device)
     if isinstance(executor, RankExecutor):
-        workers, local = executor.leader.transport.size, executor.leader.transport.beside
+        workers, local = executor.leader.transport.size, executor.leader.transport.on_host
     elif workers is not None:
         check_workers(workers)
     usual = len(devices) if device.is_shared else default_workers(device)
@@ -305,19 +305,14 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
     def problem() -> Exception | None:
         wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
-        found = [item.exception() for item in futures if item.done()]
-        first = [
-            error
-            for error in found
-            if isinstance(error, Exception) and not isinstance(error, RankLost)
-        ]
-        return first[0] if first else None
+        for error in (item.exception() for item in futures if item.done()):
+            if isinstance(error, Exception) and not isinstance(error, RankLost):
+                return error
+        return None
 
     try:
         own = Sockets(0, group.size, folder)
-        pool = Processes(
-            group.size - 1, begin=be_rank, arguments=arguments, halt=_nothing, leave=leave_folder
-        )
+        pool = Processes(group.size - 1, 1, Hooks(be_rank, _nothing, arguments, leave_folder))
         executor = RankExecutor(own, "processes")
         for _ in range(group.size - 1):
             future = pool.submit(follow_here)
@@ -337,7 +332,7 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
 
 def _nothing() -> None:
-    """Leave a rank at what it does: rank 0 tells it what to leave."""
+    """Leave a rank at what it does: rank 0 orders what to leave."""
 
 
 _HERE: list[Sockets] = []

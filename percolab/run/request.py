@@ -1,12 +1,12 @@
-"""A study and the file it goes to: what is there, what is asked, and what is added to it.
+"""A study and the file it goes to: what is there, what is requested, and what is added to it.
 
 Tasks are separate, so a file is extended in place: by more sizes, more p, more samples.  What was
 asked before, or less, is there already and adds nothing.  Refused is what contradicts the file:
 another lattice, seed, generator, model, boundary, method or measure.  The study of the file is then
-the union of all that was asked of it.
+the union of all that was requested of it.
 
 What a request leaves open is as the file has it: the sizes, the p, and the samples or the target
-error that it was last made with, which the records of its runs tell.
+error that it was last made with, which the records of its runs have.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from percolab.tasks.values import AUTO, is_same
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
-# What contradicts a file, in the order in which it is told; files of other seeds can be merged.
+# What contradicts a file, in the order in which it is reported; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
 _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGED)
 
 
 class Watcher:
-    """Is told of a sweep's progress; this one keeps silent, that of the command line draws."""
+    """Observes a sweep's progress; this one keeps silent, that of the command line draws."""
 
     def noted(self, text: str) -> None:
-        """Take what differs from what was asked for."""
+        """Take what differs from what was requested."""
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         """Take the p values that the pilot placed for a size."""
@@ -64,12 +64,12 @@ class Watcher:
 
 
 class SweepOptions(TypedDict, total=False):
-    """What running a study takes beside the study and its stop rule, and planning it as well.
+    """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
     device: where samples are made.  labeler, workers, executor: None chooses them.  slabs: of a
     sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers measure
-    every sample together; blocks, merge: in boxes, and how these are merged.  watcher: is told of
+    every sample together; blocks, merge: in boxes, and how these are merged.  watcher: observes
     the progress.
     left_open: settings of LEFT_OPEN that were not given, and are as the file has them.  part: the
     blocks that are made here.
@@ -90,24 +90,15 @@ class SweepOptions(TypedDict, total=False):
 
 
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
-    """Return the options of what a user asked for; InputError if there is no such device."""
-    return {
-        "device": _open_requested_device(request),
-        "executor": request.executor,
-        "part": request.part,
-        "labeler": request.labeler,
-        "workers": request.workers,
-        "slabs": request.slabs,
-        "split": request.split,
-        "blocks": request.blocks,
-        "merge": request.merge,
-        "watcher": watcher,
-        "left_open": request.left_open,
-    }
+    """Return the options of what a user requested; InputError if there is no such device."""
+    same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
+    found: Any = {name: getattr(request, name) for name in same}
+    options: SweepOptions = found | {"device": _open_requested_device(request), "watcher": watcher}
+    return options
 
 
 def _open_requested_device(request: SweepRequest) -> Device:
-    """Return what a user asked for; InputError if it is not there, or not for this executor."""
+    """Return what a user requested; InputError if it is not there, or not for this executor."""
     device = Device.parse_all(request.device)
     if request.executor != "threads" or not device.others:
         return device
@@ -121,7 +112,7 @@ def _open_requested_device(request: SweepRequest) -> Device:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What a file holds, and what is asked of it.
+    """What a file has, and what is requested of it.
 
     results: those of the file, or empty ones; their study is the union of the file's and the one
     asked.  asked: the study of what is wanted this time.  rule: with the samples of its sizes.
@@ -129,7 +120,7 @@ class Opened:
     """
 
     results: StoredResults
-    asked: Study
+    requested: Study
     rule: StopRule
     is_described: bool = True
 
@@ -142,32 +133,32 @@ class Opened:
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
         found: dict[int, tuple[float, ...] | None] = {}
-        fixed = self.asked.kind.fixed_p
-        for size in self.asked.sizes:
+        fixed = self.requested.kind.fixed_p
+        for size in self.requested.sizes:
             held = [task for task in self.own if task.size == size]
             if not held:
-                found[size] = self.asked.p or self.results.study.p if fixed is None else fixed
-            elif more := set(self.asked.p or ()) - {p for task in held for p in task.p}:
+                found[size] = self.requested.p or self.results.study.p if fixed is None else fixed
+            elif more := set(self.requested.p or ()) - {p for task in held for p in task.p}:
                 found[size] = tuple(sorted(more))
         return found
 
     @property
     def needs_placing(self) -> bool:
         """Whether p, or the burn-in of spins, are to be looked for."""
-        is_unknown = bool(self.asked.kind.unplaced(self.asked))
+        is_unknown = bool(self.requested.kind.unplaced(self.requested))
         return None in self.missing.values() or (is_unknown and bool(self.missing))
 
     @property
     def needs_pilot(self) -> bool:
         """Whether a pilot measures samples before the sweep."""
-        kind = self.asked.kind
+        kind = self.requested.kind
         return bool(kind.always_has_pilot) or None in self.missing.values()
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
-    """Return what the file of a study holds, or empty results, and what is asked of it.
+    """Return what the file of a study has, or empty results, and what is requested of it.
 
-    InputError: the rule cannot end the study, there is no such labeler, or the file holds another
+    InputError: the rule cannot end the study, there is no such labeler, or the file is of another
     study.
     """
     writer = options.get("writer")
@@ -191,11 +182,11 @@ def _check_part(opened: Opened, part: JobPart) -> None:
             f"part {part}: a target error is judged on all blocks of a study: give the number of "
             "samples"
         )
-    if opened.results.study.chains:
+    if opened.results.study.is_serial:
         raise InputError(f"part {part}: one long chain (chains 1) has no parts")
     if opened.needs_placing:
         is_p = None in opened.missing.values()
-        what = "p" if is_p else opened.asked.kind.unplaced(opened.asked)
+        what = "p" if is_p else opened.requested.kind.unplaced(opened.requested)
         raise InputError(
             f"part {part}: {what} must be the same in all parts: give it, or place it once with "
             "--prepare and start each part from a copy of that file"
@@ -209,7 +200,7 @@ def continue_results(
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
-    """Return stored results with what is asked of them; InputError if they are of another study.
+    """Return stored results with what is requested; InputError if they are of another study.
 
     path: of the file, for messages.  left_open: settings of LEFT_OPEN that were not given.
     """
@@ -324,7 +315,7 @@ def _shown_default(key: str) -> Any:
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
-    """Return the study of what is stored and of what is asked."""
+    """Return the study of what is stored and of what is requested."""
     p = stored.p
     if study.p is not None and stored.p is not None:
         p = tuple(sorted({*study.p, *stored.p}))
@@ -371,7 +362,7 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
 
 
 def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE) -> dict[str, Any]:
-    """Return what a run is asked for, as plain JSON values: samples by task, error, and part."""
+    """Return what is requested of a run, as plain JSON values: samples by task, error, and part."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
         counts = rule.samples
@@ -386,7 +377,7 @@ def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE)
 def _stored_stop_rule(
     results: StoredResults, sizes: tuple[int, ...], default: StopRule
 ) -> StopRule:
-    """Return the rule that results were last made with, as far as their runs tell it.
+    """Return the rule that results were last made with, as far as their runs record it.
 
     Otherwise a size keeps what it has, and a new one gets what the others have.
     """

@@ -11,7 +11,7 @@ from typing import Unpack
 
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
-from percolab.run.measured import Crew
+from percolab.run.measured import WorkerPool
 from percolab.run.parts_checkpoints import begin_checkpoints
 from percolab.run.parts_sampler import check_p
 from percolab.run.placement import Placed, make_samplers, place
@@ -35,9 +35,9 @@ _LOGGER = logging.getLogger("percolab")
 
 
 def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Run a study until its stop rule is met, continuing what the writer's file holds.
+    """Run a study until its stop rule is met, continuing what the writer's file has.
 
-    InputError: the file holds another study, or a size does not fit in memory.
+    InputError: the file is of another study, or a size does not fit in memory.
     Interrupted: Ctrl-C, SIGTERM, or workers that were lost; what was finished is saved.
     """
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
@@ -54,15 +54,15 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         check_slabs_executor(options.get("slabs"), options.get("executor"))
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
-        engine = choose_engine(opened.asked, options, watcher)
+        engine = choose_engine(opened.requested, options, watcher)
         _LOGGER.debug(
             "%s on %s by %s, %d workers",
-            ", ".join(f"L = {size}" for size in opened.asked.sizes),
+            ", ".join(f"L = {size}" for size in opened.requested.sizes),
             ", ".join(map(str, engine.every_device)), engine.labeler, engine.workers,
         )  # fmt: skip
         if engine.slabs or engine.ranks is not None:
             check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
-        executor = stack.enter_context(engine.opened(opened.asked.structure))
+        executor = stack.enter_context(engine.opened(opened.requested.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():
             writer.save(placed.results)
@@ -72,9 +72,9 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)
         # A target error makes many rounds, not all of which are worth a save.
         saver = Saver(writer, every_run=rule.target_error is None, saved=forget)
-        crew = engine.crew(samplers, executor)
+        pool = engine.make_pool(samplers, executor)
         try:
-            return _sampled(placed, rule, part, crew, engine, saver, watcher)
+            return _sampled(placed, rule, part, pool, engine, saver, watcher)
         finally:
             saver.end()
 
@@ -88,7 +88,7 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
     opened = open_study(study, rule, options)
     if not opened.missing and opened.is_described:
         return opened.results
-    placed = _placed(opened, choose_engine(opened.asked, options, watcher), writer, watcher)
+    placed = _placed(opened, choose_engine(opened.requested, options, watcher), writer, watcher)
     if writer is not None:
         writer.save(placed.results)
     return placed.results
@@ -98,7 +98,7 @@ def _placed(
     opened: Opened, engine: Engine, writer: ResultsWriter | None, watcher: Watcher
 ) -> Placed:
     """Return the tasks of a study, after a first call of what samples them."""
-    warm_up(opened.asked, engine, watcher, with_pilot=opened.needs_pilot)
+    warm_up(opened.requested, engine, watcher, with_pilot=opened.needs_pilot)
     if writer is not None:
         for line in kept_columns(opened.results, writer.path):
             watcher.noted(line)
@@ -109,7 +109,7 @@ def _sampled(
     placed: Placed,
     rule: StopRule,
     part: JobPart,
-    crew: Crew,
+    pool: WorkerPool,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
@@ -120,6 +120,6 @@ def _sampled(
     while targets is not None:
         wanted = wanted_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(wanted.values()), dict(wanted))
-        results = with_blocks(results, wanted, asked, crew, engine, saver, watcher, part)
+        results = with_blocks(results, wanted, asked, pool, engine, saver, watcher, part)
         targets = next_targets(results, rule, targets)
     return results

@@ -15,7 +15,7 @@ from typing import Any
 
 from percolab.parts.front import Front
 from percolab.parts.partitions import make_job
-from percolab.parts.ranks import AnyJob, Keeper, RankJob, find_first_layer
+from percolab.parts.ranks import AnyJob, Checkpointer, RankJob, find_first_layer
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import is_first_slab
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow
@@ -64,7 +64,7 @@ class Saving:
             writing.result()
 
 
-class RankKeeper:
+class RankCheckpointer:
     """Saves the front of one rank's first slabs in a checkpoint, for the rows of one task.
 
     That is done next to a results file that this rank sees; where it has another disk than rank 0
@@ -121,7 +121,7 @@ class RankKeeper:
 
 
 @dataclass(frozen=True)
-class KeptJob(RankJob):
+class CheckpointedJob(RankJob):
     """A job whose ranks save checkpoints.
 
     kept: the path of the results file, the task's id, and the samples of a block
@@ -129,22 +129,22 @@ class KeptJob(RankJob):
 
     kept: tuple[str, str, int] = ("", "", 1)
 
-    def keeper(self, rank: int) -> Keeper:
+    def checkpointer(self, rank: int) -> Checkpointer:
         """Return what saves the fronts of a rank."""
         path, task_id, block_size = self.kept
         own = rank, self.layers[rank], find_first_layer(self.layers, rank)
-        return RankKeeper(Checkpoints(Path(path)), task_id, block_size, *own)
+        return RankCheckpointer(Checkpoints(Path(path)), task_id, block_size, *own)
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks."""
         return super().record() | {"kept": self.kept}
 
 
-def kept_job(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob:
+def with_checkpoints(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob:
     """Return a job whose ranks save their fronts, if they have any and there is a results file."""
     if checkpoints is None or not isinstance(job, RankJob):
         return job
-    return KeptJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
+    return CheckpointedJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
 
 
 def job_from_record(record: dict[str, Any]) -> AnyJob:
@@ -152,4 +152,4 @@ def job_from_record(record: dict[str, Any]) -> AnyJob:
     job = make_job(record)
     if not isinstance(job, RankJob) or "kept" not in record:
         return job
-    return KeptJob(**vars(job), kept=tuple(record["kept"]))
+    return CheckpointedJob(**vars(job), kept=tuple(record["kept"]))

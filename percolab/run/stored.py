@@ -11,7 +11,14 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run.engine import Engine
-from percolab.run.measured import BlockJob, Crew, Work, WorkersLost, missing_jobs, sites_to_label
+from percolab.run.measured import (
+    BlockJob,
+    Work,
+    WorkerPool,
+    WorkersLost,
+    missing_jobs,
+    sites_to_label,
+)
 from percolab.run.request import Watcher
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
@@ -30,7 +37,7 @@ class Interrupted(Exception):
     """Ctrl-C, SIGTERM, or workers that were lost ended a run; what was finished is in the results.
 
     stored: whether it was saved as well.  exit_code: the shell's for what happened, which
-    ``reason`` tells in words.
+    ``reason`` has in words.
     """
 
     def __init__(self, *, stored: bool, exit_code: int, reason: str = "interrupted") -> None:
@@ -42,7 +49,7 @@ class Saver:
     """Saves results: every few seconds, less often if saving takes long, and at the end of a run.
 
     writer: of the file; None saves nothing.  every_run: whether the end of each run is saved; of
-    many short ones it is not.  saved: is told of results that were saved.
+    many short ones it is not.  saved: is called with results that were saved.
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class Saver:
 
 
 def saving_seconds(sampling: float, one: float) -> float:
-    """Return the seconds that saving takes beside so many of sampling, if the last takes ``one``.
+    """Return the seconds of saving during so many of sampling, if the last save takes ``one``.
 
     The file grows, so that those before take half as long on average.
     """
@@ -133,7 +140,7 @@ def with_blocks(
     results: StoredResults,
     wanted: Mapping[str, int],
     asked: Mapping[str, Any],
-    crew: Crew,
+    pool: WorkerPool,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
@@ -141,7 +148,7 @@ def with_blocks(
 ) -> StoredResults:
     """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
 
-    They are the ones given if these have the blocks.  asked: what a run is asked for, as its record
+    They are the ones given if these have the blocks.  asked: what is requested, as the run's record
     has it.  part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
     are lost, after the finished blocks were saved; any other error comes through, after that.
     """
@@ -151,8 +158,8 @@ def with_blocks(
     run = _Run(results, engine.record() | {"asked": asked}, watcher)
     watcher.started(total, total - left)
     try:
-        jobs = missing_jobs(results, wanted, crew.samplers, part)
-        _keep_all(run, Work(jobs, crew), saver)
+        jobs = missing_jobs(results, wanted, pool.samplers, part)
+        _keep_all(run, Work(jobs, pool), saver)
     finally:
         watcher.finished()
     return run.results

@@ -3,7 +3,7 @@
 With numbers of samples there is one round.  With a target error of p_c there are as many as it
 takes: each costs a fifth of what all before it cost together, and spends that on the sizes where it
 lowers the error most, as the fit of the rounds before it says.  Cost is counted in sites, not in
-seconds, and a round is judged by its own blocks and none beyond: so the rounds of a study are the
+seconds, and a round is assessed by its own blocks and none beyond: so the rounds of a study are the
 same on every machine, however often it is interrupted, and a smaller target goes on where a larger
 one ended.
 
@@ -33,7 +33,7 @@ from percolab.analysis import (
     SpanningCurve,
     compute_information,
 )
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling, fit_results
 from percolab.errors import InputError
 from percolab.run.request import own_tasks
@@ -48,7 +48,7 @@ from percolab.tasks.study import Study, Task
 _FIRST_ROUND, _LEAST_FIRST = 1000, 300
 #: Cost of all rounds so far, the next included, over that without it.
 _GROWTH = 1.2
-#: Part of the cost that goes to all sizes equally, whatever they tell about p_c.
+#: Part of the cost that goes to all sizes equally, whatever their information about p_c.
 EQUAL_SHARE = 0.25
 # Expected counts are integers; so many samples make rounding negligible.
 _EXPECTED_SAMPLES = 10**9
@@ -87,14 +87,14 @@ def next_targets(
     if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
         return None
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
-    held = joined(judged(results, wanted_blocks(own_tasks(results), targets)))
+    held = joined(blocks_of_round(results, wanted_blocks(own_tasks(results), targets)))
     samples = {key: item.num_samples for key, item in held.tasks.items()}
     information: Information | None = None
     try:
         fit = fit_results(held)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
-        information = compute_information(curves_of(held), **choose_scaling(held))
+        information = compute_information(read_curves(held), **choose_scaling(held))
     except AnalysisError:
         pass
     if information is not None and _is_out_of_reach(information, samples, rule.target_error):
@@ -116,7 +116,7 @@ def _remaining_systematic(
 def _is_out_of_reach(information: Information, samples: Mapping[str, float], target: float) -> bool:
     """Return whether more samples of the same sizes cannot bring the whole error to a target.
 
-    Far from the target the forecast is rough: what is out of reach by little is judged near it.
+    Far from the target the forecast is rough: what is out of reach by little is decided near it.
     """
     remains = _remaining_systematic(information, samples, target)
     is_near = information.parts(samples)[0] <= 2 * target
@@ -132,7 +132,7 @@ def foresee_targets(
 ) -> tuple[dict[int, int], int]:
     """Return the samples of every size when a target error is met, and the rounds until then.
 
-    Rounds that are in the results are judged by these, others by the information of one sample of
+    Rounds that are in the results are assessed by these, others by the information of one sample of
     every task.  others: as for :func:`grown`.  InputError: no number of samples is enough.
     """
     targets, rounds = first_targets(results.study, rule), 1
@@ -163,7 +163,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     """
     held = joined(results)
     samples = {key: float(item.num_samples) for key, item in held.tasks.items() if item.blocks}
-    curves, scaling = curves_of(held), choose_scaling(held)
+    curves, scaling = read_curves(held), choose_scaling(held)
     try:
         function = fit_results(held).scaling
         if _remaining_systematic(compute_information(curves, **scaling), samples, target) <= target:
@@ -232,7 +232,7 @@ def grown(
 def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
     """Return the blocks that each of the study's own tasks should have.
 
-    Tasks of a size that has no target want none: it was not asked for this time.
+    Tasks of a size that has no target want none: it was not requested this time.
     """
     return {
         task.id: ceil(targets[task.size] / task.block_size)
@@ -266,7 +266,7 @@ def is_finished(
     return True
 
 
-def judged(results: StoredResults, wanted: Mapping[str, int]) -> StoredResults:
+def blocks_of_round(results: StoredResults, wanted: Mapping[str, int]) -> StoredResults:
     """Return the wanted blocks of a round and all of merged tasks, and none beyond.
 
     An interrupted run may hold some blocks of the next round; judging them would end it elsewhere

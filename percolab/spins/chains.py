@@ -30,40 +30,33 @@ class Chains(Protocol):
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
         """Start chains: each with all spins 0, or with random ones."""
-        ...
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
         """Go on, after :meth:`begin`, from the spins that :meth:`copy_planes` gave at a sweep.
 
         planes: uint32 (chains, planes, num_words).  sweep: how many were done since the start.
         """
-        ...
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
 
         These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
         """
-        ...
 
     def skip(self, sweeps: int) -> None:
         """Do sweeps of which nothing is measured; the spins are those of :meth:`advance`."""
-        ...
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the rows of the sweep that comes next, at a threshold in each chain.
 
         No spin changes.  thresholds: uint64 (chains,).  Rows: int64 (chains, row width).
         """
-        ...
 
     def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
         """Do one sweep, with another threshold in each chain, uint64 (chains,)."""
-        ...
 
     def copy_planes(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
-        ...
 
 
 _CHAINS = {"cpu": "spins.chain_cpu:CpuChain", "cuda": "spins.chains_cuda:CudaChains"}

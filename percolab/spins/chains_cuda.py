@@ -1,8 +1,8 @@
 """Sweeps of many chains in the memory of a CUDA device.
 
-A sweep is a call of some ten kernels that neither allocates nor waits: what tells one sweep from
-the next, their number, lies on the device.  So it is recorded once and replayed, and the host waits
-when rows are to be fetched.
+A sweep is a call of some ten kernels that neither allocates nor waits: what distinguishes one sweep
+from the next, their number, lies on the device.  So it is captured once as a graph and launched
+again, and the host waits when rows are to be fetched.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ cuda = load_cuda()
 
 #: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
 _KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25
-#: Sweeps that one recorded call makes, where so many are wanted.
+#: Sweeps that one captured call makes, where so many are requested.
 _SWEEPS_PER_CALL = 8
 
 
@@ -112,7 +112,7 @@ class CudaChains:
 
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
-        """Return the memory beside that of batch and labeler; kept tallies are left out."""
+        """Return the memory in addition to that of batch and labeler; kept tallies are left out."""
         words = count_words(extent.num_points)
         of_item = 4 * (count_planes(states) + 1) * words + 8 * (COUNTS + states + 5)
         kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)

@@ -164,7 +164,7 @@ class OneBlockChains(CudaChains):
     def _launch_all(self, sweeps: int) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
         """Do sweeps; yield, launch by launch, which ones they are and what they measured.
 
-        What is yielded is there until the next is asked for; meanwhile the device goes on.
+        What is yielded is there until the next is requested; meanwhile the device goes on.
         """
         most, coming = min(self.slots, _MOST_SWEEPS), None
         for n, first in enumerate(range(0, sweeps, most)):

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, FrontSums, Row, digits_of, join_digits
+from percolab.parts.front import Face, Front, FrontSums, Row, join_digits, split_digits
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
-#: Formats of earlier versions, whose blocks are measured anew.
+#: Formats of earlier versions, whose blocks are measured again.
 _EARLIER = ("percolab checkpoint 1",)
 #: The numbers of rows and of sums over clusters, which another version may have others of.
 _NUMBERS = " ".join(ROW)
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints beside one results file, of which one process at a time is the writer.
+    """The checkpoints of one results file, of which one process at a time is the writer.
 
     path: of the results file
     """
@@ -144,7 +144,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
-        f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
+        f"{path}: is damaged or no checkpoint; remove it to measure its rows again ({reason})"
     )
 
 
@@ -168,7 +168,7 @@ def _encoded(checkpoint: Checkpoint) -> Node:
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:
-        wide = [[digits_of(number) for number in row[1:]] for row in rows]
+        wide = [[split_digits(number) for number in row[1:]] for row in rows]
         root.datasets["rows"] = Data(np.array([row.numbers for row in rows], np.int64))
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
     if checkpoint.rank_row is not None:

@@ -1,7 +1,7 @@
 """What an HDF5 file must not do: lead to other places, or claim more data than it holds.
 
 HDF5 follows links to other files, takes the data of a dataset from other files, and promises data
-of any size.  A file from somewhere else is looked at here before anything in it is followed.
+of any size.  A file of unknown origin is checked here before anything in it is followed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HDF5 format: what is where in a results file, as docs/hdf5-format.md tells it.
+"""The HDF5 format of a results file, as docs/hdf5-format.md describes it.
 
 A file is a tree of groups, datasets and attributes (:mod:`percolab.store.tree`).  Here contents
 become such a tree, and a tree contents: the root, and below it one group for each task.  Datasets
@@ -21,11 +21,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, structure_from_record, to_record
 from percolab.lattices.topology import LONGEST_NAME, count_words, unpack_bits
-from percolab.measure.columns import (
-    Column,
-    SumColumn,
-    list_datasets,
-)
+from percolab.measure.columns import Column, SumColumn, list_datasets
 from percolab.measure.tallies import bin_edges
 from percolab.spins.update import count_planes
 from percolab.store.reading import FileFormat
@@ -39,7 +35,7 @@ from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, fun
 FORMAT = FileFormat("percolab results", 5, "no results file of a sweep")
 #: What the names of a graph's sites are, where they have some.
 SITE_NAMES = "name of every site, by its number"
-#: What a task's group holds beside the sums of columns.
+#: What a task's group holds in addition to the sums of columns.
 _OTHERS = frozenset({"p", "block", "sums", "products", "size_edges", "spins"})
 #: How many times larger than their file columns may be that this version does not know.
 _MOST_UNKNOWN = 64
@@ -216,7 +212,7 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    end = _find_end(node, task, numbers) if task.chains else None
+    end = _find_end(node, task, numbers) if task.is_serial else None
     blocks = {
         number: codec.block(number, {name: array[n] for name, array in arrays.items()})
         for n, number in enumerate(numbers.tolist())
@@ -304,7 +300,7 @@ def _read_observables(node: Node, task: Task) -> list[Column]:
 
 
 def _unknown_observable(node: Node, n: int) -> Column:
-    """Return the n-th observable of a group, as the texts of the file tell it."""
+    """Return the n-th observable of a group, with the texts of the file."""
     texts = {key: node.texts(f"observable_{key}s") for key in _TEXTS}
     return Column(**{key: own[n] for key, own in texts.items()}, gathered=None)
 

@@ -15,7 +15,7 @@ class Terminated(KeyboardInterrupt):
 def choose_exit_code(error: BaseException | None) -> int:
     """Return a shell's exit code for an error caused by SIGTERM, 143, or by Ctrl-C, 130.
 
-    Libraries wrap a KeyboardInterrupt in errors of their own, so its causes are looked at too.
+    Libraries wrap a KeyboardInterrupt in errors of their own, so causes are followed.
     """
     while error is not None:
         if isinstance(error, Terminated):

@@ -82,7 +82,7 @@ def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
     for number in sorted(set().union(*(item.blocks for item in members))):
         own = tuple(n for n, item in enumerate(members) if number in item.blocks)
         holders.setdefault(own, []).append(number)
-    return [_joined([members[n] for n in own], held) for own, held in holders.items()]
+    return [_joined([members[n] for n in own], numbers) for own, numbers in holders.items()]
 
 
 def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult:

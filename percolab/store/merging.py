@@ -17,11 +17,11 @@ from percolab.tasks.values import AUTO
 
 
 def merge(
-    parts: Iterable[tuple[str, StoredResults]], told: Callable[[str], None] = lambda line: None
+    parts: Iterable[tuple[str, StoredResults]], report: Callable[[str], None] = lambda line: None
 ) -> StoredResults:
     """Return the union of results of one lattice; InputError if any samples come in twice.
 
-    told: is given one line on the columns that are left out, because a part lacks them.
+    report: receives one line on the columns that are left out, because a part lacks them.
     """
     merged: StoredResults | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
@@ -40,11 +40,11 @@ def merge(
                 # The same samples at other p: the analysis joins the two.
                 if can_join(item.task, other.task):
                     continue
-                if item.task.chains and item.task.id == other.task.id:
+                if item.task.is_serial and item.task.id == other.task.id:
                     _check_same_chain(name, item, other_name, other)
                     continue
                 _refuse_overlap(name, item, other_name, other)
-            if item.task.chains:
+            if item.task.is_serial:
                 _check_whole(name, item)
                 own = (other for _, other in earlier if other.task.id == item.task.id)
                 if len(item.blocks) > max((len(other.blocks) for other in own), default=-1):
@@ -56,7 +56,7 @@ def merge(
         raise InputError("merge: give at least one file")
     without = not_in_all(items)
     if without:
-        told(f"left out, since not all of the files have it: {', '.join(without)}")
+        report(f"left out, since not all of the files have it: {', '.join(without)}")
     _unite(merged, items, without)
     merged.runs = _merge_runs(runs, longest)
     return merged
@@ -84,7 +84,7 @@ def _unite(merged: StoredResults, items: Iterable[TaskResult], without: Collecti
         empty = TaskResult(item.task, columns=own)
         united = merged.tasks.setdefault(item.task.id, empty)
         more = item.of_columns(united.columns)
-        if not item.task.chains or len(more.blocks) > len(united.blocks):
+        if not item.task.is_serial or len(more.blocks) > len(united.blocks):
             united.blocks.update(more.blocks)
             united.end = more.end
 
@@ -102,7 +102,7 @@ def _check_whole(name: str, item: TaskResult) -> None:
 def _check_same_chain(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
     """Raise InputError unless two parts of a long chain are equal where they overlap."""
     columns = [column for column in item.columns if other.has(column.name)]
-    own, others = (held.of_columns(columns).blocks for held in (item, other))
+    own, others = (each.of_columns(columns).blocks for each in (item, other))
     for number in sorted(own.keys() & others.keys()):
         if not same_block(own[number], others[number]):
             raise InputError(
@@ -154,7 +154,7 @@ def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskRes
     def first_and_end(result: TaskResult) -> np.ndarray:
         length = result.task.block_size if what == "samples" else 1
         # One long chain is chain 0, whatever its blocks.
-        starts = (result.numbers[:1] if result.task.chains else result.numbers) * length
+        starts = (result.numbers[:1] if result.task.is_serial else result.numbers) * length
         return np.stack([starts, starts + length], axis=1)
 
     for start, end in first_and_end(item).tolist():

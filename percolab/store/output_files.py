@@ -1,8 +1,7 @@
 """Files that percolab writes: complete or not at all, and never over what it did not write.
 
-There is one rule, :func:`check_output`: a file is never replaced if it is an input, nor unless it
-says itself that percolab wrote it.  Where nobody named the file, :func:`free_name` finds one that
-is not taken.
+There is one rule, :func:`check_output`: a file is never replaced if it is an input, nor unless its
+content shows that percolab wrote it.  :func:`free_name` finds a name that is not taken.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from pathlib import Path
 
 from percolab.errors import InputError
 
-#: Bytes of a file that say what it is.
+#: Bytes of a file that show its kind.
 _START = 4096
-#: Reads the content of a file, and says whether percolab wrote it.
+#: Reads the content of a file, and returns whether percolab wrote it.
 Test = Callable[[Path], bool]
 
 
@@ -92,7 +91,7 @@ def _file_signature(name: str) -> bytes:
 
 
 CSV = Kind("a table of percolab's", begins(rb"lattice,(model,boundary,)?L,(sites,)?seed,"))
-#: What a table says of its source, where a format has a place for it.
+#: The mark of a table, where a format has a place for it.
 TABLE_MARK = "percolab table"
 PARQUET = Kind("a table of percolab's", begins(rb"PAR1", TABLE_MARK.encode()))
 NETCDF = Kind("a table of percolab's", begins(rb"\x89HDF\r\n", TABLE_MARK.encode()))
@@ -197,28 +196,27 @@ def write_output(path: str | Path, content: bytes, kind: Kind | None = None) -> 
     replace_file(Path(os.path.realpath(path)), content, name=Path(path))
 
 
-def write_beside(path: Path, content: bytes) -> Path:
+def write_rescued(path: Path, content: bytes) -> Path:
     """Write a new file NAME-rescued, or NAME-rescued-2 ..., and return its name.
 
-    No file that is there already is touched, whoever puts it there and when.  InputError: it cannot
-    be written.
+    No existing file is touched, even if it appears meanwhile.  InputError: it cannot be written.
     """
     ends = ("-rescued", *(f"-rescued-{n}" for n in range(2, 1000)))
-    for beside in (path.with_name(f"{path.stem}{end}{path.suffix}") for end in ends):
+    for rescued in (path.with_name(f"{path.stem}{end}{path.suffix}") for end in ends):
         try:
-            # Now the name is taken, and what is replaced below is this empty file alone.
-            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            # Now the name is taken; below only this empty file is replaced.
+            os.close(os.open(rescued, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         except FileExistsError:
             continue
         except OSError as error:
-            raise InputError(f"{beside}: cannot be written: {error.strerror}") from error
+            raise InputError(f"{rescued}: cannot be written: {error.strerror}") from error
         try:
-            replace_file(beside, content)
+            replace_file(rescued, content)
         except InputError:
-            beside.unlink(missing_ok=True)
+            rescued.unlink(missing_ok=True)
             raise
-        return beside
-    raise InputError(f"{beside}: so many files are rescued here already; nothing is written")
+        return rescued
+    raise InputError(f"{rescued}: so many files are rescued here already; nothing is written")
 
 
 def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:

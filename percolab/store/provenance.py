@@ -17,7 +17,7 @@ _PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "scipy")
 def own_version() -> str:
     """Return percolab's version: of the package installed, or of the checkout that this is.
 
-    "unknown" where neither tells it.
+    "unknown" where there is neither.
     """
     try:
         return version("percolab")
@@ -41,7 +41,7 @@ def package_versions() -> dict[str, str]:
 
 
 def processor_name() -> str:
-    """Return the CPU's model name where the system tells it."""
+    """Return the CPU's model name where the system has it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:
@@ -72,10 +72,9 @@ def check_run(record: Any) -> None:
     """Raise ValueError unless a stored record is one that :func:`run_record` could have begun."""
     if not isinstance(record, dict) or not isinstance(record.get("blocks"), dict):
         raise ValueError("a run's record is no table of blocks")
-    for key, kinds in _RUN_KINDS.items():
-        # By type: true is an int in Python.
-        if type(record.get(key)) not in kinds:
-            raise ValueError(f"a run's record has {key} = {record.get(key)!r}")
+    from percolab.store.reading import check_kinds  # imports h5py
+
+    check_kinds(record, _RUN_KINDS, "a run's record")
     if not all(type(text) is str for text in (*record["command"], *record["versions"].values())):
         raise ValueError("a run's record has a command or versions that are not text")
     if not all(type(count) is int and count >= 0 for count in record["blocks"].values()):

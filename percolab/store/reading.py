@@ -1,4 +1,4 @@
-"""Reading the HDF5 files that percolab writes.
+"""The HDF5 files that percolab writes: their formats, and how they are read.
 
 HDF5 keeps checksums of its own over all but the data in these files, and they have no text of
 variable length, in whose heaps damage can make the HDF5 library loop for ever.  Any other HDF5 file
@@ -7,14 +7,17 @@ is refused: of one that an earlier percolab wrote, only the number of its schema
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
+import numpy as np
 
 from percolab.errors import InputError
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Check, Node, read_tree
+from percolab.store.tree import Check, Data, Node, Value, read_tree, write_tree
 
 #: What h5py and NumPy raise of damage, wherever in a file it is.
 DAMAGE = (
@@ -38,6 +41,25 @@ class FileFormat(NamedTuple):
     meaning: str
 
 
+def encode_file(
+    form: FileFormat, attributes: Mapping[str, str], datasets: Mapping[str, np.ndarray]
+) -> bytes:
+    """Return a sealed HDF5 file of this format, with these attributes and datasets in its root."""
+    head: dict[str, Value] = {"format": form.name, "schema_version": np.array(form.version)}
+    data = {name: Data(np.asarray(values)) for name, values in datasets.items()}
+    buffer = io.BytesIO()
+    write_tree(buffer, Node({**head, **attributes}, data))
+    return buffer.getvalue()
+
+
+def check_kinds(record: Any, kinds: Mapping[str, tuple[type, ...]], what: str) -> None:
+    """Raise ValueError unless a record has a value of one of these types for every key."""
+    for key, types in kinds.items():
+        # By type: true is an int in Python.
+        if type(record.get(key)) not in types:
+            raise ValueError(f"{what} has {key} = {record.get(key)!r}")
+
+
 def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file; errors as :func:`percolab.store.tree.read_tree`.
 
@@ -53,7 +75,7 @@ def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
 
 
 def read_format(path: Path) -> str | None:
-    """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
+    """Return the attribute ``format`` of an HDF5 file; None without one, or of a damaged file."""
     try:
         _check_regular(path)
         if not _is_checked(path):

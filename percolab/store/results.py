@@ -1,8 +1,8 @@
 """Results: what a file holds, read and written; every save is a complete new file.
 
-What is where in the file says :mod:`percolab.store.hdf5_format`.  A file is built in memory,
-written beside its target, flushed to the disk and renamed over it, so that at any moment there is a
-whole file, old or new.  A lock file keeps a second writer out.  What is read is compared with its
+:mod:`percolab.store.hdf5_format` has the layout of a file.  A file is built in memory,
+written next to its target, flushed to the disk and renamed over it, so that at any moment there is
+a whole file, old or new.  A lock file keeps a second writer out.  What is read is compared with its
 checksums, and with what its runs say that they made: a file that lost something is refused, not
 continued.
 """
@@ -31,7 +31,7 @@ from percolab.store.hdf5_format import (
     decode_contents,
     encode_contents,
 )
-from percolab.store.output_files import check_place, replace_file, write_beside
+from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
 from percolab.store.task_result import TaskResult, columns_in, lacking
@@ -57,11 +57,11 @@ class StoredResults:
     def __repr__(self) -> str:
         """The study in a few words, and how many samples there are in all."""
         samples = sum(item.num_samples for item in self.tasks.values())
-        held = (
+        contents = (
             f"{samples} samples in {counted(len(self.tasks), 'task')}" if samples else "no samples"
         )
         sizes = ", ".join(map(str, self.study.sizes))
-        return f"<Results of {self.study.structure.name}, L = {sizes}: {held}>"
+        return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
     def add_task(self, task: Task) -> TaskResult:
         """Return the result of a task, an empty one if it is new.
@@ -137,30 +137,30 @@ class ResultsWriter:
         """Put a complete new file in place; InputError, and the old file stays, if that fails.
 
         A file that another program put there since, or that was made read-only or got a second
-        name, is left as it is, and the results go beside it, to a new name.
+        name, is left as it is, and the results are written next to it, under a new name.
         ValueError: the runs made more than there is, so that no reader would take the file.
         """
         _check_complete(results)
         content = encode(results)
         reason = self._reason_to_leave()
         if reason:
-            raise InputError(f"{reason}; the results are in {self._put_beside(content)}")
+            raise InputError(f"{reason}; the results are in {self._write_rescued(content)}")
         replace_file(self._target, content, name=self.path)
         _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
         self._seen = _identity(self._target)
 
-    def _put_beside(self, content: bytes) -> Path:
+    def _write_rescued(self, content: bytes) -> Path:
         """Write results to a new name, and later ones of this run in their place."""
         path, seen = self._rescued
         if path is not None and _identity(path) == seen:
             replace_file(path, content)
         else:
-            path = write_beside(self._target, content)
+            path = write_rescued(self._target, content)
         self._rescued = path, _identity(path)
         return path
 
     def _reason_to_leave(self) -> str:
-        """Return why what is in the place now is not to be replaced; "" if it may be."""
+        """Return why the existing file may not be replaced; "" if it may."""
         if _identity(self._target) not in (None, self._seen):
             return f"{self.path}: another program has put a file here, which is left as it is"
         try:
@@ -172,7 +172,7 @@ class ResultsWriter:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells one file from another put in its place; None if there is none."""
+    """Return what identifies a file; None if there is none."""
     # Not the time, which some networks' file systems change after a file was written.
     try:
         found = path.stat()

@@ -1,4 +1,4 @@
-"""What is kept of one task: its blocks, and which columns they hold.
+"""The results of one task: its blocks, and which columns they hold.
 
 Which columns those are is the task's own: a file of an earlier version may lack one of today's, and
 one of a later version may have more.  Everything here goes by their names.
@@ -98,8 +98,8 @@ class TaskResult(Shown):
         names = [column.name for column in self.columns]
         if not self.holds_columns or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
-        held = [column.name for column in self.observables]
-        places = [held.index(column.name) for column in columns if column.is_observable]
+        names = [column.name for column in self.observables]
+        places = [names.index(column.name) for column in columns if column.is_observable]
         extras = self._datasets(columns).keys()
         grids: dict[int, Any] = self.blocks
         blocks: dict[int, AnyBlock] = {
@@ -124,7 +124,7 @@ class TaskResult(Shown):
         return self._of_columns("products", width * (width + 1) // 2)
 
     def _of_columns(self, name: str, width: int) -> NDArray[Any]:
-        """Return sums of so many numbers at each p, without blocks where they hold none."""
+        """Return sums of ``width`` numbers at each p, without blocks where they hold none."""
         if self.holds_columns:
             return self.stacked(name)
         return np.empty((0, len(self.task.p), width))
@@ -141,22 +141,22 @@ class TaskResult(Shown):
         return layout
 
     def extra(self, name: str) -> NDArray[Any]:
-        """Return the block sums in a dataset beside the observables, (n_blocks, m, numbers).
+        """Return the block sums in a dataset next to the observables, (n_blocks, m, numbers).
 
         InputError: not measured.
         """
         there = self._datasets(self.columns)
         if name not in there:
             known = self._datasets(_declared(self, self.task.measure))
-            reason = "" if name in known else ": it was not asked for"
+            reason = "" if name in known else ": it was not requested"
             raise InputError(f"{name} of L = {self.task.size} is not in this file{reason}")
         return self.stacked(name)
 
     def single_sum(self, column: Column) -> NDArray[np.float64]:
         """Return the block sums of a column that is one sum for each p, float64 (n_blocks, m)."""
-        beside = [item for item in self.columns if item.dataset == column.dataset]
+        same = [item for item in self.columns if item.dataset == column.dataset]
         found = self.extra(column.dataset.name if column.dataset else column.name)
-        return np.asarray(found[:, :, beside.index(column)], np.float64)
+        return np.asarray(found[:, :, same.index(column)], np.float64)
 
     @property
     def has_cluster_sizes(self) -> bool:
@@ -198,7 +198,7 @@ class TaskResult(Shown):
         return found[:, :, axis_observables(self.task.boundary).index(name)]
 
     def datasets(self) -> dict[str, Stored]:
-        """Return the datasets beside the observables, by name."""
+        """Return the datasets next to the observables, by name."""
         return self._datasets(self.columns)
 
     def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:
@@ -211,10 +211,10 @@ def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     Those that this version knows come first, in the order of their declarations.
     """
     grids = _grids(items)
-    held = {column.name: column for item in grids for column in item.columns}
+    found = {column.name: column for item in grids for column in item.columns}
     known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
-    order = [name for name in known if name in held]
-    return tuple(held[name] for name in [*order, *(name for name in held if name not in known)])
+    order = [name for name in known if name in found]
+    return tuple(found[name] for name in [*order, *(name for name in found if name not in known)])
 
 
 def lacking(items: Iterable[TaskResult]) -> list[str]:
@@ -229,12 +229,12 @@ def lacking(items: Iterable[TaskResult]) -> list[str]:
 
 
 def not_in_all(items: Iterable[TaskResult]) -> list[str]:
-    """Return the names of columns that one of these tasks has, and another that asked lacks."""
+    """Return the names of columns that one of these tasks has and another lacks, but requested."""
     grids = _grids(items)
     return [
         column.name
         for column in columns_in(grids)
-        if not all(item.has(column.name) for item in grids if _asks_for(item, column))
+        if not all(item.has(column.name) for item in grids if _requests(item, column))
     ]
 
 
@@ -248,7 +248,7 @@ def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     return columns
 
 
-def _asks_for(item: TaskResult, column: Column) -> bool:
+def _requests(item: TaskResult, column: Column) -> bool:
     if column.name in _BY_WIDTH:
         return column in _declared(item, ())
     return not column.measure or column.measure in item.task.measure

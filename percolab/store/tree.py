@@ -1,9 +1,9 @@
 """An HDF5 file as a tree of plain values, with checksums over all of it.
 
-Everything in a file is read at once, by listing what is there: HDF5 answers the question after one
-member with "no" where a damaged byte makes it unreadable, and a list with an error.  Text is
-written as bytes of fixed length, since text of variable length lies in heaps, in which damage can
-make the HDF5 library loop for ever.  docs/hdf5-format.md says what is in the files.
+Everything in a file is read at once, by listing its members: a damaged member is then an error,
+while HDF5 reports a single one as missing.  Text is written as bytes of fixed length, since text of
+variable length lies in heaps, in which damage can make the HDF5 library loop for ever.
+docs/hdf5-format.md describes the files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Data:
 class Node:
     """A group: its attributes, datasets and groups by name.
 
-    ValueError where what is asked for is not there, or of another type.
+    ValueError where something is missing, or of another type.
     """
 
     attributes: dict[str, Value] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def check_seal(node: Node, name: str = "") -> None:
     """
     for key, group in node.groups.items():
         check_seal(group, f"{name}/{key}" if name else key)
-    what = f"{name}:" if name else "what it says of itself:"
+    what = f"{name}:" if name else "its description:"
     if "checksum" not in node.attributes:
         raise ValueError(f"{what} the checksum is missing")
     if node.attributes["checksum"] != hash_group(node):
@@ -177,7 +177,7 @@ def _write_group(group: h5py.Group, node: Node) -> None:
             values = values.astype(h5py.string_dtype("utf-8", values.dtype.itemsize))
             written = group.create_dataset(name, data=values, **_PACKED)
         elif values.ndim > 1 and values.size:
-            # Sums and labels repeat, so they pack well; a small list is quicker to look at without.
+            # Sums and labels repeat, so they pack well; small lists are not packed.
             written = _write_packed(group, name, values)
         else:
             written = group.create_dataset(name, data=values)
@@ -215,19 +215,16 @@ def _write_attribute(item: Any, name: str, value: Value) -> None:
     if isinstance(value, np.ndarray):
         item.attrs.create(name, value)
         return
-    texts = [value] if isinstance(value, str) else value
-    written = [text.encode() for text in texts]
-    longest = max([1, *map(len, written)])
-    data = np.array(written, f"S{longest}")
-    kind = h5py.string_dtype("utf-8", longest)
+    data = encode_texts([value] if isinstance(value, str) else value)
+    kind = h5py.string_dtype("utf-8", data.dtype.itemsize)
     item.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
 
 
 def read_tree(file: h5py.File, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file.
 
-    check: is given the tree while large datasets are zeros that take no memory, and raises what is
-    to be raised of one that has no business there.
+    check: receives the tree while large datasets are zeros that take no memory, and raises an error
+    if one of them does not belong there.
 
     ValueError, or what h5py raises: damage; links; data that is elsewhere or more than the file can
     hold; text that is not UTF-8; anything that is neither text nor numbers.

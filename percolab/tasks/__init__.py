@@ -1,1 +1,1 @@
-"""What is asked, and what has been counted: tasks, studies, and blocks of samples that add."""
+"""What is requested, and what has been counted: tasks, studies, and blocks of samples that add."""

@@ -1,4 +1,4 @@
-"""Blocks of samples: what they hold, how rows add up to them, and a choice of their columns."""
+"""Blocks of samples: what they have, how rows add up to them, and a choice of their columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Block(Shown):
     sums:     int64 (m, C), exact
     products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
               first, first with second, ...; each product and each partial sum is rounded
-    extras:   by the name of its dataset, what is summed beside the observables
+    extras:   by the name of its dataset, what is summed in addition to the observables
               (:class:`percolab.measure.columns.SumColumn`), int64 or float64 (m, numbers)
     end:      where one long chain is after it; None of all others, and where a later one is known
     """
@@ -82,7 +82,7 @@ class ThresholdBlock(Shown):
 AnyBlock = Block | ThresholdBlock
 
 
-def blocks_of(
+def make_sample_blocks(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
     observables: Sequence[Column],
@@ -90,7 +90,8 @@ def blocks_of(
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
-    extras: further sums of the blocks, (blocks, m, numbers) by dataset, beside those of tallies.
+    extras: further sums of the blocks, (blocks, m, numbers) by dataset, in addition to those of
+    tallies.
     """
     from percolab.measure.tallies import sum_tallies
 
@@ -174,7 +175,7 @@ def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -
 
 
 def same_block(one: AnyBlock, other: AnyBlock) -> bool:
-    """Return whether two blocks hold the same numbers."""
+    """Return whether two blocks have the same numbers."""
     own, others = one.arrays, other.arrays
     return own.keys() == others.keys() and all(
         np.array_equal(array, others[name]) for name, array in own.items()

@@ -1,4 +1,4 @@
-"""What a kind of study is: the one object that knows what its tasks refuse, hold and measure.
+"""What a kind of study is: the one object that knows what its tasks refuse, store and measure.
 
 The kinds themselves are in :mod:`percolab.kinds`, one file each, found by name
 (:mod:`percolab.tasks.kind_registry`).  Whoever needs to know something that differs between kinds
@@ -104,7 +104,7 @@ class Algorithms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PilotConditions:
-    """What pilots measure with, and who hears of it.
+    """What pilots measure with, and what is called with their results.
 
     labeler: or tree method.  on_p: is called with a size and the p that were found for it.
     on_note: is called with a line on what a user should know.
@@ -129,6 +129,8 @@ class Kind(Protocol):
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
     independent:      whether the samples of a block are independent of each other
+    most_placed:      the grid points of the largest lattice whose p a plan looks for, by kind of
+                      device
     always_has_pilot: whether one measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
@@ -143,6 +145,7 @@ class Kind(Protocol):
     number_is: ClassVar[str] = "samples"
     tables_on_host: ClassVar[bool] = False
     independent: ClassVar[bool] = True
+    most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**18, "cuda": 2**24}
     always_has_pilot: ClassVar[bool] = False
     codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
@@ -151,7 +154,7 @@ class Kind(Protocol):
         """Raise InputError for what this kind refuses: a model, a boundary, p."""
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes the samples beside what changes those of any kind."""
+        """Return what changes the samples in addition to what changes those of any kind."""
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
@@ -172,24 +175,11 @@ class Kind(Protocol):
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        **hints: Any,
-    ) -> BlockSampler:
-        """Return a task made ready for a device.
-
-        labeler: the name of a labeler or a tree method, None for the fastest.  share: the part of a
-        CUDA device's free memory that it may take.  hints: what :meth:`hints` returns; they change
-        how long sampling takes, or where it continues, never the numbers.
-        """
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what makes a task's blocks, as :class:`SamplerSpec` has it."""
 
     def unplaced(self, study: Study) -> str:
-        """Return what a pilot looks for beside p, in words, or ""."""
+        """Return what a pilot looks for in addition to p, in words, or ""."""
         return ""
 
     def shorten(self, task: Task) -> Task:
@@ -203,11 +193,11 @@ class Kind(Protocol):
     def place_task(
         self, study: Study, task: Task, samples: int | None, pilot: PilotConditions
     ) -> Task:
-        """Return a task with what a pilot looks for beside p; samples: that are asked for."""
+        """Return a task with what a pilot looks for in addition to p; samples: requested."""
         return task
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        """Return a task in blocks that make up the samples that are asked for."""
+        """Return a task in blocks that make up the samples that are requested."""
         if study.block_size or samples is None:
             return task
         return replace(task, block_size=block_size_for(samples, task.block_size))
@@ -215,12 +205,20 @@ class Kind(Protocol):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return what the samplers of tasks are given beside the task, by the tasks' ids.
+        """Return what the samplers of tasks are given in addition to the task, by the tasks' ids.
 
         stored: what there is of the tasks, a :class:`percolab.store.task_result.TaskResult` each,
         of further tasks of the study, too.
         """
         return {}
+
+    def count_labelings(self, task: Task) -> int:
+        """Return how often the sites of a sample are labeled, about."""
+        return len(task.p)
+
+    def is_serial(self, item: Task | Study) -> bool:
+        """Return whether each block of a task begins where the one before has ended."""
+        return False
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest number of one sample that is summed over the samples of a block."""
@@ -228,6 +226,10 @@ class Kind(Protocol):
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
-    """Return a task made ready for a device; options: as for :meth:`Kind.sampler`."""
-    sampler: BlockSampler = task.kind.sampler(task, device=device, **options)
-    return sampler
+    """Return a task made ready for a device.
+
+    options: ``labeler``, the name of a labeler or a tree method, None for the fastest; ``share``,
+    the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,
+    which changes how long sampling takes, or where it continues, never the numbers.
+    """
+    return SamplerSpec(task.kind.sampler_place(task), task, options).make(task, device)

@@ -6,7 +6,7 @@ default, the help and the checks.  From it come
 * the option of the command line (:func:`percolab.cli.options.setting_option`),
 * the key of a study file (:mod:`percolab.tasks.study_file`),
 * the argument of :func:`percolab.sweep`, with default and documentation (:func:`takes_settings`),
-* where it is part of a study, how a results file tells it (:meth:`Study.description`).
+* where it is part of a study, how a results file has it (:meth:`Study.description`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
 MAX_SEED = 2**63 - 1
-#: Who can make blocks, beside executors that Python is given; by MPI those of a command alone.
+#: Who can make blocks, in addition to executors given in Python; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
 MPI, DASK = "mpi", "dask:"
 #: What the workers of an executor can share in place of the samples of a study.
@@ -83,7 +83,7 @@ def _taken_as_it_is(key: str, value: Any) -> Any:
 class Setting:
     """How one setting is given, and what it is where it is not.
 
-    default: where it is not given.  told_default: that, as the help tells it, where it is decided
+    default: where it is not given.  told_default: that, as the help has it, where it is decided
     later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
@@ -328,9 +328,9 @@ class Settings(TypedDict, total=False):
         str | Sequence[str],
         Setting(
             default=(),
-            help="What to measure beside the observables: sizes (cluster numbers n_s), gyration "
-            "(radii); of spins also series (for reweighting) and correlation (correlation length). "
-            "May be repeated.",
+            help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
+            "gyration (radii); of spins also series (for reweighting) and correlation (correlation "
+            "length). May be repeated.",
             doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
             'how far they reach; of spins "series" keeps three numbers of every sweep, and '
             '"correlation" gives the correlation length.',

@@ -1,4 +1,4 @@
-"""Task and study: what exactly is asked, and ids that hash exactly what changes the answer.
+"""Task and study: what exactly is requested, and ids that hash exactly what changes the answer.
 
 Labeler, device, number of workers and stop rules are not part of a task: they change when and how
 its numbers are found, never the numbers.
@@ -90,10 +90,10 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Sampling(Shown):
-    """What all tasks of a study have in common, beside what is sampled and its boundary.
+    """What all tasks of a study have in common, in addition to what is sampled and its boundary.
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
-    sample's spanning thresholds are found.  ``measure`` names what is measured beside the
+    sample's spanning thresholds are found.  ``measure`` names what is measured in addition to the
     observables.  ``block_size`` 0 is the default of each size.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
@@ -127,6 +127,12 @@ class Sampling(Shown):
         return find_kind(self.method, Model.parse(self.model).has_spins)
 
     @property
+    def is_serial(self) -> bool:
+        """Whether each block of a task begins where the one before has ended."""
+        found: bool = self.kind.is_serial(self)
+        return found
+
+    @property
     def states(self) -> int:
         """How many states a site has: the q of spins, 1 in percolation."""
         return Model.parse(self.model).states
@@ -138,7 +144,7 @@ class Sampling(Shown):
         for name in KIND_SETTINGS:
             value = getattr(self, name, SETTINGS[name].default)
             if name not in kind.settings and value != SETTINGS[name].default:
-                raise InputError(refusal_of(name, self.model))
+                raise InputError(explain_refusal(name, self.model))
         words = check_measure(self.measure)
         for word in words:
             if word in kind.refused_measures:
@@ -350,7 +356,7 @@ class Task(Sampling):
 
 
 def _told(item: Task | Study) -> dict[str, Any]:
-    """Return what tasks and studies tell alike."""
+    """Return what tasks and studies show alike."""
     measure = {"measure": ", ".join(item.measure)} if item.measure else {}
     return {
         "model": item.model,
@@ -409,14 +415,14 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
-def refusal_of(name: str, model: str) -> str:
+def explain_refusal(name: str, model: str) -> str:
     """Return why studies of a model do not have a setting that other kinds of study have."""
     return f"{name}: {SETTINGS[name].refusal.format(model=model)}"
 
 
 @dataclass(frozen=True, repr=False)
 class Study(Sampling):
-    """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
+    """What a user requested: a lattice at several sizes, or a graph, with p given or by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
     samples' thresholds are looked for first.  ``sweeps`` are those of a chain of spins, the burn-in
@@ -563,7 +569,7 @@ class Study(Sampling):
 
 
 def functions_named(texts: Sequence[str]) -> tuple[LabelFunction, ...]:
-    """Return observables of a user of which only what files tell is at hand."""
+    """Return observables of a user as files have them, by name alone."""
     return tuple(LabelFunction.parse(text) for text in texts)
 
 

@@ -36,7 +36,7 @@ from percolab.tasks.settings import (
     with_defaults,
 )
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, axis_boundaries, refusal_of
+from percolab.tasks.study import Study, axis_boundaries, explain_refusal
 from percolab.tasks.values import (
     ascending,
     take_couplings,
@@ -94,25 +94,25 @@ def make_request(
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in given.items()
     }
-    wanted = with_defaults(plain)
-    wanted["p"] = _read_p(wanted)
-    structure = _structure_of(lattice, wanted)
+    settings = with_defaults(plain)
+    settings["p"] = _read_p(settings)
+    structure = _choose_structure(lattice, settings)
     sizes = default_sizes(structure)
-    if wanted["L"] is not None:
-        sizes = take_integers("L", wanted["L"])
+    if settings["L"] is not None:
+        sizes = take_integers("L", settings["L"])
     study = Study(
         structure=structure,
         sizes=sizes,
-        boundary=axis_boundaries(structure, wanted["boundary"]),
-        functions=take_functions(wanted["observables"]),
-        **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},
+        boundary=axis_boundaries(structure, settings["boundary"]),
+        functions=take_functions(settings["observables"]),
+        **{name: SETTINGS[name].take(name, settings[name]) for name in _OF_STUDY},
     )
     for name in ("blocks", "merge"):
-        if wanted[name] is not None and wanted["split"] is None:
-            raise InputError(f"{name} = {wanted[name]}: goes with --split lattice")
-    left_open = {"L"} if wanted["L"] is None else set()
+        if settings[name] is not None and settings["split"] is None:
+            raise InputError(f"{name} = {settings[name]}: goes with --split lattice")
+    left_open = {"L"} if settings["L"] is None else set()
     samples, target_error = (
-        SETTINGS[name].take(name, wanted[name]) for name in ("samples", "target_error")
+        SETTINGS[name].take(name, settings[name]) for name in ("samples", "target_error")
     )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
@@ -120,15 +120,17 @@ def make_request(
     return SweepRequest(
         study,
         StopRule(_per_size(samples, sizes), target_error),
-        _results_path(take_path("out", DEFAULT_OUT if wanted["out"] is None else wanted["out"])),
+        _results_path(
+            take_path("out", DEFAULT_OUT if settings["out"] is None else settings["out"])
+        ),
         frozenset(left_open),
         **{
-            name: SETTINGS[name].take(name, wanted[name])
+            name: SETTINGS[name].take(name, settings[name])
             for name in ("device", "labeler", "workers", "executor")
         },
-        part=WHOLE if wanted["part"] is None else JobPart.parse(wanted["part"]),
+        part=WHOLE if settings["part"] is None else JobPart.parse(settings["part"]),
         **{
-            name: SETTINGS[name].check(name, wanted[name])
+            name: SETTINGS[name].check(name, settings[name])
             for name in ("slabs", "split", "blocks", "merge")
         },
     )
@@ -138,35 +140,37 @@ def make_request(
 _COUPLINGS = ("beta", "T", "K")
 
 
-def _read_p(wanted: Mapping[str, Any]) -> Any:
+def _read_p(settings: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
-    found = [name for name in ("p", *_COUPLINGS) if wanted[name] is not None]
+    found = [name for name in ("p", *_COUPLINGS) if settings[name] is not None]
     if len(found) > 1:
         raise InputError(
             f"{found[0]} and {found[1]} are both given, but one follows from the other"
         )
     name = found[0] if found else "p"
     if name == "p":
-        given = take_probabilities("p", wanted["p"])
+        given = take_probabilities("p", settings["p"])
         return None if given is None else ascending(given)
-    model = Model.parse(wanted["model"])
-    if name not in find_kind(wanted["method"], model.has_spins).settings:
-        raise InputError(refusal_of(name, str(model)))
+    model = Model.parse(settings["model"])
+    if name not in find_kind(settings["method"], model.has_spins).settings:
+        raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")
-    couplings = take_couplings(name, wanted[name]) or ()
+    couplings = take_couplings(name, settings[name]) or ()
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
     return ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
 
 
-def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, Any]) -> Structure:
+def _choose_structure(
+    lattice: str | Path | Structure | None, settings: Mapping[str, Any]
+) -> Structure:
     """Return the graph or the lattice that settings name."""
-    of_graph = {name: wanted[name] for name in ("source", "target", "multi", "columns")}
-    if wanted["graph"] is not None:
-        given = {"lattice": lattice, "L": wanted["L"], "boundary": wanted["boundary"]}
-        return _graph_of(wanted["graph"], of_graph, given)
+    of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
+    if settings["graph"] is not None:
+        given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
+        return _make_graph(settings["graph"], of_graph, given)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
@@ -202,7 +206,7 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
 
 
-def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
+def _make_graph(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
     """Return a graph or read it; InputError if it is given what only a lattice has."""
     for key, value in given.items():
         if value is not None:

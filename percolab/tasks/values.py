@@ -10,8 +10,9 @@ import operator
 import os
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from percolab.lattices.toml_table import Table, shown
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import MEASURES
 
+_T = TypeVar("_T")
 _MAX_COUNT = 10_000
 #: Values of p that differ relatively by less are one.
 _SAME = 1e-12
@@ -36,22 +38,30 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
     >>> parse_probabilities("0.5:0.6:3")
     (0.5, 0.55, 0.6)
     """
+    values = _parse_numbers("p", text, lambda part: _probability(part, text), "0.50:0.55:21")
+    if not values:
+        raise InputError(f"p = {text!r}: the list is empty")
+    return tuple(map(float, values))
+
+
+def _parse_numbers(
+    key: str, text: str, number: Callable[[str], Decimal], example: str
+) -> list[Decimal]:
+    """Read "0.5", "0.4,0.5,0.6" or "from:to:count" (both ends included)."""
     if ":" not in text:
-        values = [_probability(part, text) for part in text.split(",") if part.strip()]
-        if not values:
-            raise InputError(f"p = {text!r}: the list is empty")
-        return tuple(float(value) for value in values)
-    parts = text.split(":")
-    if len(parts) != 3 or not parts[2].strip().isdecimal():
-        raise InputError(f"p = {shown(text)}, but a range is from:to:count, as in 0.50:0.55:21")
-    low, high = _probability(parts[0], text), _probability(parts[1], text)
-    count = int(parts[2])
+        return [number(part) for part in text.split(",") if part.strip()]
+    ends = text.split(":")
+    digits = ends[2].strip() if len(ends) == 3 else ""
+    if not digits.isdecimal():
+        raise InputError(f"{key} = {shown(text)}, but a range is from:to:count, as in {example}")
+    low, high = number(ends[0]), number(ends[1])
+    count = int(digits[:9])
     if not 2 <= count <= _MAX_COUNT or high <= low:
         raise InputError(
-            f"p = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
+            f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
         )
-    # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
-    return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
+    # In decimal arithmetic 0.5:0.6:3 has 0.55, not 0.55000000000000004.
+    return [low + (high - low) * n / (count - 1) for n in range(count)]
 
 
 def _probability(text: str, whole: str) -> Decimal:
@@ -71,33 +81,15 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
     (2.0, 2.25, 2.5)
     """
 
-    def parse(text: str) -> tuple[float, ...]:
-        if ":" not in text:
-            parts = [part for part in text.split(",") if part.strip()]
-            return check_couplings(key, [_number(key, part) for part in parts])
-        ends = text.split(":")
-        count = ends[2].strip() if len(ends) == 3 else ""
-        if not count.isdecimal():
-            raise InputError(
-                f"{key} = {shown(text)}, but a range is from:to:count, as in 2.2:2.4:9"
-            )
-        low, high = _number(key, ends[0]), _number(key, ends[1])
-        if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
-            raise InputError(
-                f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
-            )
-        steps = int(count) - 1
-        return check_couplings(key, [low + (high - low) * n / steps for n in range(steps + 1)])
-
-    return parse
+    number = partial(_number, key)
+    return lambda text: check_couplings(key, _parse_numbers(key, text, number, "2.2:2.4:9"))
 
 
 def _number(key: str, text: str) -> Decimal:
     try:
-        value = Decimal(text.strip())
+        return Decimal(text.strip())
     except InvalidOperation as error:
         raise InputError(f"{key} = {shown(text.strip())} is not a number") from error
-    return value
 
 
 def check_couplings(key: str, values: Sequence[Any]) -> tuple[float, ...]:
@@ -131,10 +123,16 @@ def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
 def read_couplings(table: Table, key: str) -> tuple[float, ...]:
     """Return J / kT or kT / J: a number, a list of them, or a range as text."""
     value = table.data[key]
+    if isinstance(value, str):
+        return _of_file(table, parse_couplings(key), value)
+    items = value if isinstance(value, list) else [value]
+    return _of_file(table, partial(check_couplings, key), items)
+
+
+def _of_file(table: Table, function: Callable[[Any], _T], value: Any) -> _T:
+    """Return what a function makes of a value; InputError with the name of the study file."""
     try:
-        if isinstance(value, str):
-            return parse_couplings(key)(value)
-        return check_couplings(key, value if isinstance(value, list) else [value])
+        return function(value)
     except InputError as error:
         raise InputError(f"{table.where}: {error}") from error
 
@@ -209,13 +207,13 @@ def read_integer(low: int, high: int) -> Callable[[Table, str], int]:
 
 
 def read_lattice(table: Table, key: str) -> str:
-    """Return a lattice's name, or its file, which is looked for beside the study file."""
+    """Return a lattice's name, or its file, which is looked for next to the study file."""
     name = table.text(key)
     return str(study_folder(table) / name) if name.endswith(".toml") else name
 
 
 def read_file_beside(table: Table, key: str) -> Path:
-    """Return the path of a file, which is looked for beside the study file."""
+    """Return the path of a file, which is looked for next to the study file."""
     return study_folder(table) / table.text(key)
 
 
@@ -227,7 +225,7 @@ def study_folder(table: Table) -> Path:
 def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path:
     """Return sites, by number or name, a text that lists them, or the file that does.
 
-    A file is looked for beside the study file; a text that is none of them may be a name.
+    A file is looked for next to the study file; a text that is none of them may be a name.
     """
     from percolab.lattices.graph_files import names_file
 
@@ -263,17 +261,12 @@ def read_sizes(table: Table, key: str) -> tuple[int, ...]:
 def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
     """Return p values: a number, a list of them, or a range as text."""
     value = table.data[key]
-    try:
-        if isinstance(value, str):
-            return parse_probabilities(value)
-        items = value if isinstance(value, list) else [value]
-        if not items or not all(type(item) in (int, float) for item in items):
-            raise InputError("")
-        return tuple(float(item) for item in items)
-    except InputError as error:
-        if str(error):
-            raise InputError(f"{table.where}: {error}") from error
-        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"') from error
+    if isinstance(value, str):
+        return _of_file(table, parse_probabilities, value)
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) in (int, float) for item in items):
+        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"')
+    return tuple(map(float, items))
 
 
 def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
@@ -376,7 +369,7 @@ def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:
 
 
 def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return what is measured beside the observables, from words or from "one,other".
+    """Return what is measured in addition to the observables, from words or from "one,other".
 
     >>> take_measure("measure", "sizes")
     ('sizes',)
@@ -388,6 +381,24 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
     if parts and not found:
         raise InputError(f"{key} = {value!r}, but it must name some of {', '.join(MEASURES)}")
     return found
+
+
+def take_sample_key(key: str, value: Any) -> int:
+    """Return a seed or the number of a sample; InputError unless it is from 0 to 2^64 - 1."""
+    try:
+        found = take_integer(key, value)
+    except InputError:
+        found = -1
+    if not 0 <= found < 2**64:
+        raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
+    return found
+
+
+def refuse_given(reason: str, **given: Any) -> None:
+    """Raise InputError if one of these is not None."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}: {reason}; leave it out")
 
 
 def refuse_sample_settings(reason: str, seed: Any, sample: Any, rng: Any) -> None:

@@ -58,7 +58,7 @@ TREE_METHODS = {
         ),
         TreeEntry(
             "heap",
-            "Prim with a binary heap, the judge",
+            "Prim with a binary heap, the reference",
             {"cpu": "trees.heap:Heap"},
         ),
     )
@@ -91,9 +91,9 @@ def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequen
 def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int = 1) -> Trees:
     """Return what finds trees of a topology on a kind of device, "cpu" or "cuda".
 
-    name: one of :data:`TREE_METHODS`, or None for the fastest.  capacity: the samples wanted side
-    by side; its own ``capacity`` may be smaller.  InputError as for :func:`tree_class`; ValueError:
-    more bonds than :data:`percolab.trees.weights.MOST_BONDS`.
+    name: one of :data:`TREE_METHODS`, or None for the fastest.  capacity: the samples requested
+    side by side; its own ``capacity`` may be smaller.  InputError as for :func:`tree_class`;
+    ValueError: more bonds than :data:`percolab.trees.weights.MOST_BONDS`.
     """
     from percolab.trees.weights import MOST_BONDS
 

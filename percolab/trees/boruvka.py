@@ -16,7 +16,8 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.trees.heap import make_bond_keys
 from percolab.trees.ordered_joins import add_to_tree
-from percolab.trees.weights import BondWeights, given_weights, make_sample_weights
+from percolab.trees.tree import OneTree
+from percolab.trees.weights import BondWeights
 
 
 @njit(nogil=True, cache=True)
@@ -56,15 +57,15 @@ def _rounds(bonds, keys, ends, parents, least, tree):
                 union_halving(parents, uint32(ends[n, 0]), uint32(ends[n, 1]))
 
 
-class Boruvka:
-    """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
+class Boruvka(OneTree):
+    """The minimum spanning tree of one sample (:class:`percolab.trees.tree.Trees`).
 
     tree:   uint32 (words of all classes,), the bonds of the last one
     rounds: how many it took
     """
 
     def __init__(self, topology: Topology, capacity: int = 1) -> None:
-        self.topology, self.capacity = topology, 1
+        super().__init__(topology)
         self.tree = np.zeros(topology.num_bond_words, np.uint32)
         self.rounds = 0
         klass, owner, other = topology.bonds().T
@@ -77,22 +78,13 @@ class Boruvka:
         bonds = 32 * extent.num_words
         return Memory(host=52 * bonds + 4 * extent.num_words + 12 * extent.num_points)
 
-    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
-        """Find the tree of a sample, uint64 (1,); return 1."""
-        (sample,) = samples
-        return self._find(make_sample_weights(generator, seed, int(sample)))
-
-    def build_given(self, keys: NDArray[np.uint64]) -> int:
-        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        return self._find(given_weights(keys))
-
-    def _find(self, weights: BondWeights) -> int:
+    def find(self, weights: BondWeights) -> None:
+        """Find the tree by weights."""
         self.tree[:] = 0
         points, keys = self.topology.num_points, make_bond_keys(weights, self._bonds)
         parents, least = np.arange(points, dtype=np.int32), np.empty(points, np.int64)
         live = self._bonds.copy(), keys, self._ends.copy()
         self.rounds = _rounds(*live, parents, least, self.tree)
-        return 1
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""

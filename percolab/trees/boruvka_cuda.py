@@ -4,9 +4,9 @@ A lattice is cut into tiles, boxes of sites that a block of threads joins in sha
 their inner bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other
 topologies, is joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).
 
-How many rounds it takes depends on the weights.  Calls of some rounds are recorded; a round for
-which no bond is left takes a few microseconds, and the host looks only at the end of a call whether
-there is one left.
+How many rounds it takes depends on the weights.  Calls of some rounds are captured as graphs; a
+round for which no bond is left takes a few microseconds, and the host looks only at the end of a
+call whether there is one left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import parts_in_boxes
-from percolab.lattices.topology import PartWords, Topology, places_of
+from percolab.lattices.topology import PartWords, Topology, find_set_bits
 from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
@@ -57,7 +57,7 @@ from percolab.trees.tiles_cuda import (
 
 cuda = load_cuda()
 
-#: Rounds of the first recorded call over light bonds and then over all, odd, so that the first of
+#: Rounds of the first captured call over light bonds and then over all, odd, so that the first of
 #: these end at the first list and the others at the second; and rounds of further calls, even.
 LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
 #: Light bonds are about so many times as many as it takes for a cluster of infinite size.
@@ -166,7 +166,7 @@ class BoruvkaCuda:
         for k in range(top.num_classes):
             parts = zip(top.exists_parts(k), inner_parts(k), strict=True)
             for (first, exists), (_, inner) in parts:
-                owners = places_of(exists ^ inner).astype(np.uint32)
+                owners = find_set_bits(exists ^ inner).astype(np.uint32)
                 numbers.append(owners + np.uint32(32 * (k * top.num_words + first)))
         self._num_tiles = prod(counts)
         self._tiles = BoruvkaTiles(
@@ -210,11 +210,6 @@ class BoruvkaCuda:
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        self.load(keys)
-        return self.build_loaded()
-
-    def load(self, keys: NDArray[np.uint64]) -> None:
-        """Copy given keys to the device, uint64 (32 * words of all classes,)."""
         self.launches.wait()
         if self._given.size != self._slots:
             self.launches.forget()
@@ -224,18 +219,15 @@ class BoruvkaCuda:
         limits = self.batch.exists, self._given, self._limits
         self.launches.each(limits_kernel, self._slots, 1, *limits)
         self.launches.wait()
-
-    def build_loaded(self) -> int:
-        """Find the tree of the keys that were loaded; return 1."""
         self.generator = None
-        keys = self._keys(0, is_given=True)
+        round_keys = self._keys(0, is_given=True)
 
         def draw() -> None:
             given = self._given, self._limits, self._prefixes
             self.launches.each(given_prefixes_kernel, self._slots, 1, *given)
-            self._join(keys, 1)
+            self._join(round_keys, 1)
 
-        self._finish(("given",), draw, keys)
+        self._finish(("given",), draw, round_keys)
         return 1
 
     @property

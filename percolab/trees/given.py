@@ -65,8 +65,8 @@ class SpanningTree(Shown):
     order: BondWeights = field(default=given_weights(np.empty(0, np.uint64)), repr=False)
 
     def _facts(self) -> dict[str, Any]:
-        told = self.to_dict()
-        return {name: told[name] for name in ("weight", "bonds", "sites", "parts", "method")}
+        facts = self.to_dict()
+        return {name: facts[name] for name in ("weight", "bonds", "sites", "parts", "method")}
 
     @cached_property
     def weight(self) -> int | float:
@@ -209,16 +209,16 @@ def tree_from_keys(
     *,
     method: str | None = None,
     device: str = "cpu",
-    **told: Any,
+    **facts: Any,
 ) -> SpanningTree:
     """Return the tree of given keys.
 
     keys: uint64 (32 * words of all classes,).  kind: of the values that they come from, as numpy's.
-    told: what else the tree knows: structure, boundary, names, notes.
+    facts: what else the tree knows: structure, boundary, names, notes.
     InputError: an unknown method or device, or too little memory.
     """
     check_tree_memory(Extent.of_topology(topology), method, device, made=True)
-    return _found(topology, given_weights(keys), kind, method, device, told)
+    return _found(topology, given_weights(keys), kind, method, device, facts)
 
 
 def sample_tree(
@@ -229,14 +229,14 @@ def sample_tree(
     *,
     method: str | None = None,
     device: str = "cpu",
-    **told: Any,
+    **facts: Any,
 ) -> SpanningTree:
     """Return the tree of a sample, whose weights are its uniform numbers; else as tree_of_keys.
 
     seed: of the random streams
     """
     weights = make_sample_weights(generator, seed, sample)
-    return _found(topology, weights, "", method, device, told)
+    return _found(topology, weights, "", method, device, facts)
 
 
 def check_tree_memory(
@@ -266,7 +266,7 @@ def _found(
     kind: str,
     method: str | None,
     device: str,
-    told: dict[str, Any],
+    facts: dict[str, Any],
 ) -> SpanningTree:
     target = Device.parse(device).resolve()
     with target.driven():
@@ -285,7 +285,7 @@ def _found(
     keys = make_bond_keys(weights, numbers)
     # They are listed in ascending order of their numbers.
     order = np.argsort(keys, kind="stable")
-    structure = told.get("structure")
+    structure = facts.get("structure")
     inner = structure.inner_numbers if isinstance(structure, Graph) else None
     if inner is not None:
         ends = np.argsort(inner).astype(np.int32)[ends]
@@ -297,5 +297,5 @@ def _found(
         method=method or DEFAULT_TREE_METHOD[target.kind],
         topology=topology,
         order=weights,
-        **told,
+        **facts,
     )

@@ -1,4 +1,4 @@
-"""Prim's algorithm (1957) with a binary heap on the CPU: the judge of the other ways, kept plain.
+"""Prim's algorithm (1957) with a binary heap on the CPU: the plain reference for the others.
 
 From the smallest site of every cluster on, the least bond that leads to a new site is taken.
 """
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, pack_bits
-from percolab.trees.weights import BondWeights, compute_key, given_weights, make_sample_weights
+from percolab.trees.tree import OneTree
+from percolab.trees.weights import BondWeights, compute_key
 
 
 @njit(nogil=True, cache=True)
@@ -57,14 +58,14 @@ def _grow(first, listed, others, bonds, keys, chosen):
             chosen[listed[entry]] = True
 
 
-class Heap:
-    """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
+class Heap(OneTree):
+    """The minimum spanning tree of one sample (:class:`percolab.trees.tree.Trees`).
 
     bonds: uint32, the numbers of all bonds, ascending
     """
 
     def __init__(self, topology: Topology, capacity: int = 1) -> None:
-        self.topology, self.capacity = topology, 1
+        super().__init__(topology)
         klass, owner, other = topology.bonds().T
         self.bonds = (klass * 32 * topology.num_words + owner).astype(np.uint32)
         # Every bond is listed at both its ends.
@@ -80,20 +81,11 @@ class Heap:
         """Return the memory that it takes: most of it while the bonds are being listed."""
         return Memory(host=120 * 32 * extent.num_words + 9 * extent.num_points)
 
-    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
-        """Find the tree of a sample, uint64 (1,); return 1."""
-        (sample,) = samples
-        return self._find(make_sample_weights(generator, seed, int(sample)))
-
-    def build_given(self, keys: NDArray[np.uint64]) -> int:
-        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        return self._find(given_weights(keys))
-
-    def _find(self, weights: BondWeights) -> int:
+    def find(self, weights: BondWeights) -> None:
+        """Find the tree by weights."""
         self._chosen[:] = False
         keys = make_bond_keys(weights, self.bonds)
         _grow(self._first, self._listed, self._others, self.bonds, keys, self._chosen)
-        return 1
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the tree, uint32 (1, words of all classes)."""

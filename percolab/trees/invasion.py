@@ -59,7 +59,7 @@ Floats = NDArray[np.float64]
 
 #: When an invasion stops: when a target is invaded, when nothing is left, or at so many sites.
 Stop = Literal["spanning", "all"] | int
-#: About the bytes that an invaded site takes, and a grid point where trapping is asked for.
+#: About the bytes that an invaded site takes, and a grid point where trapping is requested.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
 _COUNTERS = 10
 # Sites for which there is room at once.
@@ -207,7 +207,7 @@ def _longer(values: Any, size: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Frontier:
-    """All that was ever on the frontier, from which more about an invasion is told.
+    """All that was ever on the frontier, from which more about an invasion follows.
 
     items:    as the kernels left them; accepted: bool like it
     taken:    int64, the item of every step, -1 of a given source
@@ -260,10 +260,10 @@ class Invasion(Shown):
     _frontier: _Frontier
 
     def _facts(self) -> dict[str, Any]:
-        told = {"model": self.model, "invaded": self.num_invaded, "of sites": self.num_sites}
+        facts = {"model": self.model, "invaded": self.num_invaded, "of sites": self.num_sites}
         if self.breakthrough is not None:
-            told |= {"breakthrough at step": self.breakthrough, "T": f"{self.threshold:.8g}"}
-        return told
+            facts |= {"breakthrough at step": self.breakthrough, "T": f"{self.threshold:.8g}"}
+        return facts
 
     @property
     def num_invaded(self) -> int:
@@ -422,14 +422,12 @@ def invade(
     enters: bool = False,
     stop: Stop = "all",
     exits: Integers | None = None,
-    num_points: int = 0,
 ) -> Invasion:
     """Invade from sources; what there is has been checked.
 
     sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
     model they are the first frontier, each with its own weight, and not invaded from the start.
     exits: int64, all sites of the target, where there is trapping; else None.
-    num_points: grid points, needed with trapping.
     """
     by_site = weights.by_site
     is_free = not (by_site and enters)
@@ -451,7 +449,7 @@ def invade(
     state.fronts[:free] = state.fronts[free - 1] if free else 0
     if exits is not None:
         entrance = sources if not is_free else sources[:0]
-        kept = _untrapped(ground, by_site, state, free, entrance, exits, num_points)
+        kept = _untrapped(ground, by_site, state, free, entrance, exits)
     has_target = bool(target.layers.any() or target.sites.size)
     return _make_invasion(state, weights, draw, free, num_sites, stop, has_target, kept)
 
@@ -463,10 +461,11 @@ def _untrapped(
     free: int,
     entrance: Integers,
     exits: Integers,
-    num_points: int,
 ) -> tuple[NDArray[np.bool_], Integers]:
     """Return (which steps there are with trapping, after which step each site is cut off)."""
     sites = state.sites[: state.count[STEPS]]
+    lengths = ground.axes[:, 0]
+    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
     steps = np.full(num_points, -1, np.int32)
     steps[sites] = np.arange(sites.size, dtype=np.int32)
     is_exit = np.zeros(num_points, bool)

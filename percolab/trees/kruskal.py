@@ -33,15 +33,16 @@ from percolab.trees.ordered_joins import (
     sort_bonds,
 )
 from percolab.trees.prefixes import fill_prefixes
-from percolab.trees.weights import BondWeights, given_weights, make_sample_weights
+from percolab.trees.tree import OneTree
+from percolab.trees.weights import BondWeights
 
 # Bands are cut at quantiles of so many keys.
 _KEYS_TRIED = 4096
 _LAST_KEY = 2**64 - 1
 
 
-class Kruskal:
-    """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
+class Kruskal(OneTree):
+    """The minimum spanning tree of one sample (:class:`percolab.trees.tree.Trees`).
 
     tile_bits: sites of a tile of a lattice, as a power of two
 
@@ -54,7 +55,7 @@ class Kruskal:
     def __init__(
         self, topology: Topology, capacity: int = 1, *, tile_bits: int = TILE_BITS
     ) -> None:
-        self.topology, self.capacity = topology, 1
+        super().__init__(topology)
         self.exists = topology.exists.ravel()
         self.adjacency = make_adjacency(topology)
         self.tree = np.zeros(self.exists.size, np.uint32)
@@ -89,24 +90,19 @@ class Kruskal:
         if not self.prefixes.size:
             self.prefixes = np.empty(32 * self.exists.size, np.uint32)
         fill_prefixes(generator, np.uint64(seed), np.uint64(sample), self.prefixes)
-        return self.join(make_sample_weights(generator, seed, int(sample)))
-
-    def build_given(self, keys: NDArray[np.uint64]) -> int:
-        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        return self.join(given_weights(keys))
+        return super().build(generator, seed, samples)
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
         return self.tree[None].copy()
 
-    def join(self, weights: BondWeights) -> int:
-        """Find the tree by weights; ``prefixes`` must hold those of a sample.  Return 1."""
+    def find(self, weights: BondWeights) -> None:
+        """Find the tree by weights; ``prefixes`` must have those of a sample."""
         self.tree[:] = 0
         if self._in_tiles and not weights.given.size:
             self._join_tiles(weights)
         elif self.topology.num_bonds:
             self._join_bands(weights)
-        return 1
 
     def _join_tiles(self, weights: BondWeights) -> None:
         where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch

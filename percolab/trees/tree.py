@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
+from percolab.trees.weights import BondWeights, given_weights, make_sample_weights
 
 
 class Trees(Protocol):
@@ -28,19 +29,39 @@ class Trees(Protocol):
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; given: for given keys."""
-        ...
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
-        ...
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        ...
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the first trees, uint32 (items, words of all classes).
 
         One bit a bond, as everywhere; bits of bonds that do not exist are 0.
         """
-        ...
+
+
+class OneTree:
+    """What finds one tree at a time on the CPU: a way has ``find`` and ``words``."""
+
+    capacity = 1
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        """Find the tree of a sample, uint64 (1,); return 1."""
+        (sample,) = samples
+        self.find(make_sample_weights(generator, seed, int(sample)))
+        return 1
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
+        self.find(given_weights(keys))
+        return 1
+
+    def find(self, weights: BondWeights) -> None:
+        """Find the tree by weights."""
+        raise NotImplementedError

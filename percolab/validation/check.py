@@ -1,4 +1,4 @@
-"""What a check is: a function from conditions to outcomes, values beside what they should be."""
+"""A check: a function from conditions to outcomes, values next to their expectations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from percolab.kernels.device import Device
 from percolab.run.stored import Interrupted
 
-#: The largest deviation, in standard deviations, that chance is granted.
+#: The largest deviation, in standard deviations, that is attributed to chance.
 LIMIT = 4.0
 
 
@@ -19,8 +19,8 @@ LIMIT = 4.0
 class Conditions:
     """Where and how thoroughly the checks run.
 
-    device: a resolved one.  seed: every check draws streams of its own from it.  full: more
-    samples and larger lattices, for a GPU.
+    device: a resolved one.  seed: every check draws its streams from it.  full: more samples and
+    larger lattices, for a GPU.
     """
 
     device: Device
@@ -32,19 +32,18 @@ class Conditions:
         return full if self.full else quick
 
     def stream_seed(self, *name: object) -> int:
-        """Return the seed, in [0, 2^63), of what bears this name; names have independent ones."""
+        """Return the seed, in [0, 2^63), of a name; different names have independent seeds."""
         text = json.dumps([self.seed, *map(str, name)])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the table: a value, what it should be, and how far chance may carry it.
+    """One row of the table: a value, its expectation, and its standard deviation.
 
-    sigma: standard deviation of ``value``; None where value and expectation must be equal.
-    note:  what a reader of a failure must know, or where the expected value comes from.
-    correlated: whether it is of the same samples as its neighbours, and a row of all of them
-        together follows, which counts in their place where deviations are counted.
+    sigma: None where value and expectation must be equal.  note: a hint for failures, or the source
+    of the expectation.  correlated: whether it is of the same samples as its neighbours; a row of
+    all of them together follows, which replaces them where deviations are counted.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Outcome:
 
     @property
     def z(self) -> float | None:
-        """Deviation in units of sigma; None if exact, NaN where sigma is none to judge by."""
+        """Deviation in units of sigma; None if exact, NaN for a sigma that is 0 or infinite."""
         if self.sigma is None:
             return None
         usable = 0 < self.sigma < math.inf
@@ -64,7 +63,7 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether the value is equal to what is expected, or within LIMIT sigma of it."""
+        """Whether the value equals its expectation, or is within LIMIT sigma of it."""
         if self.z is None:
             return self.value == self.expected
         # A comparison with NaN is False.
@@ -73,7 +72,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """What is run in one go; ``name`` says what is looked at, ``group`` the heading it is under."""
+    """A function that yields outcomes; name: its subject, group: its heading."""
 
     group: str
     name: str
@@ -81,7 +80,7 @@ class Check:
 
 
 def run_check(check: Check, conditions: Conditions) -> Iterator[Outcome]:
-    """Yield what a check finds; one that breaks down is a row that does not hold.
+    """Yield the outcomes of a check; an exception becomes a row that does not hold.
 
     Interrupted passes: a study was stopped by Ctrl-C or SIGTERM.
     """
@@ -89,7 +88,7 @@ def run_check(check: Check, conditions: Conditions) -> Iterator[Outcome]:
         yield from check.run(conditions)
     except Interrupted:
         raise
-    except Exception as error:  # whatever breaks on this installation is what is looked for
+    except Exception as error:  # checks look for anything that breaks on this installation
         text = " ".join(str(error).split())
         yield Outcome(check.name, math.nan, 0.0, note=f"{type(error).__name__}: {text}")
 

@@ -1,9 +1,10 @@
-"""Statistics as normal deviates, so that one limit judges them all."""
+"""Statistics as normal deviates, to which one limit applies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ def as_normal(name: str, chi_square: float, dof: int) -> Outcome:
 
 
 def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
-    """Return the largest of many |z| as the normal deviate that is exceeded as seldom."""
+    """Return the largest of many |z| as the normal deviate of the same probability."""
     from scipy.stats import norm
 
     largest = float(np.max(np.abs(z)))
@@ -40,18 +41,18 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
 
 
-def with_joint(
-    name: str, outcomes: Sequence[Outcome], deviations: NDArray[np.float64]
-) -> Iterator[Outcome]:
+def with_joint(name: str, found: Iterable[tuple[Outcome, NDArray[Any]]]) -> Iterator[Outcome]:
     """Yield outcomes of the same samples, and one of all of them together, by their covariance.
 
-    deviations: of every sample from what is expected, float64 (samples, outcomes).  Hotelling's
-    T^2 of their means, as the normal deviate that is exceeded as seldom: H. Hotelling, Ann. Math.
-    Stat. 2, 360 (1931).
+    found: each outcome with the deviation of every sample from its expectation, float64 (samples,).
+    Hotelling's T^2 of their means, as the normal deviate of the same probability: H. Hotelling,
+    Ann. Math. Stat. 2, 360 (1931).
     """
-    yield from (replace(outcome, correlated=True) for outcome in outcomes)
     from scipy.stats import f
 
+    outcomes, columns = zip(*found, strict=True)
+    yield from (replace(outcome, correlated=True) for outcome in outcomes)
+    deviations = np.stack(columns, axis=1)
     count = len(deviations)
     spread = deviations.std(axis=0, ddof=1)
     varies = spread > _DEPENDENT * spread.max()

@@ -1,4 +1,4 @@
-"""All configurations of a tiny graph by deletion and contraction, which knows no cluster labels.
+"""All configurations of a tiny graph by deletion and contraction, without cluster labels.
 
 Of the configurations of a graph G, those without bond e are the configurations of G - e, and those
 with it are those of G / e, in which its two ends are one site.  Counts by number of open bonds:
@@ -72,7 +72,7 @@ def _connected(bonds: Bonds, source: int, target: int) -> Counts:
 def squared_size_counts(num_sites: int, bonds: Sequence[tuple[int, int]]) -> Counts:
     """Return the sum of squared cluster sizes over the configurations with n open bonds.
 
-    It counts ordered pairs of connected sites.
+    It is the number of ordered pairs of connected sites.
 
     >>> squared_size_counts(2, [(0, 1)])
     (2, 4)
@@ -84,10 +84,10 @@ def squared_size_counts(num_sites: int, bonds: Sequence[tuple[int, int]]) -> Cou
     return tuple(total.tolist())
 
 
-def probability_of(counts: Sequence[int], p: float) -> float:
+def evaluate_counts(counts: Sequence[int], p: float) -> float:
     """Return the polynomial of counts at p: a probability, or a mean where quantities are summed.
 
-    >>> probability_of((0, 2, 1), 0.5)
+    >>> evaluate_counts((0, 2, 1), 0.5)
     0.75
     """
     bonds = len(counts) - 1
@@ -95,7 +95,7 @@ def probability_of(counts: Sequence[int], p: float) -> float:
 
 
 def mean_threshold(counts: Sequence[int]) -> float:
-    """Return the mean p at which samples begin to be connected, 1 less the integral of counts.
+    """Return the mean p at which samples become connected, 1 less the integral of counts.
 
     >>> round(mean_threshold((0, 2, 1)), 12)
     0.333333333333

@@ -1,4 +1,4 @@
-"""The engine against exact enumerations of tiny graphs: all configurations, and sampled ones."""
+"""The engine against exact enumerations of tiny graphs: all configurations, and samples."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from percolab.validation.enumeration import (
     Counts,
     cluster_counts,
     connected_counts,
+    evaluate_counts,
     mean_threshold,
-    probability_of,
     squared_size_counts,
 )
 from percolab.validation.sampling import (
@@ -62,15 +62,12 @@ def _topology(name: str) -> Topology:
 
 def _exact_sums(topology: Topology) -> _Exact:
     bonds = [(int(owner), int(other)) for _, owner, other in topology.bonds()]
-    layers = {axis: topology.end_layers[axis] for axis in topology.open_axes}
-    return _Exact(
-        cluster_counts(topology.num_points, bonds),
-        squared_size_counts(topology.num_points, bonds),
-        {
-            axis: connected_counts(bonds, first.tolist(), last.tolist())
-            for axis, (first, last) in layers.items()
-        },
-    )
+    spanning = {}
+    for axis in topology.open_axes:
+        first, last = topology.end_layers[axis]
+        spanning[axis] = connected_counts(bonds, first.tolist(), last.tolist())
+    clusters = cluster_counts(topology.num_points, bonds)
+    return _Exact(clusters, squared_size_counts(topology.num_points, bonds), spanning)
 
 
 def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
@@ -119,15 +116,14 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     exact = _exact_sums(topology)
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
-    expected = probability_of(exact.clusters, p)
-    outcomes = [mean_outcome(f"clusters of {name}, p = {p}", rows[:, CLUSTERS], expected)]
-    apart = [rows[:, CLUSTERS] - expected]
+    clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
+    outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
+    found = [(outcome, clusters - expected)]
     for axis, counts in exact.spanning.items():
-        spans, expected = rows[:, SPANNING] >> axis & 1, probability_of(counts, p)
+        spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
-        outcomes.append(fraction_outcome(text, spans, expected))
-        apart.append(spans - expected)
-    yield from with_joint(f"{name}, p = {p}", outcomes, np.stack(apart, axis=1))
+        found.append((fraction_outcome(text, spans, expected), spans - expected))
+    yield from with_joint(f"{name}, p = {p}", found)
 
 
 def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
@@ -136,22 +132,18 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     numbers = np.arange(conditions.count(quick=20_000, full=1_000_000), dtype=np.uint64)
     coupling = coupling_for(conditions.device, topology, items=numbers.size)
     seed = conditions.stream_seed("exact threshold")
-    found = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
-    outcomes, apart = [], []
+    found, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
-        outcomes.append(mean_outcome(text, found[:, axis], expected))
-        apart.append(found[:, axis] - expected)
-    yield from with_joint(f"thresholds of {name}", outcomes, np.stack(apart, axis=1))
+        outcome = mean_outcome(text, thresholds[:, axis], expected)
+        found.append((outcome, thresholds[:, axis] - expected))
+    yield from with_joint(f"thresholds of {name}", found)
 
 
 CHECKS = (
     *(
-        Check("enumerations", f"all of {name}", partial(_all_configurations, name))
-        for name in (*_TINY, _BETHE)
-    ),
-    *(
-        Check("enumerations", f"samples of {name}", partial(_sampled, name))
+        Check("enumerations", f"{words} of {name}", partial(run, name))
+        for words, run in (("all", _all_configurations), ("samples", _sampled))
         for name in (*_TINY, _BETHE)
     ),
     Check("enumerations", "thresholds", _thresholds),

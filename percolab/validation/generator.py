@@ -16,7 +16,34 @@ from percolab.bonds.xorwow import xorwow_next
 from percolab.lattices.topology import unpack_bits
 from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import as_normal
-from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED
+
+#: cuRAND 13.0's XORWOW: the state after curand_init, v and d, and the next outputs of curand();
+#: by (seed, subsequence, offset), read off an NVIDIA H200.
+CURAND_XORWOW = {
+    (0, 0, 0): (
+        (1478573778, 1163863128, 4171507460, 3705206908, 1360900310, 716983765),
+        (3179217846, 1883133293, 2220552389, 674260989),
+    ),
+    (0, 0, 1000003): (
+        (1136773509, 121298949, 837046388, 3390407312, 1425274207, 2377818212),
+        (2086573228, 2586442925, 441615271, 3675492960),
+    ),
+}
+
+#: SplitMix64 from seed 1234567, the first outputs of its reference implementation (Vigna 2015).
+SPLITMIX64_SEED = 1234567
+SPLITMIX64 = (6457827717110365317, 3203168211198807973, 9817491932198370423)
+
+#: Random123's known answers (kat_vectors) for Philox 4x32-10: counter, key, output.
+PHILOX = (
+    ((0,) * 4, (0,) * 2, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((2**32 - 1,) * 4, (2**32 - 1,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+)
 
 #: Short and long binary expansions: one digit decides at 1/2, many elsewhere.
 _P = (0.5, 0.3472963553338607, 0.9)
@@ -68,15 +95,15 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
 class _Counts:
     """Open bonds of many words, counted in all ways that are tested.
 
-    of_word: words by how many of their 32 bonds are open.  of_bit: open bonds by place in the
-    word.  beside: bonds open in both of two neighbouring words; in_next: in the same word of two
-    samples, one after the other.
+    of_word: words by the number of their open bonds.  of_bit: open bonds by place in the word.
+    neighbours: bonds open in both of two neighbouring words; in_next: in the same word of two
+    successive samples.
     """
 
     words: int = 0
     of_word: NDArray[np.int64] = field(default_factory=lambda: np.zeros(33, np.int64))
     of_bit: NDArray[np.int64] = field(default_factory=lambda: np.zeros(32, np.int64))
-    beside: int = 0
+    neighbours: int = 0
     in_next: int = 0
 
     def add(self, pair: NDArray[np.uint32]) -> None:
@@ -85,7 +112,7 @@ class _Counts:
         self.words += pair.size
         self.of_word += np.bincount(is_open.sum(axis=1), minlength=33)
         self.of_bit += is_open.sum(axis=0)
-        self.beside += int(np.bitwise_count(pair[:, 0::2] & pair[:, 1::2]).sum(dtype=np.int64))
+        self.neighbours += int(np.bitwise_count(pair[:, 0::2] & pair[:, 1::2]).sum(dtype=np.int64))
         self.in_next += int(np.bitwise_count(pair[0] & pair[1]).sum(dtype=np.int64))
 
 
@@ -110,36 +137,28 @@ def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Count
 def _list_tests(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
     from scipy.stats import binom
 
-    expected = counts.words * binom.pmf(np.arange(33), 32, p)
-    yield _chi_square(f"open bonds a word, {case}", *_merged(counts.of_word, expected), fixed=1)
+    every = counts.words * binom.pmf(np.arange(33), 32, p)
+    found, expected = _merged(counts.of_word, every)
+    chi_square = float(np.sum((found - expected) ** 2 / expected))
+    yield as_normal(f"open bonds a word, {case}", chi_square, found.size - 1)
     # A bit has two cells, open and not.
     spread = counts.words * p * (1 - p)
     of_bit = np.sum((counts.of_bit - counts.words * p) ** 2) / spread
     yield as_normal(f"each bond of a word, {case}", float(of_bit), 32)
     pairs, both = 16 * counts.words, p * p
     sigma = float(np.sqrt(both * (1 - both) / pairs))
-    for name, found in (("words", counts.beside), ("samples", counts.in_next)):
-        label = f"open in both of two {name}, {case}"
-        yield Outcome(label, found / pairs, both, sigma)
+    for name, count in (("words", counts.neighbours), ("samples", counts.in_next)):
+        yield Outcome(f"open in both of two {name}, {case}", count / pairs, both, sigma)
 
 
 def _merged(
     found: NDArray[np.int64], expected: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return counts with the cells of both tails merged until each expects ten at least."""
+    """Return counts with the cells of both tails merged until each expects at least ten."""
     inner = np.flatnonzero(expected >= 10)
     cells = np.clip(np.arange(expected.size), inner[0], inner[-1]) - inner[0]
-    sums = np.zeros((2, cells[-1] + 1))
-    for of_cells, values in zip(sums, (found, expected), strict=True):
-        np.add.at(of_cells, cells, values)
-    return sums[0], sums[1]
-
-
-def _chi_square(
-    name: str, found: NDArray[np.float64], expected: NDArray[np.float64], *, fixed: int
-) -> Outcome:
-    chi_square = float(np.sum((found - expected) ** 2 / expected))
-    return as_normal(name, chi_square, found.size - fixed)
+    sums = np.bincount(cells, found.astype(float)), np.bincount(cells, expected)
+    return np.asarray(sums[0], np.float64), np.asarray(sums[1], np.float64)
 
 
 CHECKS = (

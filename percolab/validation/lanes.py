@@ -1,8 +1,8 @@
 """Are the 32 bonds of a word independent of one another?  All pairs and triples of them.
 
-A fault of single bonds is seen in few words.  One that ties two bonds of a word together leaves
-every bond and every word as it should be, and is seen only by looking at these two: sample version
-1 had correlations of 2e-3, which 2^26 words show at 17 sigma (docs/randomness.md).
+A fault of single bonds is seen in few words.  A correlation of two bonds of a word changes no
+single bond and no word, and is seen only in these two: sample version 1 had correlations of 2e-3,
+which 2^26 words show at 17 sigma (docs/randomness.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.deviates import as_normal, largest_as_normal
 from percolab.validation.lane_counts import count_lanes
 
-#: Bonds of the cubic and the honeycomb lattice at p_c, nearly, and a p of many digits.
+#: 1/3, and p of many digits: of the triangular and the honeycomb lattice nearly p_c.
 P = (0.120164, 1 / 3, 0.652704)
 _WORDS = 2**14
 _PIECES = _WORDS // 32
@@ -76,7 +76,7 @@ def _filled(generator: int, seed: int, p: float) -> Fill:
 
 
 def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[Outcome]:
-    """Yield what is found of the words that ``fill`` writes."""
+    """Yield the outcomes for the words that ``fill`` writes."""
     for name, z in zip(("pairs", "triples"), lane_deviates(fill, num_words, p), strict=True):
         yield as_normal(f"{name} of bonds, {case}", float(np.sum(z * z)), z.size)
         yield largest_as_normal(f"largest of {name} of bonds, {case}", z)

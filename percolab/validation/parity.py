@@ -23,7 +23,7 @@ from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.sampling import coupling_for
 
 _QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
-#: Ones and twos, and below, at and across the edges of words and of a GPU's tiles.
+#: Lengths of one and two, and below, at and across the edges of words and of a GPU's tiles.
 _SHAPES = {
     2: ((1, 1), (1, 37), (2, 2), (7, 5), (32, 3), (34, 6)),
     3: ((1, 1, 1), (2, 2, 2), (7, 4, 5), (34, 2, 3)),
@@ -38,14 +38,14 @@ _CPU = Device("cpu")
 
 
 class _Found(NamedTuple):
-    """What a labeler makes of n items: open bonds, labels and rows, one item a line."""
+    """The result of a labeler for n batch entries, one a line: open bonds, labels and rows."""
 
     opened: np.ndarray
     labels: np.ndarray
     rows: np.ndarray
 
     def differing(self, other: _Found) -> int:
-        """Return how many items differ in anything."""
+        """Return how many entries differ in anything."""
         pairs = zip(self, other, strict=True)
         return int(np.any([np.any(a != b, axis=1) for a, b in pairs], axis=0).sum())
 
@@ -77,7 +77,7 @@ def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
-    """Return items (sample, threshold), uint64 each: p none, low, critical, high and all."""
+    """Return batch entries (sample, threshold), uint64: p none, low, critical, high and all."""
     middle = _middle(lattice)
     grid = [p_to_threshold(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
     numbers = np.arange(_SAMPLES, dtype=np.uint64)
@@ -85,7 +85,7 @@ def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _middle(lattice: Lattice) -> float:
-    """Return about the threshold; that of the Bethe lattice where none is known."""
+    """Return p near the threshold; that of the Bethe lattice where none is known."""
     known = lattice.threshold("bond")
     return known.value if known else 1 / (lattice.coordination_number - 1)
 
@@ -119,7 +119,7 @@ def _found_by(name: str, device: Device, topology: Topology, model: Model, key: 
 def _configurations(
     labeler: Labeler, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the open bonds and the labels of items, one a line."""
+    """Return the open bonds and the labels of batch entries, one a line."""
     batch, opened, labels = labeler.batch, [], []
     for first in range(0, len(samples), batch.capacity):
         part = slice(first, first + batch.capacity)
@@ -130,7 +130,7 @@ def _configurations(
 
 
 def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
-    """Rows of a grid of p on a lattice of many words and tiles; the CPU's raster is the judge."""
+    """Compare rows of a grid of p on a lattice of many words and tiles with the CPU's raster."""
     lattice, device = load_lattice(lattice_name), conditions.device
     size = conditions.count(*_LARGE[lattice.dimension])
     size -= size % math.lcm(*lattice.cell)
@@ -140,10 +140,9 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     samples = np.arange(2, dtype=np.uint64)
     steps = [_middle(lattice) * step for step in (0.98, 1.0, 1.01, 1.2)]
     grid = np.array([p_to_threshold(p) for p in steps], np.uint64)
-    judge = new_coupling("raster", "cpu", topology)
-    expected = judge.grid_rows(XORWOW, seed, samples, grid)
+    expected = new_coupling("raster", "cpu", topology).grid_rows(XORWOW, seed, samples, grid)
     for name in list_labelers(device.kind, lattice):
-        # The reference would take minutes, and the judge would judge itself.
+        # The reference labeler would take minutes, and raster is compared with.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
         coupling = coupling_for(device, topology, name=name, items=samples.size)
@@ -154,13 +153,13 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
-    """The exact p at which samples begin to span, against bisection by the reference."""
+    """Compare the exact p at which samples begin to span with bisection by the reference."""
     lattice, device = load_lattice("triangular"), conditions.device
     topology = lattice.topology((11, 9))
     seed, samples = conditions.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
     window = p_to_threshold(0.3), p_to_threshold(0.4)
-    judge = new_coupling("reference", "cpu", topology)
-    expected = find_thresholds(judge, XORWOW, seed, samples, (0, TOP))
+    reference = new_coupling("reference", "cpu", topology)
+    expected = find_thresholds(reference, XORWOW, seed, samples, (0, TOP))
     for name in list_labelers(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue

@@ -20,10 +20,9 @@ from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
 from percolab.validation.check import Conditions, Outcome
 
-# Sites of a CUDA batch, and the part of the free memory it may take.
-_SITES_PER_BATCH, _SHARE = 2**28, 0.5
-# Items of one call on the CPU.
-_ITEMS_PER_CALL = 2048
+# Sites of a CUDA batch, the fraction of the free memory it may take, and samples of a call on the
+# CPU.
+_SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 
 
 def coupling_for(
@@ -34,9 +33,9 @@ def coupling_for(
     items: int,
     name: str | None = None,
 ) -> Coupling:
-    """Return a labeler with its coupling on a device, for so many items.
+    """Return a labeler with its coupling on a device, for `items` batch entries.
 
-    name: None is the fastest one that takes the topology.
+    name: None is the fastest one that supports the topology.
     """
     device.open()
     serving = serving_labeler(name, device.kind, topology)
@@ -45,7 +44,7 @@ def coupling_for(
     def memory(count: int) -> Memory:
         return memory_of(serving, device.kind, extent, model, Needs(labels=True), count)
 
-    fitting = items_that_fit(memory, int(_SHARE * device.free_memory()))
+    fitting = items_that_fit(memory, int(_FRACTION * device.free_memory()))
     most = min(fitting, _SITES_PER_BATCH // topology.num_points)
     return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
 
@@ -68,21 +67,21 @@ def sampled_rows(
     numbers = np.arange(samples, dtype=np.uint64)
     threshold = p_to_threshold(p)
 
-    def rows_of(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def sample_rows(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
         limits = np.full(part.size, threshold, np.uint64)
         return coupling.rows(GENERATORS[rng], seed, part, limits)
 
     if conditions.device.is_shared:
-        return rows_of(coupling_for(conditions.device, topology, model, items=samples), numbers)
+        return sample_rows(coupling_for(conditions.device, topology, model, items=samples), numbers)
 
-    def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def sample_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
         coupling = coupling_for(conditions.device, topology, model, items=share.size)
-        pieces = np.array_split(share, -(-share.size // _ITEMS_PER_CALL))
-        return np.concatenate([rows_of(coupling, piece) for piece in pieces])
+        pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
+        return np.concatenate([sample_rows(coupling, piece) for piece in pieces])
 
     workers = min(default_workers(conditions.device), samples)
     with ThreadPoolExecutor(workers) as executor:
-        return np.concatenate(list(executor.map(rows_of_share, np.array_split(numbers, workers))))
+        return np.concatenate(list(executor.map(sample_share, np.array_split(numbers, workers))))
 
 
 def mean_outcome(
@@ -96,7 +95,7 @@ def mean_outcome(
 def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
     """Return the outcome of a fraction of independent samples (n,), 0 or 1 each.
 
-    Its error is that of the expected probability: a fraction of 0 or 1 has none of its own.
+    Its error is that of the expected probability, since a fraction of 0 or 1 has none.
     """
     sigma = np.sqrt(expected * (1 - expected) / found.size)
     return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)

@@ -1,8 +1,9 @@
-"""Spanning probabilities that are known: by duality exactly, by Cardy's formula, by a recursion."""
+"""Known spanning probabilities: by duality, by Cardy's formula, by a recursion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -29,22 +30,19 @@ def _spanning(
     return spans
 
 
-def _self_dual(conditions: Conditions) -> Iterator[Outcome]:
-    """A rectangle of (n + 1) x n sites is its own dual, turned: it is crossed by one of the two."""
-    for n, samples in ((5, 400_000), (64, 20_000)):
-        count = conditions.count(samples, 50 * samples)
-        found = _spanning(conditions, "square", (n + 1, n), count)
-        name = f"square bonds, {n + 1} x {n} spans along x"
-        yield fraction_outcome(name, found, 0.5, "self-dual: 1/2 at every size")
+#: Shapes that span with probability 1/2, with samples.  A rectangle of (n + 1) x n sites is its own
+#: dual, turned; either occupied sites cross a rhombus one way, or vacant ones the other.
+_SELF_DUAL: dict[tuple[int, ...], int] = {(6, 5): 400_000, (65, 64): 20_000}
+_SELF_MATCHING: dict[tuple[int, ...], int] = {(8, 8): 200_000, (48, 48): 10_000}
 
 
-def _self_matching(conditions: Conditions) -> Iterator[Outcome]:
-    """Either occupied sites cross a rhombus one way, or vacant ones the other."""
-    for n, samples in ((8, 200_000), (48, 10_000)):
-        count = conditions.count(samples, 50 * samples)
-        found = _spanning(conditions, "triangular", (n, n), count, Model.parse("site"))
-        name = f"triangular sites, {n} x {n} spans along x"
-        yield fraction_outcome(name, found, 0.5, "self-matching: 1/2 at every size")
+def _halves(
+    lattice: str, model: Model, shapes: dict[tuple[int, ...], int], note: str, where: Conditions
+) -> Iterator[Outcome]:
+    for shape, samples in shapes.items():
+        found = _spanning(where, lattice, shape, where.count(samples, 50 * samples), model)
+        name = f"{lattice} {model}s, {shape[0]} x {shape[1]} spans along x"
+        yield fraction_outcome(name, found, 0.5, f"{note}: 1/2 at every size")
 
 
 def _cardy(conditions: Conditions) -> Iterator[Outcome]:
@@ -72,8 +70,16 @@ def _bethe(conditions: Conditions) -> Iterator[Outcome]:
 
 
 CHECKS = (
-    Check("spanning", "self-dual rectangles", _self_dual),
-    Check("spanning", "self-matching rhombi", _self_matching),
+    Check(
+        "spanning",
+        "self-dual rectangles",
+        partial(_halves, "square", BOND, _SELF_DUAL, "self-dual"),
+    ),
+    Check(
+        "spanning",
+        "self-matching rhombi",
+        partial(_halves, "triangular", Model.parse("site"), _SELF_MATCHING, "self-matching"),
+    ),
     Check("spanning", "Cardy's formula", _cardy),
     Check("spanning", "Bethe lattices", _bethe),
 )

@@ -1,11 +1,10 @@
 """Stationary means of the Potts model on a tiny graph, from all spins or all sets of open bonds.
 
 Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number of bonds between
-equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open) q^clusters.  They are
-the two sides of one joint distribution: given the spins, satisfied bonds are open with probability
-p; given the open bonds, every cluster has one spin, drawn alike from all q.  Either side gives the
-means of all that spins and numbers of bonds tell, the first by q^sites terms, the second by
-2^bonds; so they check each other.
+equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open) q^clusters.  Both are
+marginals of one joint distribution: given the spins, satisfied bonds are open with probability p;
+given the open bonds, every cluster has one of q spins.  Either gives the means of all functions of
+spins and of numbers of bonds, by q^sites or 2^bonds terms; so they check each other.
 
 A Swendsen-Wang update goes from spins to bonds and from these to new spins, so that the mean
 product of one quantity before and after is the mean square of its conditional mean.
@@ -38,18 +37,18 @@ Integers = NDArray[np.int64]
 #: Values of quantities in every state, float64 (states,), by name.
 Values = dict[str, Floats]
 
-#: More states than this are not enumerated, and as many at a time are held.
+#: The most states to enumerate, and to enumerate at a time; the most bonds.
 _MOST_STATES, _STATES_AT_ONCE = 1 << 22, 1 << 16
 _MOST_BONDS = 20
 
 
 def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
-    """Return means of what spins and numbers of bonds tell, from all q^(sites - 1) spins.
+    """Return means of functions of spins and of numbers of bonds, from all q^(sites - 1) spins.
 
     bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
-    with itself is always satisfied.  One spin is kept at 1, as all q are alike.  Returns satisfied,
-    open_bonds, magnetization_square, largest_state and their squares.  ValueError where a site does
-    not exist, q is below 2, p not in [0, 1), or there are more than 2^22 states.
+    with itself is always satisfied.  The spin of site 0 is fixed, as all q are alike.  Returns
+    satisfied, open_bonds, magnetization_square, largest_state and their squares.  ValueError where
+    a site does not exist, q is below 2, p not in [0, 1), or there are more than 2^22 states.
 
     >>> means = spin_means(2, [(0, 1)], q=2, p=0.5)
     >>> round(means["satisfied"], 12), round(means["magnetization_square"], 12)
@@ -89,9 +88,9 @@ def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
 def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
     """Return mean products of a quantity before and after one Swendsen-Wang update, stationary.
 
-    Quantities of spins (satisfied, magnetization_square, largest_state) are taken of the spins
-    before and after; those of bonds (the others) of the open bonds of one update and of the next.
-    Arguments and errors as for both :func:`spin_means` and :func:`bond_means`.
+    Quantities of spins (satisfied, magnetization_square, largest_state) are those of the spins
+    before and after; the others those of the open bonds of two successive updates.  Arguments and
+    errors as for :func:`spin_means` and :func:`bond_means`.
 
     >>> products = lag_one_products(2, [(0, 1)], q=2, p=0.5)
     >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
@@ -206,7 +205,7 @@ def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
     """Return the means, given the open bonds, of the satisfied bonds and of their squared number.
 
     Bonds inside a cluster are satisfied; those between two are so together, with probability 1/q,
-    and independently of those between two others, even if one cluster is the same.
+    and independently of those between two others.
     """
     inside = _satisfied(labels, bonds)
     ends = np.array(bonds, np.int64).reshape(-1, 2)
@@ -221,7 +220,7 @@ def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
 
 
 def _spins_given(labels: Integers, q: int) -> Values:
-    """Return the means, given the open bonds, of what the numbers of sites N_a tell."""
+    """Return the means, given the open bonds, of functions of the numbers of sites N_a."""
     sizes = -np.sort(-_sizes(labels), axis=1)
     shapes, where = np.unique(sizes, axis=0, return_inverse=True)
     means = [_occupation_means(tuple(row[row > 0].tolist()), q) for row in shapes]
@@ -231,8 +230,8 @@ def _spins_given(labels: Integers, q: int) -> Values:
 def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
     """Return the means over all spins of clusters with given sizes.
 
-    The clusters get their spins one after another.  What matters is how many sites each spin has
-    so far, in any order, and that is kept with its probability.
+    The clusters get their spins one after another; the numbers of sites of the spins so far, in any
+    order, are stored with their probability.
     """
     occupations: dict[tuple[int, ...], float] = {(): 1.0}
     for size in sizes:
@@ -270,8 +269,7 @@ def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats
 def _average_over_open(values: Floats, p: float) -> Floats:
     """Return the mean over the open ones of a set of satisfied bonds, for every such set.
 
-    values, and what is returned: float64 (2^bonds,), by the set of open, or satisfied, bonds.  One
-    bond after another is decided.
+    values, and the result: float64 (2^bonds,), by the set of open, or satisfied, bonds.
     """
     means = values.copy()
     for bond in range(len(values).bit_length() - 1):

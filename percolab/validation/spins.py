@@ -1,7 +1,6 @@
 """Chains of spins against Kaufman, enumerations of tiny graphs, identities, and each other.
 
-Chains are those of a sweep: blocks of a task, on the device that is checked.  Errors are those of
-the means of chains, which are independent.
+Chains are the blocks of a task on the device.  Errors are those of the means of independent chains.
 """
 
 from __future__ import annotations
@@ -65,14 +64,12 @@ class _Means:
     def of(self, name: str) -> Floats:
         """Return those of an observable, float64 (chains,)."""
         place = self._names.index(name)
-        found = np.array([block.sums[0, place] for block in self.blocks], np.float64)
-        return np.asarray(found / self.task.block_size)
+        return self._means([block.sums[0, place] for block in self.blocks])
 
     def square(self, name: str) -> Floats:
         """Return those of its square."""
         place = pair_places(len(self._names))[self._names.index(name), self._names.index(name)]
-        found = np.array([block.products[0, place] for block in self.blocks], np.float64)
-        return np.asarray(found / self.task.block_size)
+        return self._means([block.products[0, place] for block in self.blocks])
 
     def lagged(self, series: int) -> tuple[Floats, Floats]:
         """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""
@@ -80,6 +77,9 @@ class _Means:
         parts = np.array([block.extras["lagged"][0] for block in self.blocks]).reshape(shape)
         products, edges = parts[:, series, :, 1].T / (self.task.block_size - 1)
         return products, edges
+
+    def _means(self, sums: list[Any]) -> Floats:
+        return np.asarray(np.array(sums, np.float64) / self.task.block_size)
 
     @property
     def _names(self) -> list[str]:
@@ -93,39 +93,31 @@ def _chains(
     *,
     chains: int,
     stream: tuple[object, ...],
-    p: float,
     labeler: str | None = None,
-    model: str = "ising",
-    update: str = "sw",
-    rng: str = "xorwow",
-    burn_in: int = 60,
-    sweeps: int = 100,
+    **task: Any,
 ) -> _Means:
-    """Return chains of a periodic lattice, or of a graph; stream: the name of their seed."""
-    task = Task(
+    """Return chains of a periodic lattice, or of a graph.
+
+    stream: the name of their seed.  task: settings of the task other than the defaults here.
+    """
+    defaults = {"model": "ising", "burn_in": 60, "block_size": 100}
+    made = Task(
         structure=structure,
         size=size,
         boundary=("periodic",) * structure.dimension,
-        p=(p,),
-        model=model,
-        update=update,
-        rng=rng,
-        burn_in=burn_in,
-        block_size=sweeps,
         seed=conditions.stream_seed("spins", *stream),
+        **{**defaults, **task},
     )
-    sampler = make_sampler(task, labeler=labeler, device=conditions.device)
+    sampler = make_sampler(made, labeler=labeler, device=conditions.device)
     conditions.device.open()
     found: list[Any] = sampler.sample(range(chains))
-    return _Means(task, found)
+    return _Means(made, found)
 
 
-def _labelers(kind: str, structure: Structure, size: int) -> list[str]:
-    """Return the labelers of a kind of device that serve a periodic lattice, but the reference."""
+def _labelers(kind: str, topology: Topology) -> list[str]:
+    """Return the labelers of a kind of device that support a topology."""
     able = [name for name, entry in LABELERS.items() if kind in entry.classes]
-    topology = _torus(structure, size)
-    serving = [name for name in able if serving_labeler(name, kind, topology) == name]
-    return [name for name in serving if name != "reference"]
+    return [name for name in able if serving_labeler(name, kind, topology) == name]
 
 
 def _torus(structure: Structure, size: int) -> Topology:
@@ -133,10 +125,19 @@ def _torus(structure: Structure, size: int) -> Topology:
     return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
 
 
+def _advance(
+    labeler: str, kind: str, place: tuple[Topology, Any], begun: tuple[Any, ...], sweeps: int
+) -> list[NDArray[Any]]:
+    """Return the rows and the last spins of a chain; place: topology and update rule."""
+    chains = new_chains(labeler, kind, *place)
+    chains.begin(*begun)
+    return [*chains.advance(sweeps), chains.copy_planes()]
+
+
 def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
     """Return the outcome of the mean of independent chains (n,).
 
-    Few chains tell their own scatter badly.  The standard error is widened so that a deviation in
+    Few chains have an uncertain scatter.  The standard error is widened so that a deviation in
     units of it is the normal deviate as probable as Student's t.
     """
     from scipy.stats import norm, t
@@ -154,17 +155,21 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
     """Yield the outcomes of several means of the same chains, by name, and of all together.
 
-    values: of every chain, float64 (n,), and what their mean should be.
+    values: of every chain, float64 (n,), and the expected mean.
     """
-    outcomes = [_compare_chain_means(f"{name}, {text}", *each) for name, each in values.items()]
-    apart = np.stack([found - expected for found, expected in values.values()], axis=1)
-    yield from with_joint(text, outcomes, apart)
+    yield from with_joint(
+        text,
+        (
+            (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
+            for name, (found, expected) in values.items()
+        ),
+    )
 
 
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
-    names = _labelers(conditions.device.kind, lattice, 8)
+    names = [x for x in _labelers(conditions.device.kind, _torus(lattice, 8)) if x != "reference"]
     fastest = serving_labeler(None, conditions.device.kind, _torus(lattice, 8))
     tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
     cases = [(fastest, size, scale, rng) for size, scale in tori for rng in GENERATORS]
@@ -177,12 +182,12 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
             size,
             chains=conditions.count(40, 1000),
             stream=("Kaufman", update, n),
-            p=-float(np.expm1(-2 * coupling)),
             labeler=labeler,
+            p=(-float(np.expm1(-2 * coupling)),),
             update=update,
             rng=rng,
             burn_in=_BURN_IN[update],
-            sweeps=200,
+            block_size=200,
         )
         exact = ising_torus(size, size, coupling)
         satisfied = sites * (1 - exact.energy / 2)
@@ -202,7 +207,7 @@ def _tiny(name: str) -> tuple[Structure, int]:
     return load_lattice(name), 2
 
 
-def _graph_of(structure: Structure, size: int) -> tuple[int, Bonds]:
+def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
     """Return the number of sites and the bonds, the sites numbered without vacant points."""
     topology = _torus(structure, size)
     occupied = unpack_bits(topology.occupied, topology.num_points)
@@ -214,7 +219,7 @@ def _graph_of(structure: Structure, size: int) -> tuple[int, Bonds]:
 def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
     """Means of tiny graphs: of spins, of open bonds, and of clusters."""
     structure, size = _tiny(name)
-    sites, bonds = _graph_of(structure, size)
+    sites, bonds = _list_bonds(structure, size)
     for n, (update, q, p) in enumerate((u, q, p) for u in _UPDATES for q, p in _TINY_P.items()):
         exact = bond_means(sites, bonds, q=q, p=p)
         means = _chains(
@@ -223,14 +228,14 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             size,
             chains=conditions.count(300, 5000),
             stream=("enumeration", name, update, q),
-            p=p,
+            p=(p,),
             model=f"potts:q={q}",
             update=update,
             rng=list(GENERATORS)[n % 2],
             # At q = 10 on the triangular torus a random start is forgotten in some 13 sweeps, and
             # means of fewer sweeps are skew.
             burn_in=120 if update == "sw" else 100,
-            sweeps=400 if q == 10 else 100,
+            block_size=400 if q == 10 else 100,
         )
         squares, fourths = means.of("state_squares"), means.square("state_squares")
         fourths = q**2 * fourths - 2 * q * sites**2 * squares + sites**4
@@ -259,16 +264,12 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             size,
             chains=conditions.count(40, 500),
             stream=("identities", name),
-            p=p,
+            p=(p,),
             model=model,
-            sweeps=200,
+            block_size=200,
             burn_in=burn_in,
         )
-        q, sites, text = (
-            means.task.draw.states,
-            means.task.num_sites,
-            f"{name}, L = {size}, {model}",
-        )
+        q, sites = means.task.draw.states, means.task.num_sites
         open_bonds = means.of("open_bonds") - p * means.of("satisfied")
         squares = (q * means.of("state_squares") - sites**2) / (q - 1)
         product, both = means.lagged(SERIES.index(STATE_SQUARES))
@@ -278,7 +279,7 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             "M^2 less S_2": (squares - means.of("sum_squares"), 0.0),
             "M^2 of two sweeps less S_2^2": (lagged - means.square("sum_squares"), 0.0),
         }
-        yield from _jointly(text, values)
+        yield from _jointly(f"{name}, L = {size}, {model}", values)
     for q in (2, 3, 4):
         means = _chains(
             conditions,
@@ -286,7 +287,7 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             12,
             chains=conditions.count(80, 1000),
             stream=("self-dual", q),
-            p=q**0.5 / (1 + q**0.5),
+            p=(q**0.5 / (1 + q**0.5),),
             model=f"potts:q={q}",
         )
         # Weights of a configuration and of its dual (J. L. Jacobsen and C. R. Scullard, J. Phys. A
@@ -305,11 +306,7 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
     for name, shape in _PARITY:
         lattice = load_lattice(name)
         topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
-        labelers = [
-            each
-            for each, entry in LABELERS.items()
-            if kind in entry.classes and serving_labeler(each, kind, topology) == each
-        ]
+        labelers = _labelers(kind, topology)
         wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
         for n, (update, q) in enumerate(_RULES):
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
@@ -317,14 +314,11 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
             p = q**0.5 / (1 + q**0.5)
             key = Chain(bonds, new, sites, np.uint64(n), np.uint64(p_to_threshold(p)))
             begun = n % 2, [key], [n % 3 == 1]
-            judge = new_chains("reference", "cpu", topology, rule)
-            judge.begin(*begun)
-            expected: list[NDArray[Any]] = [*judge.advance(sweeps), judge.copy_planes()]
+            case = (topology, rule), begun, sweeps
+            expected = _advance("reference", "cpu", *case)
             for each in labelers:
-                chains = new_chains(each, kind, topology, rule)
-                chains.begin(*begun)
-                found: list[NDArray[Any]] = [*chains.advance(sweeps), chains.copy_planes()]
-                if not all(np.array_equal(one, two) for one, two in zip(found, expected)):
+                pairs = zip(_advance(each, kind, *case), expected)
+                if not all(np.array_equal(one, two) for one, two in pairs):
                     notes[each] = notes[each] or f"first at {update}, q = {q}"
                     wrong[each] += 1
         for each in labelers:

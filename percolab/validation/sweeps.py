@@ -1,15 +1,18 @@
-"""Sweeps as a whole: one that was interrupted and continued, and one with the other generator."""
+"""Sweeps as a whole: thresholds, interruptions, and the two generators."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
+from percolab.analysis.stored_fits import fit_results
+from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import list_observables
 from percolab.run.request import Watcher
@@ -26,7 +29,7 @@ _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
 
 
 class _Interrupter(Watcher):
-    """Presses Ctrl-C, as it were, when the first blocks are finished."""
+    """Raises KeyboardInterrupt once, when the first blocks are finished."""
 
     pressed = False
 
@@ -42,15 +45,18 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
         _run(once, conditions, _SAMPLES)
         watcher = _Interrupter()
         try:
-            # A GPU makes all blocks in one go: half of them are left for the second run.
+            # A GPU makes all blocks in one call: half of them are left for the second run.
             _run(twice, conditions, _SAMPLES // 2, watcher)
         except Interrupted:
             if not watcher.pressed:
                 raise
         blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
         _run(twice, conditions, _SAMPLES)
-        names, wrong = _differing_datasets(once, twice)
-    note = f"{names} datasets; interrupted at {blocks} of {len(_SIZES) * _SAMPLES // _BLOCK} blocks"
+        first, second = _datasets(once), _datasets(twice)
+    names = first.keys() | second.keys()
+    wrong = sum(first.get(name) != second.get(name) for name in names)
+    note = f"{len(names)} datasets; interrupted at {blocks} of "
+    note += f"{len(_SIZES) * _SAMPLES // _BLOCK} blocks"
     yield differing("datasets unlike those of a run in one go", wrong, note)
 
 
@@ -66,14 +72,6 @@ def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | No
     rule = StopRule(samples=dict.fromkeys(_SIZES, samples))
     with ResultsWriter(path) as writer:
         run_study(study, rule, writer=writer, device=conditions.device, watcher=watcher)
-
-
-def _differing_datasets(one: Path, other: Path) -> tuple[int, int]:
-    """Return how many datasets two files hold together, and how many are not the same in both."""
-    first, second = _datasets(one), _datasets(other)
-    names = first.keys() | second.keys()
-    equal = [name for name in first.keys() & second.keys() if first[name] == second[name]]
-    return len(names), len(names) - len(equal)
 
 
 def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
@@ -97,19 +95,44 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
         sampled_rows(conditions, topology, 0.5, samples, stream=("generators", rng), rng=rng)
         for rng in ("xorwow", "philox")
     ]
-    outcomes, apart = [], []
+    found, note = [], "value: XORWOW; expected: Philox"
     for observable in list_observables(boundary):
         one, other = (observable.of_rows(each).astype(np.float64) for each in rows)
         sigma = float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / samples))
-        name, note = (
-            f"mean {observable.name}, square, L = {size}",
-            "value: XORWOW; expected: Philox",
-        )
-        outcomes.append(Outcome(name, float(one.mean()), float(other.mean()), sigma, note))
-        apart.append(one - other)
-    yield from with_joint("XORWOW and Philox", outcomes, np.stack(apart, axis=1))
+        name = f"mean {observable.name}, square, L = {size}"
+        outcome = Outcome(name, float(one.mean()), float(other.mean()), sigma, note)
+        found.append((outcome, one - other))
+    yield from with_joint("XORWOW and Philox", found)
 
 
+#: Site percolation takes about ten times as long a sample as bond percolation.
+_THRESHOLD_SAMPLES = {"bond": 10_000, "site": 5_000}
+
+
+def _threshold(lattice_name: str, model: str, conditions: Conditions) -> Iterator[Outcome]:
+    sizes = (64, 128, 256, 512) if conditions.full else (16, 32, 64, 128)
+    samples = _THRESHOLD_SAMPLES[model] * conditions.count(1, 10)
+    study = Study(
+        structure=load_lattice(lattice_name),
+        sizes=sizes,
+        boundary=("open", "open"),
+        seed=conditions.stream_seed("threshold", lattice_name, model),
+        model=model,
+        method="threshold",
+    )
+    rule = StopRule(samples=dict.fromkeys(sizes, samples))
+    fit = fit_results(run_study(study, rule, device=conditions.device))
+    exact = THRESHOLDS[lattice_name, model]
+    note = f"L = {', '.join(map(str, sizes))}"
+    # Not 1/nu: at these sizes the width of the transition has corrections beyond its error.
+    name = f"p_c, {lattice_name} {model}s"
+    yield Outcome(name, fit.threshold, exact, fit.threshold_error, note)
+
+
+THRESHOLD_CHECKS = tuple(
+    Check("thresholds", f"{name} {model}s", partial(_threshold, name, model))
+    for name, model in THRESHOLDS
+)
 CHECKS = (
     Check("sweeps", "interrupted and continued", _continuation),
     Check("sweeps", "XORWOW and Philox", _generators),

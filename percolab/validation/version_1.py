@@ -1,7 +1,6 @@
-"""Words as sample version 1 made them, which every check of random words must refuse.
+"""Words as sample version 1 made them, which every check of random words must reject.
 
-Bond b took bit b of every XORWOW output as it came, and these are tied together: see
-docs/randomness.md.  Nothing but checks of checks may use this.
+Bond b took bit b of every XORWOW output, and these are correlated: see docs/randomness.md.
 """
 
 import numpy as np

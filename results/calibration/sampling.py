@@ -191,10 +191,11 @@ class Counts:
 def new_counts(system: System, device: Any, share: float) -> Counts:
     """Return the counts of no samples, at the p that the pilot of a sweep places."""
     from percolab.kinds.pilots import percolation as pilot
+    from percolab.tasks.kind import PilotConditions
 
     # Processes share the memory of a GPU, of which a pilot takes all otherwise.
     with mock.patch.object(pilot, "GridSampler", partial(pilot.GridSampler, share=share)):
-        grids = pilot.place_probabilities(system.study, device=device)
+        grids = pilot.place_probabilities(system.study, PilotConditions(None, device))
     p = np.full((len(system.sizes), max(map(len, grids.values()))), np.nan)
     for row, size in zip(p, system.sizes, strict=True):
         row[: len(grids[size])] = grids[size]
@@ -355,15 +356,15 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
     and each moment, "L NAME", float32 (chains of all studies, m), summed over the sweeps.
     """
     from percolab.kinds.pilots.spins import find_burn_in, place_spins
-    from percolab.tasks.kind import make_sampler
+    from percolab.tasks.kind import PilotConditions, make_sampler
     from percolab.tasks.stop_rule import StopRule
 
-    study, found = spin_study(name), {}
+    study, found, pilot = spin_study(name), {}, PilotConditions(None, device)
     rule = StopRule(samples=dict.fromkeys(study.sizes, SPIN_SAMPLES))
     for size in study.sizes:
-        p = place_spins(study.task(size), None, device)
+        p = place_spins(study.task(size), pilot)
         task = study.task(size, p)
-        task = study.with_burn_in(task, find_burn_in(task, None, device))
+        task = study.with_burn_in(task, find_burn_in(task, pilot).updates)
         task = study.kind.choose_blocks(study, task, rule.samples[task.size])
         each = -(-SPIN_SAMPLES // task.block_size)
         sampler = make_sampler(task, device=device, share=0.5)

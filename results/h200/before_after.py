@@ -60,10 +60,11 @@ def _topology(name: str, size: int, boundary: str = "open") -> Any:
 
 
 def _p_c(name: str) -> float:
-    from percolab.benchmark.records import probability_of
     from percolab.lattices.lattice import load_lattice
 
-    return probability_of(load_lattice(name), 1.0)
+    known = load_lattice(name).threshold()
+    assert known is not None
+    return known.value
 
 
 def _rows(

@@ -25,7 +25,7 @@ import click
 import numpy as np
 from numba import int64, njit, uint32
 
-from percolab.benchmark import probability_of, timer_of
+from percolab.benchmark import compute_p, make_timer
 from percolab.benchmark.stages import grid_around
 from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -217,7 +217,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
     lattice = load_lattice(name)
     topology = lattice.topology(lattice.shape(size))
     labeler, program = new_coupling(None, "cpu", topology), NewmanZiff(topology)
-    grid = grid_around(probability_of(lattice, 1.0), topology.num_points)
+    grid = grid_around(compute_p(lattice, 1.0), topology.num_points)
     thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
     samples = np.zeros(grid.size, np.uint64)
     rows = labeler.rows(XORWOW, SEED, samples, thresholds)[:, COLUMNS]
@@ -268,7 +268,7 @@ def main(lattice: str, sizes: str, runs: int, json_file: Path | None) -> None:
     """Compare, print and write."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    machine = timer_of(Device("cpu")).machine()
+    machine = make_timer(Device("cpu")).machine()
     click.echo(f"{machine['device_name']}, one core; ms a sample, {lattice} around p_c")
     click.echo(
         f"{'L':>6}{'shuffle':>10}{'open all':>10}{'one p':>10}{'21 p':>10}{'T':>10}"

@@ -1,4 +1,4 @@
-"""Bond thresholds of the built-in lattices from simulation, in one table with the cited values.
+"""Bond thresholds of built-in lattices from simulation, in one table with the cited values.
 
 Every lattice's study is a file in configs/thresholds; its pilot places p, and the cited value is
 read when the estimate is made.  The folder gets for each lattice its results (HDF5), and
@@ -303,11 +303,12 @@ def submitted(names: list[str], processes: int, work: Work) -> Iterator[dict[Fut
 def check_lattices(
     _context: click.Context, _option: click.Parameter, names: tuple[str, ...]
 ) -> list[str]:
-    """Return the lattices asked for, or all."""
+    """Return the lattices that the command names, or all that have a study."""
     for name in names:
         if name not in lattice_names():
             raise click.BadParameter(f"{name!r} is none of {', '.join(lattice_names())}")
-    return list(dict.fromkeys(names)) or lattice_names()
+    studied = [name for name in lattice_names() if (CONFIGS / f"{name}.toml").exists()]
+    return list(dict.fromkeys(names)) or studied
 
 
 @click.command(help=__doc__)

@@ -25,12 +25,12 @@ def test_n_s_are_the_clusters_of_every_label_per_site():
     )
     (counts,) = read_size_counts(results)
     task = next(iter(results.tasks.values())).task
-    judge = cpu_labeler("reference", load_lattice("square").topology((12, 12)))
+    reference = cpu_labeler("reference", load_lattice("square").topology((12, 12)))
     found = np.zeros(145)
     for sample in range(40):
         limit = np.uint64(p_to_threshold(0.5))
-        judge.open_bonds(XORWOW, np.uint64(task.stream_seed), np.uint64(sample), limit)
-        found += np.bincount(np.bincount(judge.label()), minlength=145)
+        reference.open_bonds(XORWOW, np.uint64(task.stream_seed), np.uint64(sample), limit)
+        found += np.bincount(np.bincount(reference.label()), minlength=145)
     found[0] = 0
     for low, high, n_s in zip(counts.edges[:-1], counts.edges[1:], counts.numbers()[0]):
         assert n_s == pytest.approx(found[low:high].sum() / (40 * 144 * (high - low)))

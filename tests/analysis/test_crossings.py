@@ -32,36 +32,29 @@ def size_fit(L, coefficients, p_low=0.4, p_high=0.6, p_mid=0.5, scale=0.1):
     return SizeFit(L, p_mid, scale, coefficients, p_low, p_high, 9, 1000, UNKNOWN, covariance)
 
 
-def test_straight_lines_cross_where_algebra_says():
-    # 1 + x = 3 x + 0.8 at x = 0.1, and x = (p - 0.5) / 0.1.
-    crossing = find_crossing(size_fit(8, (1.0, 1.0)), size_fit(16, (0.8, 3.0)))
-    assert crossing.p == pytest.approx(0.51)
-    assert crossing.probability == pytest.approx(ndtr(1.1))
-
-
-def test_a_crossing_does_not_depend_on_how_the_curves_are_written():
-    # The second line is 0.8 + 3 x again, now about 0.52 in units of 0.05.
-    rewritten = size_fit(16, (1.4, 1.5), p_mid=0.52, scale=0.05)
-    assert find_crossing(size_fit(8, (1.0, 1.0)), rewritten).p == pytest.approx(0.51)
-
-
-def test_parallel_curves_have_no_crossing():
-    crossing = find_crossing(size_fit(8, (1.0, 1.0)), size_fit(16, (0.8, 1.0)))
-    assert not crossing.found
-    assert crossing.to_dict()["p"] is None
-
-
-def test_a_root_outside_the_common_range_is_no_crossing():
-    small, large = size_fit(8, (1.0, 1.0)), size_fit(16, (0.8, 3.0), p_low=0.52)
-    assert not find_crossing(small, large).found
-
-
-def test_a_crossing_with_the_larger_size_falling_through_is_not_taken():
-    # 3 x - x^3 crosses x at x = 0, where it rises through, and falls through at +-sqrt 2.
-    wide = {"p_low": 0.3, "p_high": 0.7}
-    crossing = find_crossing(size_fit(8, (0, 1.0), **wide), size_fit(16, (0, 3.0, 0, -1.0), **wide))
-    assert crossing.p == pytest.approx(0.5)
-    assert not find_crossing(size_fit(8, (1.0, 3.0)), size_fit(16, (0.8, 1.0))).found
+@pytest.mark.parametrize(
+    ("small", "large", "p"),
+    [
+        # 1 + x = 3 x + 0.8 at x = 0.1, and x = (p - 0.5) / 0.1; also in units of 0.05 about 0.52.
+        (((1.0, 1.0), {}), ((0.8, 3.0), {}), 0.51),
+        (((1.0, 1.0), {}), ((1.4, 1.5), {"p_mid": 0.52, "scale": 0.05}), 0.51),
+        # 3 x - x^3 crosses x at x = 0, where it rises through, and falls through at +-sqrt 2.
+        (((0, 1.0), {"p_low": 0.3}), ((0, 3.0, 0, -1.0), {"p_low": 0.3}), 0.5),
+        # Parallel, outside the common range, and falling through: no crossing.
+        (((1.0, 1.0), {}), ((0.8, 1.0), {}), None),
+        (((1.0, 1.0), {}), ((0.8, 3.0), {"p_low": 0.52}), None),
+        (((1.0, 3.0), {}), ((0.8, 1.0), {}), None),
+    ],
+)
+def test_curves_cross_where_the_larger_size_rises_through_the_smaller(small, large, p):
+    crossing = find_crossing(size_fit(8, small[0], **small[1]), size_fit(16, large[0], **large[1]))
+    assert crossing.found == (p is not None)
+    if p is None:
+        assert crossing.to_dict()["p"] is None
+    else:
+        assert crossing.p == pytest.approx(p)
+        x = (p - 0.5) / 0.1
+        assert crossing.probability == pytest.approx(ndtr(small[0][0] + small[0][1] * x))
 
 
 def test_each_size_is_crossed_with_the_next():
@@ -72,6 +65,7 @@ def test_each_size_is_crossed_with_the_next():
     assert crossings[1].mean_size == pytest.approx(32.0)
 
 
+@pytest.mark.slow
 def test_errors_of_crossings_are_their_scatter():
     """Neighbouring crossings share a size, which moves them in opposite directions."""
     fits = [size_fit(8, (0.1, 1.0)), size_fit(16, (0.0, 2.0, 0.1)), size_fit(32, (0.2, 4.0))]
@@ -133,40 +127,32 @@ def test_the_width_of_the_transition_is_that_of_the_curves():
     assert transition_width(fits, 0.5, 0.75) == pytest.approx(0.5)
 
 
-def test_one_crossing_has_no_drift():
-    crossings = [*drifting([16, 32]), CurveCrossing(32, 64, float("nan"), float("nan"))]
-    assert extrapolate(crossings, np.eye(2), **DRIFT) is None
-
-
-def test_errors_that_are_unknown_or_singular_give_no_drift():
-    crossings = drifting([16, 32, 64])
+def test_one_crossing_or_errors_that_are_unknown_or_singular_give_no_drift():
+    one = [*drifting([16, 32]), CurveCrossing(32, 64, float("nan"), float("nan"))]
+    assert extrapolate(one, np.eye(2), **DRIFT) is None
     for covariance in (np.full((2, 2), np.nan), np.ones((2, 2))):
-        assert extrapolate(crossings, covariance, **DRIFT) is None
+        assert extrapolate(drifting([16, 32, 64]), covariance, **DRIFT) is None
 
 
 def ratio_study(seed, sizes=(32, 64, 128)):
     """Return curves whose Q_1 = 1 / (1.2 - 0.1 x) crosses at p_c, with 1 % noise a block."""
-    rng = np.random.default_rng(seed)
-    found = []
+    rng, found = np.random.default_rng(seed), []
+    x, ones = np.linspace(-1, 1, 9), np.ones((40, 9))
     for L in sizes:
-        p = TRUTH.threshold + np.linspace(-1, 1, 9) / L**TRUTH.y_t
+        p = TRUTH.threshold + x / L**TRUTH.y_t
         x = (p - TRUTH.threshold) * L**TRUTH.y_t
         first = 1 + 0.3 * x
-        squares = first**2 * (1.2 - 0.1 * x)
-        noise = 1 + 0.01 * rng.standard_normal((40, 1))
-        ones = np.ones((40, 9))
-        found.append(
-            ClusterCurve(L, L**2, p, np.ones(40, int), first * ones, ones, ones, squares * noise)
-        )
+        squares = first**2 * (1.2 - 0.1 * x) * (1 + 0.01 * rng.standard_normal((40, 1)))
+        samples = np.ones(40, int)
+        found.append(ClusterCurve(L, L**2, p, samples, first * ones, ones, ones, squares))
     return found
 
 
 def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
     pulls = []
     for seed in range(40):
-        found = ratio_crossings(
-            ratio_study(seed), near=TRUTH.threshold, **DRIFT, bootstrap=60, seed=seed
-        )
+        curves, near = ratio_study(seed), TRUTH.threshold
+        found = ratio_crossings(curves, near=near, **DRIFT, bootstrap=60, seed=seed)
         pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
         for crossing in found.crossings:
             assert abs(crossing.probability - 1 / 1.2) <= 4 * crossing.probability_error

@@ -10,16 +10,10 @@ def curve(p=(0.4, 0.5, 0.6), samples=(10, 20), spanning=((1, 4, 9), (2, 8, 20)),
     return SpanningCurve(L, p, samples, spanning, label="task")
 
 
-def test_probability_is_spanning_samples_over_samples():
+def test_threshold_counts_are_a_partition_of_the_samples_also_at_fewer_p():
     assert curve().total_samples == 30
     np.testing.assert_allclose(curve().probability, [3 / 30, 12 / 30, 29 / 30])
-
-
-def test_threshold_counts_are_a_partition_of_the_samples():
     np.testing.assert_array_equal(curve().threshold_counts, [[1, 3, 5, 1], [2, 6, 12, 0]])
-
-
-def test_leaving_points_out_merges_intervals_and_loses_no_sample():
     part = curve().at(np.array([False, True, False]))
     np.testing.assert_array_equal(part.p, [0.5])
     np.testing.assert_array_equal(part.threshold_counts, [[4, 6], [8, 12]])

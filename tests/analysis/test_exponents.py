@@ -1,6 +1,7 @@
-"""Exponents are unbiased, their errors hold p_c's, and known values stand beside them."""
+"""Exponents are unbiased, their errors contain that of p_c, and known values are compared."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,12 +60,7 @@ def test_the_exponents_are_unbiased_and_their_errors_cover():
 
 def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
     fit, clusters = a_study(1)
-    without = [
-        ClusterCurve(
-            **{**vars(c), "largest": c.largest.mean(0) + 0.02 * (c.largest - c.largest.mean(0))}
-        )
-        for c in clusters
-    ]
+    without = [replace(c, largest=0.98 * c.largest.mean(0) + 0.02 * c.largest) for c in clusters]
     # With next to no noise of its own P_inf has the error of p_c alone.
     strength = fit_exponents(fit, without, dimension=2).values[1]
     slope = np.array([1 / 3 * L**TRUTH.y_t * L**-BETA for L in SIZES])
@@ -76,22 +72,18 @@ def test_replicas_of_p_c_follow_their_counts_and_its_systematic_error():
     rng = np.random.default_rng(8)
     curves = synthetic_study(TRUTH, SIZES[:2], rng=rng, samples=50, blocks=40)
     influence = tuple(1e-4 * rng.standard_normal(curve.p.size + 1) for curve in curves)
-    stand_in = SimpleNamespace(
-        threshold=0.65, systematic_error=0.0, used=curves, influence=influence
-    )
-    own = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1))
+    mock = SimpleNamespace(threshold=0.65, systematic_error=0.0, used=curves, influence=influence)
+    own = CriticalReplicas.of(mock, (), 4000, np.random.default_rng(1))
     expected = 0.65 + sum(
         (counts - curve.threshold_counts.sum(axis=0)) @ by_count
         for curve, counts, by_count in zip(curves, own.counts, influence)
     )
     np.testing.assert_allclose(own.thresholds, expected)
     # Of independent blocks: the variance of what each adds.
-    variance = sum(
-        40 * (curve.threshold_counts @ by_count).var() for curve, by_count in zip(curves, influence)
-    )
+    variance = sum(40 * (c.threshold_counts @ own).var() for c, own in zip(curves, influence))
     assert own.thresholds.var() == pytest.approx(variance, rel=4 * np.sqrt(2 / 4000))
-    stand_in.systematic_error = 0.01
-    wider = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1)).thresholds
+    mock.systematic_error = 0.01
+    wider = CriticalReplicas.of(mock, (), 4000, np.random.default_rng(1)).thresholds
     assert wider.var() == pytest.approx(variance + 1e-4, rel=4 * np.sqrt(2 / 4000))
 
 
@@ -130,7 +122,7 @@ def test_known_values_stand_beside_and_obey_hyperscaling():
 
 def test_what_cannot_be_used_is_named():
     fit, clusters = a_study(3)
-    few = [ClusterCurve(**{**vars(clusters[0]), "p": clusters[0].p + 1}), *clusters[1:]]
+    few = [replace(clusters[0], p=clusters[0].p + 1), *clusters[1:]]
     notes = fit_exponents(fit, few, dimension=2).notes
     assert any(note.startswith("L = 16 left out") and "p grid" in note for note in notes)
     notes = fit_exponents(fit, (), dimension=2).notes
@@ -155,13 +147,8 @@ def test_replicas_and_sizes_without_a_logarithm_are_left_out_and_counted():
 def test_a_size_whose_quantities_never_differ_does_not_end_the_others():
     """P_inf of a single site is 1 in every replica, and its chi 0."""
     fit, clusters = a_study(6)
-    first = clusters[0]
-    site = ClusterCurve(
-        L=1, num_sites=1, p=first.p, samples=first.samples,
-        largest=np.full(first.largest.shape, 50.0), second_largest=0 * first.largest,
-        sum_squares=np.full(first.largest.shape, 50.0),
-        largest_squares=np.full(first.largest.shape, 50.0), label="site",
-    )  # fmt: skip
+    first, every = clusters[0], np.full(clusters[0].largest.shape, 50.0)
+    site = ClusterCurve(1, 1, first.p, first.samples, every, 0 * every, every, every, "site")
     found = fit_exponents(fit, [site, *clusters], dimension=2, bootstrap=60)
     assert sum("for L = 1: left out" in note for note in found.notes) == 3
     assert all(np.isfinite(item.value) for item in found.exponents)

@@ -18,11 +18,10 @@ def skew_peak(p):
     return (p / 0.4) ** 6 * np.exp(-6 * (p / 0.4 - 1))
 
 
-def test_the_maximum_of_a_polynomial_is_found_exactly():
-    parabola = 3 - (GRID - 0.417) ** 2
-    assert locate_maximum(GRID, parabola, ONES) == pytest.approx((0.417, 3.0, False))
-    few = np.array([0.3, 0.4, 0.6])
-    assert locate_maximum(few, 3 - (few - 0.417) ** 2, np.ones(3))[0] == pytest.approx(0.417)
+@pytest.mark.parametrize("p", [GRID, np.array([0.3, 0.4, 0.6])], ids=len)
+def test_the_maximum_of_a_parabola_is_found_exactly(p):
+    found = locate_maximum(p, 3 - (p - 0.417) ** 2, np.ones(p.size))
+    assert found == pytest.approx((0.417, 3.0, False))
 
 
 def test_a_skew_maximum_is_found_within_a_fraction_of_a_step():
@@ -53,20 +52,11 @@ def test_the_median_lies_between_two_points_or_nowhere():
 
 def curve_of(seed, *, blocks=50, size=100, noise=0.05):
     """Return a curve whose second largest cluster peaks at 0.4; blocks scatter in place."""
-    rng = np.random.default_rng(seed)
-    places = 0.4 + noise * rng.standard_normal((blocks, 1))
+    places = 0.4 + noise * np.random.default_rng(seed).standard_normal((blocks, 1))
     second = size * skew_peak(GRID * 0.4 / places)
-    one = np.full_like(second, size)
-    return ClusterCurve(
-        L=9,
-        num_sites=9,
-        p=GRID,
-        samples=np.full(blocks, size),
-        largest=4 * one,
-        second_largest=second,
-        sum_squares=16 * one + second,
-        largest_squares=16 * one + 0.1 * second,
-    )
+    one, samples = np.full_like(second, size), np.full(blocks, size)
+    squares = 16 * one + second, 16 * one + 0.1 * second
+    return ClusterCurve(9, 9, GRID, samples, 4 * one, second, *squares)
 
 
 def estimates(curves, spanning=(), **options):
@@ -75,18 +65,16 @@ def estimates(curves, spanning=(), **options):
 
 
 def test_the_bootstrap_error_is_the_scatter_of_independent_runs():
-    runs = [estimates([curve_of(seed)], bootstrap=0)["second"].p for seed in range(200)]
-    told = np.mean([estimates([curve_of(seed)])["second"].error for seed in range(10)])
-    scatter = np.std(runs)
+    error = np.mean([estimates([curve_of(seed)])["second"].error for seed in range(10)])
+    scatter = np.std([estimates([curve_of(n)], bootstrap=0)["second"].p for n in range(200)])
     # A standard deviation of n runs is uncertain by 1 / sqrt(2 n); so is each bootstrap's.
-    assert_z(told, scatter, scatter * np.sqrt(1 / 400 + 1 / 4000 + 1 / 1000))
+    assert_z(error, scatter, scatter * np.sqrt(1 / 400 + 1 / 4000 + 1 / 1000))
 
 
 def test_chi_and_ratio_are_what_they_are_said_to_be():
     means = curve_of(1).means()
-    second = means["second"]
-    np.testing.assert_allclose(means["chi"], 0.9 * second / 9)
-    np.testing.assert_allclose(means["ratio"], 0.1 * second / 4)
+    np.testing.assert_allclose(means["chi"], 0.9 * means["second"] / 9)
+    np.testing.assert_allclose(means["ratio"], 0.1 * means["second"] / 4)
 
 
 def test_two_seeds_are_one_data_set():
@@ -121,8 +109,8 @@ def test_the_median_stands_beside_the_maxima_and_alone():
     rng = np.random.default_rng(5)
     threshold = rng.normal(0.5, 0.1, (40, 100, 1))
     spanning = SpanningCurve(9, GRID, np.full(40, 100), (threshold <= GRID).sum(axis=1))
-    beside = estimates([curve_of(1)], [spanning])
-    assert list(beside) == ["second", "chi", "ratio", "median"]
+    both = estimates([curve_of(1)], [spanning])
+    assert list(both) == ["second", "chi", "ratio", "median"]
     alone = estimates([], [spanning])["median"]
     assert alone.error == pytest.approx(0.1 * np.sqrt(np.pi / 2 / 4000), rel=0.25)
     assert_z(alone.p, 0.5, alone.error)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from percolab.analysis import AnalysisError, power_law
-from percolab.analysis.power_law import average, fit_member, fit_power_law
-from percolab.analysis.value import REJECTED, Value
+from percolab.analysis.power_law import average, fit_member, fit_power_law, local_slopes
+from percolab.analysis.value import REJECTED
 
 SIZES = np.array([8.0, 12, 16, 24, 32, 48, 64])
 NOISE = 0.003
@@ -44,7 +44,7 @@ def test_the_statistical_error_is_the_scatter_of_the_same_law():
     found = [law_of(rng, 0.5, -1.0, SIZES[:3]).exponent for _ in range(400)]
     scatter = np.std([item.value for item in found])
     assert found[0].statistical_error == pytest.approx(scatter, rel=4 / np.sqrt(2 * 400))
-    # Three sizes tell little of two corrections: most of the error is of the priors.
+    # Three sizes determine two corrections badly: most of the error is of the priors.
     assert found[0].systematic_error > found[0].statistical_error
 
 
@@ -139,13 +139,6 @@ def test_what_determines_no_power_law_is_refused(sizes, values, variances):
         fit_power_law(sizes, values, np.array(variances))
 
 
-def test_a_function_of_a_value_has_its_errors():
-    value = Value(2.0, 0.5, 0.3, power_law.ChiSquare(1.0, 2, 0.6), 3)
-    assert value.systematic_error == pytest.approx(0.4)
-    scaled = value.scaled(-4.0, -2.0)
-    assert (scaled.value, scaled.error, scaled.statistical_error) == (-4.0, 1.0, 0.6)
-
-
 def test_without_priors_a_fit_is_the_best_linear_estimate():
     rng = np.random.default_rng(4)
     design = np.stack([np.ones(6), np.arange(6.0)], axis=1)
@@ -162,3 +155,32 @@ def test_without_priors_a_fit_is_the_best_linear_estimate():
     assert {fit.chi_square.dof for fit in fits} == {4}
     values = np.array([fit.chi_square.value for fit in fits])
     assert abs(values.mean() - 4) < 4 * np.sqrt(8 / 4000)
+
+
+def test_a_power_has_its_exponent_everywhere():
+    x = np.geomspace(1, 1000, 41)
+    y = 3 * x**-2.05
+    found = local_slopes(x, y, np.stack([y, y]))
+    np.testing.assert_allclose(found.slope, -2.05)
+    np.testing.assert_allclose(found.error, 0, atol=1e-12)
+    assert found.x[0] > 1
+    assert found.x[-1] < 1000
+    # Ends differ by a factor 2 at least, so that noise does not dominate.
+    assert (found.x >= 2**0.5 * x[: found.x.size] * (1 - 1e-9)).all()
+
+
+def test_errors_are_those_of_the_jackknife():
+    x, rng, blocks = np.array([1.0, 2.0, 4.0]), np.random.default_rng(0), 400
+    parts = 1 + 0.1 * rng.standard_normal((blocks, 3))
+    mean = parts.mean(axis=0)
+    without = (parts.sum(axis=0) - parts) / (blocks - 1)
+    found = local_slopes(x, mean, without)
+    # Of two means with relative error 0.1 / sqrt(400).
+    np.testing.assert_allclose(found.error, 2**0.5 * 0.005 / np.log(2), rtol=0.15)
+
+
+def test_what_is_not_positive_is_left_out():
+    x, y = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 0.0, 4.0, 8.0])
+    found = local_slopes(x, y, np.empty((0, 4)))
+    np.testing.assert_allclose(found.slope, [1.0, 1.0])
+    assert np.isnan(found.error).all()

@@ -16,7 +16,7 @@ from percolab.analysis.quantities import (
     list_quantities,
     observe,
 )
-from percolab.analysis.stored_data import available_quantities, moments_of
+from percolab.analysis.stored_data import available_quantities, pool_moments
 from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
@@ -45,8 +45,8 @@ def sizes_of_samples(p, samples):
     return found
 
 
-def by_definition(name, sizes):
-    """Return a ratio of samples whose clusters have these sizes."""
+def by_definition(sizes):
+    """Return the ratios of samples whose clusters have these sizes."""
     s_1, s_2 = (np.array([one[rank] for one in sizes]) for rank in (0, 1))
     S_2, S_4 = (np.array([np.sum(one**power) for one in sizes]) for power in (2, 4))
     return {
@@ -54,22 +54,21 @@ def by_definition(name, sizes):
         "Q_2": S_2.mean() ** 2 / np.mean(S_2**2),
         "Q_B": S_2.mean() ** 2 / np.mean(3 * S_2**2 - 2 * S_4),
         "s_2/s_1": s_2.mean() / s_1.mean(),
-    }[name]
+    }
 
 
 def test_ratios_of_stored_moments_are_those_of_the_clusters():
-    (moments,) = moments_of(torus(measure=("sizes",)), RATIOS)
+    (moments,) = pool_moments(torus(measure=("sizes",)), RATIOS)
     means = {name: sums.sum(axis=0) / 40 for name, sums in moments.moments.items()}
     for column, p in enumerate((0.45, 0.5)):
-        sizes = sizes_of_samples(p, 40)
-        for item in RATIOS:
-            assert item.value(means)[column] == pytest.approx(by_definition(item.name, sizes))
+        expected = by_definition(sizes_of_samples(p, 40))
+        assert {item.name: item.value(means)[column] for item in RATIOS} == pytest.approx(expected)
 
 
 def test_the_mean_over_axes_is_that_of_the_axes():
     results = torus(L=[4])
     one = quantity("wrapping_axis")
-    (moments,) = moments_of(results, (one, quantity("wrapping_any"), quantity("wrapping_all")))
+    (moments,) = pool_moments(results, (one, quantity("wrapping_any"), quantity("wrapping_all")))
     x, y, some, every = (
         moments.moments[f"wrapping_{k}"].sum(axis=0) for k in ("x", "y", "any", "all")
     )
@@ -82,12 +81,10 @@ def test_what_all_stands_for_depends_on_what_was_measured():
     assert "Q_B" not in available_quantities(plain)
     names = [item.name for item in choose_quantities(["all"], TORUS, available_quantities(sizes))]
     assert names == ["wrapping_any", "wrapping_all", "Q_1", "Q_2", "Q_B", "s_2/s_1"]
-    with pytest.raises(InputError, match="measure sizes"):
-        choose_quantities(["Q_B"], TORUS, available_quantities(plain))
-    with pytest.raises(InputError, match="unknown quantity 'Q_7'"):
-        choose_quantities(["Q_7"], TORUS, available_quantities(plain))
-    with pytest.raises(InputError, match="twice"):
-        choose_quantities(["Q_1", "Q_1"], TORUS, available_quantities(plain))
+    refused = {"Q_B": "measure sizes", "Q_7": "unknown quantity 'Q_7'", "Q_1,Q_1": "twice"}
+    for names, message in refused.items():
+        with pytest.raises(InputError, match=message):
+            choose_quantities(names.split(","), TORUS, available_quantities(plain))
 
 
 def test_corrections_of_probabilities_and_ratios_differ_on_a_torus():
@@ -99,18 +96,15 @@ def test_corrections_of_probabilities_and_ratios_differ_on_a_torus():
 
 def test_tasks_that_differ_by_seed_are_one_with_more_blocks():
     merged = merge([("a", torus()), ("b", torus(seed=2, samples=60))])
-    (moments,) = moments_of(merged, [quantity("wrapping_x")])
+    (moments,) = pool_moments(merged, [quantity("wrapping_x")])
     assert (moments.samples.size, int(moments.samples.sum())) == (20, 100)
 
 
 def test_tasks_of_one_size_may_differ_in_p_and_in_what_was_measured():
     other = torus(seed=2, p=(0.5,), measure=("sizes",))
     merged = merge([("a", torus()), ("b", other)])
-    found = moments_of(merged, [quantity("Q_1"), quantity("Q_B")])
-    assert sorted((item.p.size, item.has(quantity("Q_B"))) for item in found) == [
-        (1, True),
-        (2, False),
-    ]
+    found = pool_moments(merged, [quantity("Q_1"), quantity("Q_B")])
+    assert {(item.p.size, item.has(quantity("Q_B"))) for item in found} == {(1, True), (2, False)}
 
 
 def test_tasks_that_share_samples_are_refused():
@@ -120,7 +114,7 @@ def test_tasks_that_share_samples_are_refused():
     for item in again.tasks.values():
         results.add_task(item.task).blocks.update(item.blocks)
     with pytest.raises(AnalysisError, match=r"L = 6: .* hold the same samples of seed 1"):
-        moments_of(results, [quantity("Q_1")])
+        pool_moments(results, [quantity("Q_1")])
 
 
 def normal_moments(rng, *, blocks=200, points=2, samples=50, L=8):
@@ -182,20 +176,15 @@ def test_few_blocks_leave_few_combinations_of_many_p():
     # The lowest combinations are the mean and the slope: a parabola about the middle has no slope.
     curve = (few.p - few.p.mean()) ** 2
     assert abs(few.combine @ curve)[1] <= 1e-12 < abs(few.combine @ curve)[0]
-    with pytest.raises(
-        AnalysisError, match=r"9 blocks are too few .* 1 quantity \(at least 10\): add"
-    ):
+    few_blocks = r"9 blocks are too few .* 1 quantity \(at least 10\): add"
+    with pytest.raises(AnalysisError, match=few_blocks):
         observe(normal_moments(rng, blocks=9, points=9)[0], [quantity("Q_1")])
 
 
 def test_a_quantity_that_follows_from_others_is_refused():
-    found = moments_of(torus(samples=400), named := choose(["any", "all", "axis"]))
+    named = [quantity(f"wrapping_{kind}") for kind in ("any", "all", "axis")]
     with pytest.raises(AnalysisError, match="follows exactly from the others"):
-        observe(found[0], named)
-
-
-def choose(kinds):
-    return [quantity(f"wrapping_{kind}") for kind in kinds]
+        observe(pool_moments(torus(samples=400), named)[0], named)
 
 
 def test_grouped_blocks_hold_the_same_samples():

@@ -30,19 +30,15 @@ def gyration_sums(rng, d_f, *, blocks=20, L=256):
 @pytest.mark.parametrize("is_open", [False, True])
 def test_errors_of_the_fractal_dimension_hold(is_open):
     rng = np.random.default_rng(12)
-    fits = [
-        fit_radius(
-            [gyration_sums(rng, 91 / 48, L=L) for L in (64, 256)],
-            threshold=0.5, dimension=2, is_open=is_open,
-        )
-        for _ in range(40)
-    ]  # fmt: skip
+    options, fits = {"threshold": 0.5, "dimension": 2, "is_open": is_open}, []
+    for _ in range(40):
+        fits.append(fit_radius([gyration_sums(rng, 91 / 48, L=L) for L in (64, 256)], **options))
     pulls = np.array([(item.d_f - 91 / 48) / item.error for item in fits])
     assert abs(pulls.mean()) < 0.5
     assert pulls.std() < 1.2
     scatter = np.std([item.d_f for item in fits])
     own = np.median([item.result.statistical_error for item in fits])
-    # Twenty blocks tell an error to a sixth.
+    # Twenty blocks determine an error to a sixth.
     assert own == pytest.approx(scatter, rel=0.5)
     assert all(item.sizes == (64, 256) for item in fits)
 
@@ -65,23 +61,24 @@ def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
         assert squared[s == 1] == 0
         assert squared[s == 2] == pytest.approx(0.25)
     path = stored(Path("radii.h5"), results)
-    told = json.loads(answer("plot", path, "--kind", "gyration", "--bootstrap", 0, "--json"))
-    assert set(told) == {
+    message = json.loads(answer("plot", path, "--kind", "gyration", "--bootstrap", 0, "--json"))
+    assert set(message) == {
         "kind", "title", "threshold", "threshold_source", "exact", "curves", "fit", "notes",
     }  # fmt: skip
-    for curve, sums in zip(told["curves"], read_gyration_sums(results), strict=True):
+    for curve, sums in zip(message["curves"], read_gyration_sums(results), strict=True):
         assert curve["correlation_length"] == sums.correlation_length()[0].tolist()
-    told = refusal("plot", stored(Path("none.h5")), "--kind", "gyration", "--bootstrap", 0)
-    assert "sweep with --measure gyration" in told
+    message = refusal("plot", stored(Path("none.h5")), "--kind", "gyration", "--bootstrap", 0)
+    assert "sweep with --measure gyration" in message
 
 
-@pytest.mark.parametrize("p", [[0.0, 1.0], pytest.param([0.0], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [[0.0, 1.0], [0.0]])
 def test_without_a_cluster_of_two_sites_that_ends_there_are_no_radii(p):
     results = sweep("square", L=[2, 4], p=p, samples=40, block_size=10, measure="sizes,gyration",
                     device="cpu")  # fmt: skip
     path = stored(Path("radii.h5"), results)
-    told = refusal("plot", path, "--kind", "gyration", "--bootstrap", 0)
-    assert "there are no radii" in told
+    message = refusal("plot", path, "--kind", "gyration", "--bootstrap", 0)
+    assert "there are no radii" in message
     answer("report", path, "--bootstrap", 0)
     assert "there are no radii" in Path("radii.html").read_text()
 
@@ -100,7 +97,7 @@ def test_a_refusal_says_what_would_measure_it():
     results = sweep("square", L=[4, 8], samples=40, method="threshold", device="cpu")
     path = stored(Path("thresholds.h5"), results)
     for kind in ("sizes", "gyration"):
-        told = refusal("plot", path, "--kind", kind, "--bootstrap", 0)
-        assert f"sweep with --measure {kind} and --method grid" in told
+        message = refusal("plot", path, "--kind", kind, "--bootstrap", 0)
+        assert f"sweep with --measure {kind} and --method grid" in message
     bethe = stored(Path("bethe.h5"), sweep("bethe:3", L=[3], p=[0.5], samples=40, device="cpu"))
     assert "has no coordinates" in refusal("plot", bethe, "--kind", "gyration")

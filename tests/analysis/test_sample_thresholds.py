@@ -10,7 +10,7 @@ from percolab.analysis import (
     AnalysisError,
     SpanningCurve,
     analyse_samples,
-    moments_of,
+    compute_sample_moments,
     sample_table,
 )
 
@@ -19,8 +19,7 @@ P_C, Y_T, SIZES = 0.6, 0.75, (16, 32, 64, 128)
 
 def single(seed, sizes=SIZES, count=2000, bend=0.3):
     """Return (L, T): skew T about p_c + A L^-y_t (1 + bend / L), of width S L^-y_t."""
-    rng = np.random.default_rng(seed)
-    found = []
+    rng, found = np.random.default_rng(seed), []
     for L in sizes:
         z = rng.standard_normal(count)
         # A skew variable of mean 0: its median is elsewhere.
@@ -36,7 +35,7 @@ def curve_of(L, T, points=15, blocks=20):
 
 
 def test_the_errors_of_mean_median_and_width_are_those_of_repetition():
-    rows = [moments_of(8, single(seed, (8,))[0][1]) for seed in range(200)]
+    rows = [compute_sample_moments(8, single(seed, (8,))[0][1]) for seed in range(200)]
     values = np.array([(row.mean, row.median, row.width) for row in rows])
     found = np.mean([row.covariance for row in rows], axis=0)
     expected = np.cov(values, rowvar=False)
@@ -77,11 +76,11 @@ def test_cell_to_cell_gives_the_threshold_and_the_exponent():
 
 def test_the_median_is_that_of_the_curve():
     T = single(0, (32,))[0][1]
-    row = moments_of(32, T)
+    row = compute_sample_moments(32, T)
     assert np.mean(row.median >= T) == pytest.approx(0.5)
     # Of a normal variable the median scatters sqrt(pi / 2) times as much as the mean.
     normal = ndtri((np.arange(4000) + 0.5) / 4000)
-    row = moments_of(32, normal)
+    row = compute_sample_moments(32, normal)
     assert row.errors[1] / row.errors[0] == pytest.approx(np.sqrt(np.pi / 2), rel=0.01)
 
 

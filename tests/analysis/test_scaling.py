@@ -5,16 +5,9 @@ import pytest
 from analysis_support import TRUTH, study
 from scipy.special import ndtr
 
-from percolab.analysis import AnalysisError, ScalingFunction, SpanningCurve
+from percolab.analysis import AnalysisError, ScalingFunction, SpanningCurve, scaling
 from percolab.analysis.likelihood import ThresholdCells
-from percolab.analysis.scaling import (
-    CORRECTION_WIDTHS,
-    CORRECTIONS,
-    FIELD_WIDTH,
-    OUTER,
-    Lines,
-    ScalingModel,
-)
+from percolab.analysis.scaling import OUTER, Lines, ScalingModel
 from percolab.analysis.theory.known_exponents import Known
 
 THETA = np.array([0.3, 0.7, -0.05, 0.03, 0.2, 1.1, 0.05, -0.04, 0.3, -0.2, 0.4, 0.1])
@@ -65,7 +58,8 @@ def test_priors_are_natural_in_lattice_constants():
     theta[1], theta[OUTER + 1] = 0.75, 1.0
     assert prior.penalty(theta) == 0
     p_0 = model.units.p_0
-    for index, (width, (of_x, _)) in enumerate(zip(CORRECTION_WIDTHS, CORRECTIONS, strict=True)):
+    pairs = zip(scaling.CORRECTION_WIDTHS, scaling.CORRECTIONS, strict=True)
+    for index, (width, (of_x, _)) in enumerate(pairs):
         moved = theta.copy()
         moved[OUTER + 5 + index] = widths[OUTER + 5 + index]
         function = model.scaling_function(moved)
@@ -74,7 +68,7 @@ def test_priors_are_natural_in_lattice_constants():
         assert prior.penalty(moved) == pytest.approx(1)
     theta[2:4] = widths[2:4]
     n, m = model.scaling_function(theta).field
-    assert n == pytest.approx(FIELD_WIDTH / (p_0 * (1 - p_0)))
+    assert n == pytest.approx(scaling.FIELD_WIDTH / (p_0 * (1 - p_0)))
     assert m == pytest.approx(n**2)
     assert widths[1] == 0.01
 

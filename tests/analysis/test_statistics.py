@@ -14,10 +14,6 @@ from percolab.analysis.statistics import (
 )
 
 
-def test_wilson_interval_without_trials_knows_nothing():
-    assert wilson_interval(0, 0) == (0.0, 1.0)
-
-
 def test_wilson_bounds_solve_the_score_equation():
     low, high = wilson_interval([3, 17], 20, z=1.7)
     for bound in (low, high):
@@ -26,15 +22,13 @@ def test_wilson_bounds_solve_the_score_equation():
 
 
 def test_wilson_interval_is_exact_at_the_ends_and_symmetric():
+    assert wilson_interval(0, 0) == (0.0, 1.0)
     trials = np.arange(1, 500)
     assert np.all(wilson_interval(0 * trials, trials, z=1.7)[0] == 0.0)
     assert np.all(wilson_interval(trials, trials, z=1.7)[1] == 1.0)
     low, high = wilson_interval([0, 50], 50)
     assert high[0] == pytest.approx(1.0 - low[1])
     assert 0.0 < high[0] < 0.05
-
-
-def test_more_successes_than_trials_are_refused():
     with pytest.raises(ValueError, match="successes"):
         wilson_interval(3, 2)
 

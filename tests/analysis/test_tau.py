@@ -89,8 +89,7 @@ def test_the_error_of_the_threshold_is_in_that_of_tau():
         tilt = 1 - 2 * (np.array([0.4, 0.5, 0.6]) - 0.5)[:, None] * item.sizes**0.2
         counts = np.rint(item.counts * np.maximum(tilt, 0.0)).astype(int)
         tasks.append(synthetic_task(counts, item.edges, item.L, item.label))
-    drawn = {item.label: rng.multinomial(20, np.full(20, 1 / 20), size=200) for item in tasks}
-    errors = []
+    drawn, errors = {x.label: rng.multinomial(20, [1 / 20] * 20, size=200) for x in tasks}, []
     for width in (0.0, 0.01):
         replicas = TauReplicas(0.5 + width * rng.normal(size=200), drawn)
         errors.append(tau_of(tasks, threshold_error=width, replicas=replicas).error)
@@ -100,10 +99,9 @@ def test_the_error_of_the_threshold_is_in_that_of_tau():
 
 def test_what_cannot_give_tau_says_why():
     rng = np.random.default_rng(11)
-    few = synthetic(rng, TAU, blocks=5)
+    few, tasks = synthetic(rng, TAU, blocks=5), synthetic(rng, TAU)
     with pytest.raises(AnalysisError, match="no 8 bins of sizes"):
         tau_of(few)
-    tasks = synthetic(rng, TAU)
     found = tau_of([*few, *tasks])
     assert len(found.notes) == 3
     assert "fewer than 10 blocks" in found.notes[0]
@@ -113,7 +111,8 @@ def test_what_cannot_give_tau_says_why():
         tau_at(sweep("bethe:3", L=[4], p=[0.5], samples=20, measure="sizes", device="cpu"), 0.5)
 
 
-@pytest.mark.parametrize("boundary", ["periodic", pytest.param("open", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("boundary", ["periodic", "open"])
 def test_tau_of_the_square_lattice_is_exact_within_its_error(boundary):
     results = sweep(
         "square", L=[64, 128, 256], p=[0.49, 0.495, 0.5, 0.505, 0.51], samples=1000,

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from synthetic_support import synthetic_study
 
-from percolab.analysis import (
-    ScalingFunction,
-    fit_table,
-    fit_threshold,
-    format_with_error,
-)
+from percolab.analysis import ScalingFunction, fit_table, fit_threshold, format_with_error
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), corrections=(0.8, 0.0, 0.0, 0.0))
 NAN = float("nan")

@@ -10,12 +10,12 @@ from scipy.stats import chi2
 from percolab.analysis.averaging import (
     ThresholdAverage,
     ThresholdMember,
+    find_problem,
     fit_weights,
-    what_contradicts,
 )
 from percolab.analysis.json_values import Record
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected
+from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected, list_rejections
 
 GOOD = ChiSquare.of(5.0, 5)
 
@@ -51,29 +51,28 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     assert (found.value, found.statistical_error, found.members) == (2.0, 1.0, 2)
     assert found.error == pytest.approx(np.sqrt(4 + 1))
     assert found.systematic_error == pytest.approx(2)
+    scaled = found.scaled(-4.0, -2.0)
+    assert (scaled.value, scaled.error, scaled.statistical_error) == (-4, 2 * found.error, 2)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (Value(0.5, 0.01, 0.01, GOOD, 1), None),
         (Value(0.5, 0.01, 0.01, ChiSquare.of(90.0, 5), 1), "the best fit is rejected (p-value "),
-        (
-            Value(0.7, 0.01, 0.01, GOOD, 1),
-            "the fit has it at 0.7, outside the sampled p, 0.4 to 0.6",
-        ),
+        (Value(0.7, 0.01, 0.01, GOOD, 1), "has it at 0.7, outside the sampled p, 0.4 to 0.6"),
         (Value(0.5, 0.3, 0.01, GOOD, 1), "its error, 0.3, is wider than the sampled p"),
         (Value(float("nan"), 0.3, 0.01, GOOD, 1), "outside the sampled p"),
         (Value(0.5, float("nan"), 0.01, GOOD, 1), "its error, nan, is wider"),
     ],
     ids=str,
 )
-def test_what_is_no_answer_is_said_in_one_line(value, told):
-    found = what_contradicts(value, 0.4, 0.6)
-    assert (found is None) == (told is None)
-    if told is not None:
+def test_a_fit_that_is_no_answer_has_a_problem_of_one_line(value, message):
+    found = find_problem(value, 0.4, 0.6)
+    assert (found is None) == (message is None)
+    if message is not None:
         assert found.startswith("no p_c: ")
-        assert told in found
+        assert message in found
         assert "\n" not in found
 
 
@@ -94,8 +93,8 @@ def test_what_is_rejected_has_no_distance_and_one_line_that_says_so():
     assert Value(2.0, 0.5).deviation(known) == pytest.approx(2)
     assert np.isnan(bad.deviation(known))
     assert np.isnan(Value(2.0, 0.5).deviation(None))
-    assert Value(2.0, 0.5, 0.3, GOOD, 1).rejection("tau") == []
-    (line,) = bad.rejection("tau")
+    good = Value(2.0, 0.5, 0.3, GOOD, 1)
+    (line,) = list_rejections([("d_f", good), ("tau", bad), ("z", None)])
     assert line.startswith("tau: chi^2 rejects even its best fit (p-value ")
 
 

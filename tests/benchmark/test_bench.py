@@ -11,8 +11,8 @@ from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities, run_s
 from percolab.benchmark import (
     PeerTime,
     StageTime,
+    choose_places,
     compared,
-    places_of,
     plot_time_per_site,
     stages,
     time_stages,
@@ -162,13 +162,13 @@ def test_a_stored_neighbour_list_has_to_be_read_where_labels_or_rows_are_made():
 
 def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
     item = lattice("honeycomb")
-    topology, places = item.topology((8, 8)), places_of(item, (0.5, 1.0), None)
-    options = {"device": Device("cpu"), "labeler": "four_step", "runs": 2}
-    given = {"name": item.name, "size": 8, "stages": ("labels", "measure"), **options}
-    records = time_stages(item, 8, places, stages=given["stages"], **options)
-    for one, other in zip(
-        records, time_topology(topology.explicit(), places, **given), strict=True
-    ):
+    topology, places = item.topology((8, 8)), choose_places(item, (0.5, 1.0), None)
+    options = {"labeler": "four_step", "stages": ("labels", "measure"), "runs": 2}
+    records = time_stages(item, 8, places, device=Device("cpu"), **options)
+    others = time_topology(
+        timer.CpuTimer(), topology.explicit(), places, name=item.name, size=8, **options
+    )
+    for one, other in zip(records, others, strict=True):
         keys = ("lattice", "L", "num_sites", "p", "ratio", "labeler", "stage", "runs")
         assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
         assert 0 < other.seconds_per_sample_min <= other.seconds_per_sample_max
@@ -178,7 +178,7 @@ def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_bethe_lattice_is_timed_at_multiples_of_its_threshold(numbering):
     bethe = BetheLattice(4, numbering)
-    places = places_of(bethe, (0.5, 1.0, 1.5), None)
+    places = choose_places(bethe, (0.5, 1.0, 1.5), None)
     records = time_stages(bethe, 3, places, device=Device("cpu"), stages=("labels",), runs=1)
     assert [(r.lattice, r.L, r.num_sites) for r in records] == [(bethe.name, 3, 53)] * 3
     assert [round(r.p, 9) for r in records] == [0.166666667, 0.333333333, 0.5]
@@ -193,8 +193,8 @@ def test_the_grid_of_a_sweep_ascends_around_p(p, num_sites):
     assert 0 <= grid[0] <= p <= grid[-1] <= 1
 
 
-class _Asked:
-    """Stands for a coupling, its labeler and its batch, and notes what is asked of them."""
+class _MockCoupling:
+    """A mock of a coupling, its labeler and its batch, which notes the calls."""
 
     capacity, name, row_width = 3, "tiled", ROW_WIDTH
 
@@ -218,7 +218,7 @@ class _Asked:
 
 
 class _Gpu:
-    """Stands for the timer of a GPU with so much memory."""
+    """A mock of the timer of a GPU with so much memory."""
 
     device, memory = Device("cuda"), 10**6
 
@@ -233,9 +233,9 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
     def coupling(name, kind, where, model, *, capacity):
         assert (kind, where, model) == ("cuda", topology, BOND)
         made.append((name, capacity))
-        asked = _Asked(topology)
-        asked.name = name
-        return asked
+        mock = _MockCoupling(topology)
+        mock.name = name
+        return mock
 
     monkeypatch.setattr(stages, "new_coupling", coupling)
     found = {}
@@ -249,8 +249,8 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
 
 
 def test_every_stage_of_a_batch_is_made_of_what_it_names():
-    asked = _Asked(lattice("square").topology((64, 4)))
-    works, limit = stages._works(asked, 5)(0.25), p_to_threshold(0.25)
+    mock = _MockCoupling(lattice("square").topology((64, 4)))
+    works, limit = stages.make_works(mock, 5)(0.25), p_to_threshold(0.25)
     bonds = [("bonds", [0, 1, 2], {limit}), ("bonds", [3, 4], {limit})]
     labels = [[(Reading.LABELS, count), "written"] for count in (3, 2)]
     for stage, expected in {
@@ -259,9 +259,9 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
         "measure": [("rows", [0, 1, 2, 3, 4], 1)],
         "sweep": [("rows", np.repeat(range(5), GRID_POINTS).tolist(), GRID_POINTS)],
     }.items():
-        asked.calls.clear()
+        mock.calls.clear()
         works[stage]()
-        assert asked.calls == expected
+        assert mock.calls == expected
 
 
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
@@ -331,7 +331,7 @@ def test_large_samples_are_not_given_to_scipy(monkeypatch):
 
 
 def test_a_site_image_is_labeled_on_cuda_alone():
-    assert site_image_time(timer.timer_of(Device("cpu")), 8, runs=1) is None
+    assert site_image_time(timer.make_timer(Device("cpu")), 8, runs=1) is None
 
 
 # The figure

@@ -135,9 +135,9 @@ def test_parts_of_a_lattice_are_measured_as_the_whole(parts, tmp_path, monkeypat
         ("square", "bond:y=0.3", "open"),
         ("triangular", "bond:d=0.1,x=0.5", "periodic"),
     ):
-        asked = {"L": [21], "p": [0.45], "samples": 6, "device": "cpu", "model": text, "seed": 3}
+        options = {"L": [21], "p": [0.45], "samples": 6, "device": "cpu", "model": text, "seed": 3}
         whole, cut = (
-            percolab.sweep(name, boundary=boundary, **asked, **more) for more in ({}, parts)
+            percolab.sweep(name, boundary=boundary, **options, **more) for more in ({}, parts)
         )
         (one,), (other,) = whole.tasks.values(), cut.tasks.values()
         assert one.task == other.task
@@ -168,9 +168,8 @@ def test_kernels_on_a_gpu_equal_the_cpu(labeler):
         kinds = product(("open", "periodic"), repeat=item.dimension)
         for boundary in kinds:
             topology = item.topology(shape, boundary)
-            case = {"items": items_of(ps, samples=2), "capacity": 2, "case": (name, boundary)}
-            draw = {"judge": "raster", "generator": n % 2, "model": model}
-            assert_cuda_equals_cpu(labeler, topology, **draw, **case)
+            items = items_of(ps, samples=2)
+            assert_cuda_equals_cpu(labeler, topology, items, generator=n % 2, model=model)
 
 
 @pytest.mark.gpu
@@ -195,8 +194,8 @@ def test_a_study_keeps_what_is_fixed_alone():
         ("bond:x=p,y=p", "bond"),
     ):
         assert str(Model.parse(text).on(load_lattice("square"))) == stored
-    asked = {"L": [4], "p": [0.5], "samples": 4, "device": "cpu"}
-    pair = [percolab.sweep("square", model=text, **asked) for text in ("bond:x=p,y=p", "bond")]
+    options = {"L": [4], "p": [0.5], "samples": 4, "device": "cpu"}
+    pair = [percolab.sweep("square", model=text, **options) for text in ("bond:x=p,y=p", "bond")]
     assert [results.study.model for results in pair] == ["bond", "bond"]
     assert pair[0].tasks.keys() == pair[1].tasks.keys()
 
@@ -282,12 +281,17 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     [
         # p_x + p_y = 1, and p_x + p_y + p_d - p_x p_y p_d = 1.
         ("square", "bond:x=p,y=0.3", 0.7),
-        ("triangular", "bond:y=0.3,d=0.2", (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2)),
+        pytest.param(
+            "triangular",
+            "bond:y=0.3,d=0.2",
+            (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_thresholds_lie_on_the_exact_critical_line(name, text, exact):
-    asked = {"L": [16, 32, 64], "samples": 4000, "device": "cpu", "model": text, "seed": 5}
-    results = percolab.sweep(name, method="threshold", **asked)
+    options = {"L": [16, 32, 64], "samples": 4000, "device": "cpu", "model": text, "seed": 5}
+    results = percolab.sweep(name, method="threshold", **options)
     found = percolab.fit(results, "spanning_x")
     assert abs(found.threshold - exact) <= 4 * found.threshold_error
     assert found.threshold_error < 0.01

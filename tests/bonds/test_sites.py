@@ -47,7 +47,7 @@ def numbers_of(topology, generator, sample):
     return found[-1], found[:-1]
 
 
-def judged(topology, model, numbers, p):
+def label_by_scipy(topology, model, numbers, p):
     """Return (labels, -1 where vacant; row) by SciPy, from the numbers alone."""
     site_numbers, bond_numbers = numbers
     site_p = p if model.site_varies else (1.0 if model.site_p is None else model.site_p)
@@ -107,7 +107,7 @@ def test_rows_and_labels_follow_from_the_numbers(name, model):
     for number, (case, topology) in enumerate(thick(name)):
         generator = number % 2
         numbers = numbers_of(topology, generator, 3)
-        expected = [judged(topology, model, numbers, t / TOP) for t in GRID.tolist()]
+        expected = [label_by_scipy(topology, model, numbers, t / TOP) for t in GRID.tolist()]
         for labeler_name in CPU_LABELERS:
             labeler = cpu_labeler(labeler_name, topology, model)
             found = labeler.grid_rows(generator, SEED, np.array([3], np.uint64), GRID)[0]
@@ -134,13 +134,13 @@ def test_thresholds_are_where_rows_begin_to_span(model):
             numbers = numbers_of(topology, generator, sample)
             for axis, threshold in enumerate(per_axis):
                 if threshold > TOP:
-                    _, row = judged(topology, model, numbers, 1.0)
+                    _, row = label_by_scipy(topology, model, numbers, 1.0)
                     assert not row[SPANNING] >> axis & 1
                     continue
                 # The number that opens last is one less than T.
                 before, at = ((threshold + step) / TOP for step in (-(2**11), 2**11))
-                assert not judged(topology, model, numbers, before)[1][SPANNING] >> axis & 1
-                assert judged(topology, model, numbers, at)[1][SPANNING] >> axis & 1
+                assert not label_by_scipy(topology, model, numbers, before)[1][SPANNING] >> axis & 1
+                assert label_by_scipy(topology, model, numbers, at)[1][SPANNING] >> axis & 1
 
 
 def test_a_site_model_on_a_graph_equals_that_on_its_lattice():
@@ -176,18 +176,18 @@ def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolat
 def test_a_layer_that_is_both_ends_is_refused():
     topology = lattice("square").topology((1, 5))
     with pytest.raises(InputError, match="site 0 is in both of axis 0"):
-        cpu_labeler_of(topology)
+        cpu_labeler("raster", topology, SITE)
     cpu_labeler("raster", topology)
-
-
-def cpu_labeler_of(topology):
-    return cpu_labeler("raster", topology, SITE)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("sites", "unknown model 'sites'"),
+        ("sight", "unknown model 'sight'; did you mean .site."),
+        ("site-bond:", "is written as in site-bond:site=0.9"),
+        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
+        ("site-bond:site=high", "'high' is not a number"),
         ("site:site=0.5", "model site:site=0.5: only site-bond has a probability that is fixed"),
         ("site-bond:site=1.5", "site = 1.5, but it must be a number from 0 to 1"),
         ("site-bond:bond=nan", "bond = nan"),
@@ -209,22 +209,6 @@ def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
         SiteBond(0.5, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sight", "unknown model 'sight'; did you mean .site."),
-        ("site-bond:", "is written as in site-bond:site=0.9"),
-        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
-        ("site-bond:site=high", "'high' is not a number"),
-        ("site-bond:site=2", "must be a number from 0 to 1"),
-        ("site:bond=0.5", "only site-bond has a probability that is fixed"),
-    ],
-)
-def test_texts_that_name_no_model_are_refused(text, message):
-    with pytest.raises(InputError, match=message):
-        Model.parse(text)
-
-
 @every_model
 def test_a_model_is_read_as_it_is_written(model):
     assert Model.parse(str(model)) == model
@@ -241,10 +225,10 @@ def test_rows_of_bonds_alone_are_counted_as_before():
 
 def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
     out = tmp_path / "sites.h5"
-    asked = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
-    whole = percolab.sweep("square", samples=2000, **asked)
-    percolab.sweep("square", samples=1000, out=out, **asked)
-    percolab.sweep("square", samples=2000, out=out, **asked)
+    options = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
+    whole = percolab.sweep("square", samples=2000, **options)
+    percolab.sweep("square", samples=1000, out=out, **options)
+    percolab.sweep("square", samples=2000, out=out, **options)
     stored = percolab.open_results(out)
     assert stored.study.model == "site-bond:bond=0.9"
     for key, item in whole.tasks.items():
@@ -252,7 +236,7 @@ def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
             stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
         )
     with pytest.raises(InputError, match=r"model is site-bond:bond=0\.9 there, site here"):
-        percolab.sweep("square", samples=400, out=out, **(asked | {"model": "site"}))
+        percolab.sweep("square", samples=400, out=out, **(options | {"model": "site"}))
 
 
 def test_labels_of_a_sample_are_those_that_its_sweep_counts():

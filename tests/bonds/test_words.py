@@ -140,13 +140,6 @@ def test_words_are_numbered_beyond_32_bits(generator):
 
 
 @every_generator
-def test_word_depends_on_seed_sample_and_position_alone(generator):
-    opened = filled(generator, 0.4, words=64)
-    again = [word_at(generator, word, p_to_threshold(0.4)) for word in range(64)]
-    assert opened.tolist() == again
-
-
-@every_generator
 @pytest.mark.parametrize("p", [0.001, 0.25, 0.3473, 0.5, 0.6527, 0.999])
 def test_fraction_of_open_bonds_is_p(generator, p):
     words = filled(generator, p, words=2**16)
@@ -199,10 +192,9 @@ def test_pairs_of_bonds_are_uncorrelated(generator, pair):
     assert_z(product, 0, math.sqrt(first.size))
 
 
-@every_generator
-def test_generators_differ(generator):
-    others = [filled(other, 0.5) for other in GENERATORS.values() if other != generator]
-    assert all((filled(generator, 0.5) != other).any() for other in others)
+def test_generators_differ():
+    one, other = (filled(generator, 0.5) for generator in GENERATORS.values())
+    assert (one != other).any()
 
 
 def test_words_are_uint32():

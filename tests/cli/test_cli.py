@@ -176,7 +176,10 @@ def test_the_fit_options_are_heard(file):
     assert {member["degree"] for member in fits[4]["members"]} == {4}
 
 
-@pytest.mark.parametrize("suffix", SIGNATURES)
+@pytest.mark.parametrize(
+    "suffix",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != ".png")) for name in SIGNATURES],
+)
 def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
     figure = Path("figure").with_suffix(suffix)
     told = answer("plot", file, "--out", figure, "--bootstrap", 10)
@@ -225,6 +228,7 @@ def test_exported_means_and_errors_agree_with_the_store(file, to_file):
         assert float(row["spanning_x_error"]) == pytest.approx(binomial, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file):
     more = {**SMALL, "seed": 6, "L": (4, 32), "samples": 20}
     stored(Path("more.h5"), sweep("square", device="cpu", **more))

@@ -64,7 +64,10 @@ def full_disk():
          "--samples", 500, "--out", "new.h5"),
         ("export", "results.h5", "--out", "new.csv"),
         ("merge", "results.h5", "--out", "new.h5"),
-        ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
+        pytest.param(
+            ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda command: command[0],
 )  # fmt: skip
@@ -76,6 +79,7 @@ def test_a_full_disk_leaves_nothing_half_written(file, command):
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout_is_told(file):
     code = "from percolab.cli import main; main()"
     with open("/dev/full", "w") as full:
@@ -175,7 +179,7 @@ def test_a_fit_without_enough_sizes_is_refused(file):
     assert told == "need at least two sizes of L >= 16 to find a threshold, got L = 16"
 
 
-@pytest.mark.parametrize("name", ["fit", "plot"])
+@pytest.mark.parametrize("name", ["fit", pytest.param("plot", marks=pytest.mark.slow)])
 def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
     options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 300, "device": "cpu"}
     results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)

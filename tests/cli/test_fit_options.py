@@ -61,6 +61,7 @@ def test_the_command_line_and_python_agree(file, results):
         fit_results(results, nu="fixed")
 
 
+@pytest.mark.slow
 def test_what_is_no_answer_is_said_first(tmp_path):
     """All p are above p_c: in the text, in JSON, in the last line of a sweep and in a report."""
     path, page = tmp_path / "above.h5", tmp_path / "above.html"
@@ -82,6 +83,7 @@ def test_what_is_no_answer_is_said_first(tmp_path):
     assert ">nan<" not in words
 
 
+@pytest.mark.slow
 def test_exponents_stand_beside_theory(file):
     record = as_json(file, *QUICK, "--exponents")["exponents"]
     found = {item["name"]: item for item in record["exponents"]}
@@ -93,6 +95,7 @@ def test_exponents_stand_beside_theory(file):
     assert "statistical  systematic" in text
 
 
+@pytest.mark.slow
 def test_collapses_are_those_of_python(file, results):
     whole = as_json(file, "--bootstrap", 4, "--collapse", "--min-size", 6)
     record = whole["collapses"]
@@ -118,6 +121,7 @@ def test_what_is_given_to_a_collapse_is_held(results):
         compute_collapse(results, "nothing", threshold=0.5, y_t=0.75)
 
 
+@pytest.mark.slow
 def test_single_thresholds_follow_the_fit(thresholds):
     record = as_json(thresholds, *QUICK)["sample_thresholds"]
     assert [row["L"] for row in record["sizes"]] == [4, 8, 16]
@@ -156,6 +160,7 @@ def test_a_graph_has_no_sizes_to_fit(tmp_path, command, option):
     )
 
 
+@pytest.mark.slow
 def test_wrapping_is_fitted_as_spanning_is(tmp_path):
     options = {"boundary": "periodic", "samples": 600, "block_size": 30, "device": "cpu"}
     path = stored(tmp_path / "torus.h5", sweep("square", L=[4, 8, 16], p=P, **options))

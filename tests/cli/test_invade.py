@@ -75,7 +75,7 @@ def test_dimensions_of_exact_power_laws():
     "options",
     [
         ("square", 12),
-        ("cubic", 6, "--trapping", "--model", "site"),
+        pytest.param(("cubic", 6, "--trapping", "--model", "site"), marks=pytest.mark.slow),
         ("bethe:3", 5),
     ],
     ids=str,
@@ -198,6 +198,7 @@ def test_a_target_that_cannot_be_reached_is_told():
     assert "the target was not reached" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_stored_invasion_is_drawn_again_and_nothing_else_is():
     told = json.loads(
         answer("invade", *SQUARE, "--seed", 5, "--out", "steps.h5", "--plot", "a.png", "--json")

@@ -136,6 +136,7 @@ def test_all_leaves_out_what_has_no_slope(tmp_path):
     assert "'Q_B' is there at one p a size" in refusal("fit", path, "--quantities", "Q_1,Q_B")
 
 
+@pytest.mark.slow
 def test_open_lattices_are_fitted_by_spanning(tmp_path):
     options = {"samples": 4000, "block_size": 50, "device": "cpu", "workers": 1}
     results = sweep("square", L=[6, 8, 12, 16], p=(0.47, 0.5, 0.53), **options)
@@ -146,6 +147,7 @@ def test_open_lattices_are_fitted_by_spanning(tmp_path):
     assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
 
 
+@pytest.mark.slow
 def test_exact_thresholds_of_samples_are_fitted_too(tmp_path):
     options = {"samples": 3000, "block_size": 20, "device": "cpu", "workers": 1}
     results = sweep("square", L=[8, 12, 16, 24], method="threshold", **options)

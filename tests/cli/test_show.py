@@ -150,7 +150,7 @@ def test_numbers_are_those_of_the_sample():
     [
         (SAMPLE, "png"),
         (SAMPLE, "svg"),
-        (SAMPLE, "pdf"),
+        pytest.param(SAMPLE, "pdf", marks=pytest.mark.slow),
         (("--bethe", 3, "--shells", 3, "-p", 0.5), "svg"),
         (("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
     ],

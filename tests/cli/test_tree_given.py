@@ -43,6 +43,7 @@ def test_the_tree_of_a_graph_file_is_printed_and_written(roads):
     assert Path("out.csv").read_text().splitlines() == rows
 
 
+@pytest.mark.slow
 def test_every_way_prints_the_same_tree(roads):
     found = [
         json.loads(answer(*roads, "--weights", "file", "--method", method, "--json"))

@@ -195,7 +195,14 @@ def test_no_timings_are_refused():
         plot_timing([], title="time")
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".png",
+        pytest.param(".pdf", marks=pytest.mark.slow),
+        pytest.param(".svg", marks=pytest.mark.slow),
+    ],
+)
 def test_equal_data_give_equal_files(tmp_path, suffix):
     for name in ("one", "two"):
         figure, _ = plot_timing(RECORDS, title="time")

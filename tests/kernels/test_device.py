@@ -6,6 +6,7 @@ import sys
 import threading
 
 import pytest
+from helpers import assert_same_blocks
 
 from percolab.kernels import device
 from percolab.kernels.device import Device, begin_context
@@ -88,13 +89,13 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
+    ("number", "requests"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
 )
-def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, told):
+def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, requests):
     made = []
     monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
     begin_context(("cuda:0", "cuda:5"), number)
-    assert made[0].asked == ["libcuda.so.1", "init", *told]
+    assert made[0].asked == ["libcuda.so.1", "init", *requests]
 
 
 def test_without_a_driver_no_context_is_begun(monkeypatch):
@@ -145,7 +146,7 @@ def test_a_process_that_drove_two_gpus_ends_well():
 
 
 @pytest.mark.gpu
-def test_the_second_gpu_gives_the_numbers_of_the_cpu(tmp_path):
+def test_the_second_gpu_gives_the_numbers_of_the_cpu():
     from numba import cuda
 
     import percolab
@@ -154,12 +155,8 @@ def test_the_second_gpu_gives_the_numbers_of_the_cpu(tmp_path):
         pytest.skip("one CUDA device at most")
     for model in ("bond", "ising"):
         given = {"model": model, "L": [16, 24], "boundary": "periodic", "p": [0.5, 0.6]}
-        found = [
-            percolab.sweep(
-                "square", **given, samples=4000, device=name, out=tmp_path / f"{model}-{number}.h5"
-            )
-            for number, name in enumerate(("cuda:1", "cpu"))
-        ]
-        for ours, theirs in zip(*(one.tasks.values() for one in found), strict=True):
-            for mine, other in ((ours.blocks[n], theirs.blocks[n]) for n in ours.blocks):
-                assert (mine.sums == other.sums).all()
+        found = (
+            percolab.sweep("square", **given, samples=4000, device=name)
+            for name in ("cuda:1", "cpu")
+        )
+        assert_same_blocks(*found)

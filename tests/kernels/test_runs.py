@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from percolab.kernels.runs import bits_at, fill_segments, low_bits, mark_segment_starts
 
@@ -20,25 +19,14 @@ def segments(starts):
     return [range(low, high) for low, high in itertools.pairwise(edges)]
 
 
-@pytest.mark.parametrize(("word", "starts"), CASES)
-def test_first_of_segments(word, starts):
-    expected = 0
-    for segment in segments(starts):
-        ones = [bit for bit in segment if word >> bit & 1]
-        expected |= 1 << ones[0] if ones else 0
-    assert mark_segment_starts(np.uint32(word), np.uint32(starts)) == expected
-
-
-@pytest.mark.parametrize(("word", "starts"), CASES)
-def test_fill_segments(word, starts):
-    first = mark_segment_starts(np.uint32(word), np.uint32(starts))
-    expected = sum(
-        1 << bit
-        for segment in segments(starts)
-        for bit in segment
-        if any(word >> other & 1 for other in segment)
-    )
-    assert fill_segments(np.uint32(first), np.uint32(starts)) == expected
+def test_segments_begin_at_their_first_bit_and_are_filled_where_one_is_set():
+    for word, starts in CASES:
+        found = [bits for bits in segments(starts) if any(word >> bit & 1 for bit in bits)]
+        first = sum(1 << next(bit for bit in bits if word >> bit & 1) for bits in found)
+        marked = mark_segment_starts(np.uint32(word), np.uint32(starts))
+        assert marked == first, (word, starts)
+        filled = sum(1 << bit for bits in found for bit in bits)
+        assert fill_segments(np.uint32(marked), np.uint32(starts)) == filled, (word, starts)
 
 
 def test_bits_at_any_place():

@@ -10,7 +10,7 @@ from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 #: A labeler in plain Python gets through the configurations of so many bonds.
 FEW_BONDS = 13
-#: Beyond so many, parallel bonds are not told apart: which of them is open changes nothing.
+#: Beyond so many, parallel bonds are not distinguished: which of them is open changes nothing.
 MANY_BONDS = 20
 
 

@@ -11,6 +11,7 @@ from helpers import (
     PLANE,
     assert_cuda_equals_cpu,
     assert_gyration_equal,
+    assert_same_blocks,
     assert_thresholds_equal,
     assert_vacant_counts_equal,
     cpu_labeler,
@@ -34,24 +35,33 @@ from percolab.tasks.study import Study
 
 pytestmark = pytest.mark.gpu
 
+
+def pair(topology, model=BOND, *, capacity, labeler="tiled"):
+    """Return a labeler of CUDA and the one of the CPU that it is compared with."""
+    return (
+        cuda_coupling(labeler, topology, model, capacity=capacity),
+        cpu_labeler("raster", topology, model),
+    )
+
+
 every_labeler = pytest.mark.parametrize("labeler", CUDA_LABELERS)
 every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 
 
-@every_labeler
+@pytest.mark.parametrize("labeler", [*CUDA_LABELERS, *BASELINES])
 @every_generator
 @pytest.mark.parametrize("name", LATTICES)
 def test_small_lattices_equal_the_cpu(name, generator, labeler):
     items = items_of(probabilities(name), samples=2)
-    for number, (case, topology) in enumerate(parity_topologies(name)):
+    for number, (_, topology) in enumerate(parity_topologies(name)):
+        if serving_labeler(labeler, "cuda", topology) != labeler:
+            continue
         assert_cuda_equals_cpu(
             labeler,
             topology,
-            judge="raster",
+            items,
             generator=generator,
-            items=items,
             capacity=(1, 7, 64)[number % 3],  # ten items: one at a time, 7 + 3, all at once
-            case=case,
             tally=number % 2 == 1,
         )
 
@@ -62,15 +72,7 @@ def test_small_lattices_equal_the_cpu(name, generator, labeler):
 def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
     topology = lattice(name).topology((1022, 514), boundary)
     for kind in (topology, topology.explicit()):
-        assert_cuda_equals_cpu(
-            labeler,
-            kind,
-            judge="raster",
-            generator=XORWOW,
-            items=items_of(probabilities(name)),
-            capacity=5,
-            case=boundary,
-        )
+        assert_cuda_equals_cpu(labeler, kind, items_of(probabilities(name)), capacity=5)
 
 
 @every_labeler
@@ -82,11 +84,7 @@ def test_sixteen_million_sites_equal_the_cpu(name, labeler):
     assert_cuda_equals_cpu(
         labeler,
         lattice(name).topology(shape, boundary),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of(probabilities(name)[2:3], samples=2),
-        capacity=2,
-        case=shape,
+        items_of(probabilities(name)[2:3], samples=2),
         tally=True,
     )
 
@@ -101,52 +99,26 @@ def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
 
 
 @pytest.mark.parametrize("labeler", BASELINES)
-@pytest.mark.parametrize("name", LATTICES)
-def test_small_lattices_in_the_schemes_of_papers_equal_the_cpu(name, labeler):
-    items = items_of(probabilities(name), samples=2)
-    for number, (case, topology) in enumerate(parity_topologies(name)):
-        if serving_labeler(labeler, "cuda", topology) == labeler:
-            assert_cuda_equals_cpu(
-                labeler,
-                topology,
-                judge="raster",
-                generator=XORWOW,
-                items=items,
-                capacity=(1, 7, 64)[number % 3],
-                case=case,
-                tally=number % 2 == 1,
-            )
-
-
-@pytest.mark.parametrize("labeler", BASELINES)
 @pytest.mark.parametrize("boundary", list(product(("open", "periodic"), repeat=2)), ids="-".join)
 @pytest.mark.parametrize("name", ["square", "triangular", "honeycomb", "kagome", "maple-leaf"])
 def test_many_tiles_in_the_schemes_of_papers_equal_the_cpu(name, boundary, labeler):
     topology = lattice(name).topology((606, 258), boundary)
     if serving_labeler(labeler, "cuda", topology) != labeler:
         pytest.skip("another labeler serves it")
-    assert_cuda_equals_cpu(
-        labeler,
-        topology,
-        judge="raster",
-        generator=XORWOW,
-        items=items_of(probabilities(name)),
-        capacity=5,
-        case=boundary,
-    )
+    assert_cuda_equals_cpu(labeler, topology, items_of(probabilities(name)), capacity=5)
 
 
-@pytest.mark.parametrize("labeler", BASELINES)
-def test_a_large_torus_in_the_schemes_of_papers_equals_the_cpu(labeler):
-    assert_cuda_equals_cpu(
-        labeler,
-        lattice("square").topology((2047, 2049), ("periodic",) * 2),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.5, 0.6)),
-        capacity=2,
-        case="torus",
-    )
+@pytest.mark.parametrize(
+    ("labeler", "name", "shape", "boundary"),
+    [
+        *((labeler, "square", (2047, 2049), ("periodic",) * 2) for labeler in BASELINES),
+        ("komura_2015", "cubic", (61, 37, 45), ("open",) * 3),
+        ("komura_2015", "cubic", (61, 37, 45), ("periodic", "open", "periodic")),
+    ],
+)
+def test_large_lattices_in_the_schemes_of_papers_equal_the_cpu(labeler, name, shape, boundary):
+    topology, middle = lattice(name).topology(shape, boundary), probabilities(name)[2]
+    assert_cuda_equals_cpu(labeler, topology, items_of((middle, middle + 0.1)))
 
 
 @every_generator
@@ -155,36 +127,6 @@ def test_vacant_sites_of_many_thresholds_are_those_of_the_cpu(model, generator):
     for shape, steps in (((4, 5), 3), ((302, 203), 70), ((1026, 1023), 32)):
         topology = lattice("honeycomb").topology(shape, ("periodic", "open"))
         assert_vacant_counts_equal(topology, Model.parse(model), generator, steps=steps)
-
-
-@pytest.mark.parametrize("edge", [3, 8, 24, 32, 64])
-@pytest.mark.parametrize("labeler", BASELINES[1:])
-def test_tiles_of_any_edge_equal_the_cpu(labeler, edge):
-    topology = lattice("triangular").topology((301, 203), ("periodic", "open"))
-    host = cpu_labeler("raster", topology)
-    device = labeler_class(labeler, "cuda")(
-        new_batch("cuda", topology, BOND, capacity=2), edge=edge
-    )
-    given = []
-    for sample, p in enumerate((0.35, 0.6)):
-        host.open_bonds(XORWOW, 1, sample, p_to_threshold(p))
-        given.append((host.opened, host.label()))
-    count = device.batch.load(np.array([opened for opened, _ in given]))
-    found = device.join(count, Reading.LABELS).labels()
-    np.testing.assert_array_equal(found, [labels for _, labels in given])
-
-
-@pytest.mark.parametrize("boundary", [("open",) * 3, ("periodic", "open", "periodic")])
-def test_the_four_steps_of_2015_equal_the_cpu_in_three_dimensions(boundary):
-    assert_cuda_equals_cpu(
-        "komura_2015",
-        lattice("cubic").topology((61, 37, 45), boundary),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.2488, 0.5)),
-        capacity=2,
-        case=boundary,
-    )
 
 
 #: Below, at and above the edges of words, strips and tiles of two and three dimensions.
@@ -204,11 +146,9 @@ def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
             assert_cuda_equals_cpu(
                 "tiled",
                 item.topology(shape, boundary),
-                judge="raster",
+                items_of(grid, samples=2),
                 generator=number % 2,
-                items=items_of(grid, samples=2),
                 capacity=3,
-                case=(shape, boundary),
                 tally=number % 3 == 1,
             )
 
@@ -219,19 +159,12 @@ def test_thresholds_of_samples_equal_the_cpu(name):
     for shape in TILE_EDGES[item.dimension]:
         for number, others in enumerate(product(("open", "periodic"), repeat=item.dimension - 1)):
             topology = item.topology(shape, ("open", *others))
-            device = cuda_coupling("tiled", topology, capacity=3)
+            both = pair(topology, capacity=3)
             for window in ((middle - 0.02, middle + 0.02), (middle + 0.1, middle + 0.11)):
-                assert_thresholds_equal(
-                    device,
-                    cpu_labeler("raster", topology),
-                    window=window,
-                    samples=5,
-                    generator=number % 2,
-                    case=(shape, others),
-                )
+                assert_thresholds_equal(*both, window=window, samples=5, generator=number % 2)
 
 
-#: What is drawn beside bonds, and where the square lattice begins to span in p.
+#: What is drawn in addition to bonds, and where the square lattice begins to span in p.
 SITE_MODELS = {
     Model.parse("site"): 0.593,
     Model.parse("site-bond"): 0.75,
@@ -244,17 +177,15 @@ SITE_MODELS = {
 @pytest.mark.parametrize("model", SITE_MODELS, ids=str)
 def test_models_that_draw_sites_equal_the_cpu(model, labeler):
     for name in ("square", "kagome", "cubic"):
-        for number, (case, topology) in enumerate(parity_topologies(name)):
+        for number, (_, topology) in enumerate(parity_topologies(name)):
             if any(np.intersect1d(*pair).size for pair in topology.end_layers):
                 continue
             assert_cuda_equals_cpu(
                 labeler,
                 topology,
-                judge="raster",
+                items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
                 generator=number % 2,
-                items=items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
                 capacity=(1, 7, 64)[number % 3],
-                case=(name, case),
                 model=model,
             )
 
@@ -271,54 +202,25 @@ def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
                 assert_cuda_equals_cpu(
                     "tiled",
                     topology,
-                    judge="raster",
+                    items_of(grid, samples=2),
                     generator=number % 2,
-                    items=items_of(grid, samples=2),
                     capacity=3,
-                    case=(shape, kinds),
                     model=model,
                 )
-            assert_thresholds_equal(
-                cuda_coupling("tiled", topology, model, capacity=3),
-                cpu_labeler("raster", topology, model),
-                window=(middle - 0.02, middle + 0.02),
-                samples=5,
-                generator=number % 2,
-                case=(shape, kinds),
-            )
+            both, window = pair(topology, model, capacity=3), (middle - 0.02, middle + 0.02)
+            assert_thresholds_equal(*both, window=window, samples=5, generator=number % 2)
 
 
 @every_labeler
 def test_every_labeler_finds_the_same_thresholds(labeler):
     topology = lattice("triangular").topology((70, 50), ("periodic", "open"))
-    assert_thresholds_equal(
-        cuda_coupling(labeler, topology, capacity=4),
-        cpu_labeler("raster", topology),
-        window=(0.3, 0.4),
-        samples=9,
-        generator=XORWOW,
-        case=labeler,
-    )
-
-
-def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
-    monkeypatch.setattr("percolab.coupled.tiled.isqrt", lambda late: -late // 8 - 1)
-    topology = lattice("square").topology((200, 200))
-    items = items_of((0.48, 0.49, 0.5), samples=4)
-    device, host = (
-        cuda_coupling("tiled", topology, capacity=4),
-        cpu_labeler("raster", topology),
-    )
-    assert device.rows_from_openings(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
-    np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
+    both = pair(topology, capacity=4, labeler=labeler)
+    assert_thresholds_equal(*both, window=(0.3, 0.4), samples=9)
 
 
 def test_two_hundred_million_sites_in_tiles_equal_the_cpu():
     topology = lattice("honeycomb").topology((2**14, 2**14))
-    device, host = (
-        cuda_coupling("tiled", topology, capacity=1),
-        cpu_labeler("raster", topology),
-    )
+    device, host = pair(topology, capacity=1)
     items = items_of((0.6527, 0.6528))
     np.testing.assert_array_equal(device.rows(XORWOW, 5, *items), host.rows(XORWOW, 5, *items))
     host.open_bonds(XORWOW, 5, 0, items[1][0])
@@ -336,40 +238,30 @@ def test_random_graphs_equal_the_cpu(seed, labeler):
     assert_cuda_equals_cpu(
         labeler,
         graph_topology(sites, bonds, source=[0], target=[sites - 1]),
-        judge="raster",
-        generator=XORWOW,
-        items=items_of((0.0, 0.2, 0.5, 1.0), samples=3),
+        items_of((0.0, 0.2, 0.5, 1.0), samples=3),
         capacity=5,
-        case=seed,
     )
 
 
-@every_labeler
-@every_generator
-@pytest.mark.parametrize("capacity", [1, 4, 9, 100])
-def test_rows_are_the_same_in_batches_of_any_size(capacity, generator, labeler):
-    topology = lattice("triangular").topology((30, 50))
-    device = cuda_coupling(labeler, topology, capacity=capacity)
+@pytest.mark.parametrize(
+    ("labeler", "options"),
+    [
+        *((labeler, {}) for labeler in CUDA_LABELERS),
+        *((name, {"edge": edge}) for name in BASELINES[1:] for edge in (3, 8, 24, 32, 64)),
+    ],
+)
+def test_given_open_bonds_are_labeled_as_they_are(labeler, options):
+    topology = lattice("triangular").topology((301, 203), ("periodic", "open"))
     host = cpu_labeler("raster", topology)
-    items = items_of(probabilities("triangular"), samples=5)
-    expected = host.rows(generator, 2, *items)
-    np.testing.assert_array_equal(device.rows(generator, 2, *items), expected)
-
-
-@every_labeler
-def test_given_open_bonds_are_labeled_as_they_are(labeler):
-    topology = lattice("square").topology((40, 30), ("periodic", "open"))
-    host = cpu_labeler("raster", topology)
-    device = cuda_coupling(labeler, topology, capacity=3)
+    batch = new_batch("cuda", topology, BOND, capacity=3)
+    device = labeler_class(labeler, "cuda")(batch, **options)
     given = []
-    for sample in range(3):
-        host.open_bonds(XORWOW, 1, sample, p_to_threshold(0.5))
-        given.append(host.opened)
-    count = device.labeler.batch.load(np.array(given))
-    found = device.labeler.join(count, Reading.LABELS).labels()
-    for opened, labels in zip(given, found, strict=True):
-        host.load(opened)
-        np.testing.assert_array_equal(labels, host.label())
+    for sample, p in enumerate((0.35, 0.4, 0.6)):
+        host.open_bonds(XORWOW, 1, sample, p_to_threshold(p))
+        given.append((host.opened, host.label()))
+    count = batch.load(np.array([opened for opened, _ in given]))
+    found = device.join(count, Reading.LABELS).labels()
+    np.testing.assert_array_equal(found, [labels for _, labels in given])
 
 
 @every_labeler
@@ -388,12 +280,6 @@ def test_sweep_gives_the_blocks_of_the_cpu(name):
     study = Study(structure=item, sizes=(6, 20), boundary=("open",) * item.dimension, seed=3)
     rule = StopRule(dict.fromkeys(study.sizes, 300))
     first, second = (run_study(study, rule, device=Device(kind)) for kind in ("cpu", "cuda"))
-    assert first.tasks.keys() == second.tasks.keys()
+    assert_same_blocks(second, first)
     assert {item.task.size for item in first.tasks.values()} == set(study.sizes)
-    for task_id, on_cpu in first.tasks.items():
-        on_cuda = second.tasks[task_id]
-        assert on_cpu.num_samples >= 300
-        assert on_cpu.numbers.tolist() == on_cuda.numbers.tolist()
-        for number, block in on_cpu.blocks.items():
-            np.testing.assert_array_equal(block.sums, on_cuda.blocks[number].sums)
-            np.testing.assert_array_equal(block.products, on_cuda.blocks[number].products)
+    assert all(item.num_samples >= 300 for item in first.tasks.values())

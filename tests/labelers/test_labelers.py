@@ -1,4 +1,4 @@
-"""Labelers: every one gives the labels and rows of the judge, bit for bit."""
+"""Labelers: every one gives the labels and rows of the reference, bit for bit."""
 
 from itertools import product
 
@@ -82,7 +82,7 @@ def test_batch_of_items_gives_the_rows_of_single_samples(lattice_name, boundary,
             assert without_wrapping(row) == row_by_counting(topology, single.label())
 
 
-# The judge, plain Python, has words of one lattice alone: it knows of no other.
+# The reference, plain Python, has words of one lattice alone: it knows of no other.
 @pytest.mark.parametrize(
     ("lattice_name", "name"),
     [

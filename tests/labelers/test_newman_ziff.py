@@ -42,15 +42,6 @@ def test_bonds_are_shuffled_and_none_is_lost():
     np.testing.assert_array_equal(np.sort(program.order), before)
 
 
-def test_all_bonds_open_leave_one_cluster_that_spans():
-    program = newman_ziff.NewmanZiff(lattice("square").topology((6, 6)))
-    program.shuffle()
-    curve = program.open_all()
-    assert curve.row(0) == [36, 1, 36, 0]
-    assert curve.row(len(program.order)) == [1, 36, 36**2, 3]
-    assert np.all(np.diff(curve.clusters) <= 0)
-
-
 @pytest.mark.slow
 def test_command_prints_and_writes_the_comparison(tmp_path):
     target = tmp_path / "nz.json"

@@ -35,15 +35,10 @@ def distances(topology):
     return found
 
 
-@pytest.mark.parametrize("shells", range(1, 8))
+@pytest.mark.parametrize("shells", [*range(1, 8), *range(17, 23)])
 def test_number_of_sites_for_z_3_is_that_of_the_paper(shells):
     assert bethe_num_sites(shells) == 3 * 2**shells - 2
-    assert bethe_topology(shells).num_sites == 3 * 2**shells - 2
-
-
-def test_sizes_of_figure_10_are_there():
-    found = [bethe_num_sites(shells) for shells in range(17, 23)]
-    assert found == [393214, 786430, 1572862, 3145726, 6291454, 12582910]
+    assert shells > 7 or bethe_topology(shells).num_sites == 3 * 2**shells - 2
 
 
 @pytest.mark.parametrize("numbering", NUMBERINGS)

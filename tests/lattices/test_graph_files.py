@@ -31,8 +31,8 @@ def test_random_graphs_are_read_back(name, multi, tmp_path):
     for seed in SEEDS:
         num_sites, edges = random_graph(seed)
         write(tmp_path / name, num_sites, edges)
-        asked = None if knows_sites else num_sites
-        found = read_graph(tmp_path / name, num_sites=asked, multi=multi)
+        requested = None if knows_sites else num_sites
+        found = read_graph(tmp_path / name, num_sites=requested, multi=multi)
         bonds, loops, merged = expected(edges, multi=multi)
         assert (found.num_sites, found.num_loops, found.num_merged) == (num_sites, loops, merged)
         assert counted(found.bonds) == counted(bonds), seed

@@ -224,13 +224,6 @@ GRAPHML = {
 }
 
 
-@pytest.mark.parametrize("name", GRAPHML)
-def test_bad_graphml_is_refused(name, tmp_path):
-    pytest.importorskip("networkx")
-    text, message = GRAPHML[name]
-    refusal(written(tmp_path / "a.graphml", text), message)
-
-
 def test_a_billion_entities_take_no_memory(tmp_path):
     pytest.importorskip("networkx")
     names = "abcdefghijklm"
@@ -255,11 +248,14 @@ GML = {
 }
 
 
-@pytest.mark.parametrize("name", GML)
-def test_bad_gml_is_refused(name, tmp_path):
+@pytest.mark.parametrize(
+    ("ending", "text", "message"),
+    [("graphml", *case) for case in GRAPHML.values()] + [("gml", *case) for case in GML.values()],
+    ids=[*GRAPHML, *GML],
+)
+def test_bad_graphml_and_gml_are_refused(ending, text, message, tmp_path):
     pytest.importorskip("networkx")
-    text, message = GML[name]
-    refusal(written(tmp_path / "a.gml", text), message)
+    refusal(written(tmp_path / f"a.{ending}", text), message)
 
 
 def test_whatever_another_package_says_becomes_one_line():

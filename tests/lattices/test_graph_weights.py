@@ -106,12 +106,12 @@ def test_random_weights_are_read_back(name, integers, tmp_path):
     for seed in SEEDS[: 8 if name.endswith("ml") else None]:
         num_sites, rows = weighted_edges(seed, integers=integers)
         FILES[name](tmp_path / name, num_sites, rows)
-        asked = {"num_sites": num_sites} if text else {}
+        options = {"num_sites": num_sites} if text else {}
         for multi in (False, True):
-            found = read_graph(tmp_path / name, multi=multi, weights=True, **asked)
+            found = read_graph(tmp_path / name, multi=multi, weights=True, **options)
             assert weights_by_pair(found.bonds, found.weights) == expected(rows, multi=multi), seed
             assert found.weights.dtype == (np.int64 if integers or not rows else np.float64)
-            plain = read_graph(tmp_path / name, multi=multi, **asked)
+            plain = read_graph(tmp_path / name, multi=multi, **options)
             assert plain.weights is None
             np.testing.assert_array_equal(found.bonds, plain.bonds)
 
@@ -187,7 +187,7 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
         ("a.csv", f"0,1,{2**63}\n", "line 1: weight '9223372036854775808', but integers are"),
         ("a.csv", f"0,1,{-(2**63) - 1}\n", "line 1: weight '-9223372036854775809', but integers"),
         ("a.csv", f"0,1,{10**30}\n", "line 1: weight '1000000000000000000000000000000', but int"),
-        ("a.csv", f"0,1,1\n1,2,{BEYOND}\n0,2,.5\n", f"line 2: weight '{BEYOND}', but beside"),
+        ("a.csv", f"0,1,1\n1,2,{BEYOND}\n0,2,.5\n", f"line 2: weight '{BEYOND}', but next to"),
         ("a.csv", "# none\n", "names no sites"),
         ("a.csv", "", "is empty"),
         ("a.mtx", f"{MTX} pattern general\n2 2 1\n1 2\n", "line 1: is a pattern, whose bonds"),
@@ -202,7 +202,7 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
         (
             "a.graphml",
             GRAPHML.format("double", "directed", '<data key="w">1</data>'),
-            "is directed, but weights are wanted of bonds",
+            "is directed, but weights are of bonds",
         ),
         (
             "a.graphml",

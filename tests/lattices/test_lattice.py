@@ -1,6 +1,6 @@
 """Lattices as topologies: boundaries, order of bonds, exact edge lists, sizes.
 
-What each lattice is, test_lattice_library tells; which files are refused, test_lattice_checks.
+What each lattice is, test_lattice_library tests; which files are rejected, test_lattice_refused.
 """
 
 import re
@@ -38,7 +38,7 @@ def reach(name):
 
 
 def whole_cells(name):
-    """Return a shape of whole cells in which a bond that wraps is told from one that does not."""
+    """Return a shape of whole cells in which bonds that wrap differ from all others."""
     least = np.maximum(2 * reach(name) + 2, 4)
     return tuple(int(-(-n // cell) * cell) for n, cell in zip(least, lattice(name).cell))
 
@@ -81,21 +81,21 @@ def test_bond_order_is_independent_of_the_boundary(name):
 
 
 @every_lattice
-def test_labelers_agree_with_the_judge(name):
+def test_labelers_agree_with_the_reference(name):
     item, shape = lattice(name), whole_cells(name)
     published = item.threshold() or lattice("honeycomb").threshold()
     for boundary in ("open", "periodic"):
         mixed = (boundary, *["periodic"] * (item.dimension - 2), "open")
         topology = item.topology(shape, mixed)
-        judge = cpu_labeler("reference", topology)
+        reference = cpu_labeler("reference", topology)
         labelers = [cpu_labeler(each, topology) for each in JUDGED_LABELERS]
         for sample in range(3):
-            judge.open_bonds(XORWOW, 5, sample, p_to_threshold(published.value))
-            judged = labels_and_row(judge)
+            reference.open_bonds(XORWOW, 5, sample, p_to_threshold(published.value))
+            expected = labels_and_row(reference)
             for labeler in labelers:
                 labeler.open_bonds(XORWOW, 5, sample, p_to_threshold(published.value))
-                for found, expected in zip(labels_and_row(labeler), judged):
-                    np.testing.assert_array_equal(found, expected, err_msg=f"{mixed} {sample}")
+                for pair in zip(labels_and_row(labeler), expected):
+                    np.testing.assert_array_equal(*pair, err_msg=f"{mixed} {sample}")
 
 
 @every_shape

@@ -52,7 +52,7 @@ def test_a_lattice_from_python_is_swept_and_stored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"vectors": [[1, 0]]}, "lattice x: vectors have the shape (1, 2), but d vectors"),
         ({"vectors": [[1, 0], [0, np.nan]]}, "lattice x: vectors hold a value that is no finite"),
@@ -69,9 +69,9 @@ def test_a_lattice_from_python_is_swept_and_stored(tmp_path):
         ({"coordination_number": 4}, "lattice x: coordination_number = 4, but it must be 3"),
     ],
 )
-def test_what_is_no_lattice_is_refused_in_one_line(change, told):
+def test_what_is_no_lattice_is_refused_in_one_line(change, message):
     cell = dict(zip(("vectors", "sites", "bonds"), HONEYCOMB)) | change
     with pytest.raises(InputError) as error:
         Lattice.from_cell(**cell, name="x")
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)

@@ -255,7 +255,7 @@ def test_binary_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("value = 7.0", "value = 7.0, but it must be a number from 0 to 1"),
         ("value = -0.1", "value = -0.1, but it must be a number from 0 to 1"),
@@ -263,7 +263,7 @@ def test_binary_file_is_refused(tmp_path):
         ("error = 1e-8", "key 'value' is missing; it must be a number from 0 to 1"),
     ],
 )
-def test_a_threshold_that_is_no_probability_is_refused(line, told):
+def test_a_threshold_that_is_no_probability_is_refused(line, message):
     text = f"""
 name = "chain"
 dimension = 1
@@ -276,5 +276,5 @@ model = "bond"
 reference = "nobody"
 {line}
 """
-    with pytest.raises(InputError, match=re.escape(told)):
+    with pytest.raises(InputError, match=re.escape(message)):
         lattice_from_text(text, where="chain.toml")

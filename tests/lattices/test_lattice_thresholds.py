@@ -22,23 +22,38 @@ CONFIGS, RECORD = ROOT / "configs" / "thresholds", ROOT / "results" / "threshold
 PROGRAM = RECORD / "lattice_thresholds.py"
 
 every_lattice = pytest.mark.parametrize("name", lattice_names())
+MODELS = ("bond", "site")
+every_threshold = pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        (name, model)
+        for name in lattice_names()
+        for model in MODELS
+        if load_lattice(name).threshold(model)
+    ],
+)
 STUDIED = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 every_studied_lattice = pytest.mark.parametrize("name", STUDIED)
-both_models = pytest.mark.parametrize("model", ["bond", "site"])
 
 CLOSED_FORMS = {
     "1/2": 0.5,
+    "sqrt(1/2)": sqrt(0.5),
     "2 sin(pi/18)": 2 * sin(pi / 18),
     "1 - 2 sin(pi/18)": 1 - 2 * sin(pi / 18),
     "sqrt(1 - 2 sin(pi/18))": sqrt(1 - 2 * sin(pi / 18)),
 }
 
 
-@both_models
 @every_lattice
+def test_lattice_publishes_a_bond_threshold_and_none_of_an_unknown_model(name):
+    assert load_lattice(name).threshold("bond") is not None
+    assert {item.model for item in load_lattice(name).thresholds} <= {*MODELS}
+    assert load_lattice(name).threshold("nothing") is None
+
+
+@every_threshold
 def test_published_threshold_is_its_expression_or_has_an_error(name, model):
     found = load_lattice(name).threshold(model)
-    assert found is not None
     assert found.cite[-4:] in found.reference
     assert found.cite.split()[0] in found.reference
     if found.expression:
@@ -46,22 +61,26 @@ def test_published_threshold_is_its_expression_or_has_an_error(name, model):
         assert found.error == 0
     else:
         assert 0 < found.error < 1e-4
-    assert load_lattice(name).threshold("nothing") is None
 
 
 @every_lattice
 def test_thresholds_keep_the_bounds_that_hold_on_every_lattice(name):
-    # G. Grimmett, Percolation (1999), theorem 1.33.
-    z = load_lattice(name).coordination_number
-    bond, site = (load_lattice(name).threshold(model).value for model in ("bond", "site"))
-    assert 1 / (z - 1) < bond < site < 1 - (1 - bond) ** z
+    # G. Grimmett, Percolation (1999), theorem 1.33, for at most z bonds at a site.
+    item = load_lattice(name)
+    shape = tuple(4 * cell if item.dimension < 4 else 3 * cell for cell in item.cell)
+    bonds = item.topology(shape, ("periodic",) * item.dimension).bonds()
+    z = int(np.bincount(bonds[:, 1:].ravel()).max())
+    bond, site = (item.threshold(model) for model in MODELS)
+    assert 1 / (z - 1) < bond.value < 1
+    assert site is None or bond.value < site.value < 1 - (1 - bond.value) ** z
 
 
 def test_thresholds_of_related_lattices_fit_together():
     def p_c(name, model):
         return load_lattice(name).threshold(model).value
 
-    # Duals, a line graph, a decorated line graph, and a pair of matching lattices.
+    # Two bonds in series for one; duals, a line graph, a decorated line graph, matching lattices.
+    assert p_c("lieb", "bond") ** 2 == pytest.approx(p_c("square", "bond"), abs=1e-15)
     assert p_c("triangular", "bond") + p_c("honeycomb", "bond") == pytest.approx(1, abs=1e-15)
     assert p_c("kagome", "site") == p_c("honeycomb", "bond")
     assert p_c("three-twelve", "site") ** 2 == pytest.approx(p_c("kagome", "site"), abs=1e-15)
@@ -90,8 +109,7 @@ def spanning_share(name, model, p, samples=20):
     return spanned / samples
 
 
-@both_models
-@every_lattice
+@every_threshold
 def test_spanning_sets_in_at_the_published_threshold(name, model):
     p_c = load_lattice(name).threshold(model).value
     assert spanning_share(name, model, 0.8 * p_c) <= 0.2

@@ -60,12 +60,12 @@ def test_files_from_the_wild_are_read(name):
     if name == "tabs.tsv":
         expected = ("Jon Snow", "Arya Stark", "Sansa Stark", "Bran")
     assert graph.names == expected
-    told = {
+    notes = {
         "gephi.csv": ("not used: the columns Type, Id, Label, timeset",),
         "plain.txt": (),
     }
-    if name in told:
-        assert graph.notes == told[name]
+    if name in notes:
+        assert graph.notes == notes[name]
 
 
 FLOWS = "from_node,to_node,flow\nA,B,5\nB,C,3\nC,D,1\n"
@@ -99,8 +99,8 @@ def test_a_header_of_any_words_is_no_bond(text, notes):
     Path("a.csv").write_text(text)
     graph = load_graph("a.csv")
     assert graph.num_bonds == (2 if "B,A" in text else 3)
-    told = tuple(note for note in graph.notes if "loops" not in note and "merged" not in note)
-    assert told == notes
+    found = tuple(note for note in graph.notes if "loops" not in note and "merged" not in note)
+    assert found == notes
     assert not {"from_node", "id_a"} & set(graph.names or ())
 
 
@@ -121,8 +121,8 @@ def test_columns_of_an_edge_list_are_chosen_by_name():
     Path("a.csv").write_text("kind,km,b,a\nroad,3,y,x\nroad,4,z,y\n")
     graph = load_graph("a.csv", columns="a,b")
     assert (graph.names, graph.num_bonds) == (("x", "y", "z"), 2)
-    told = answer("tree", "--graph", "a.csv", "--weights", "file", "--columns", "a,b,km")
-    assert "weight 7\n" in told
+    output = answer("tree", "--graph", "a.csv", "--weights", "file", "--columns", "a,b,km")
+    assert "weight 7\n" in output
     assert percolab.tree("a.csv", columns=["a", "b", "km"]).weight == 7
     Path("study.toml").write_text('graph = "a.csv"\ncolumns = ["a", "b"]\np = 0.5\nsamples = 10\n')
     assert "a.csv: 3 sites, 2 bonds" in answer("sweep", "study.toml")
@@ -133,7 +133,7 @@ def test_columns_of_an_edge_list_are_chosen_by_name():
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ("a,c", "line 1: columns: 'c': there is no such column; there are a, b, b"),
         ("a,b", "line 1: columns: 'b': two columns have this name"),
@@ -142,22 +142,22 @@ def test_columns_of_an_edge_list_are_chosen_by_name():
         (5, "columns = 5, but they are"),
     ],
 )
-def test_columns_that_are_not_there_are_refused(columns, told):
+def test_columns_that_are_not_there_are_refused(columns, message):
     Path("a.csv").write_text("a,b,b\nx,y,z\n")
     with pytest.raises(InputError) as error:
         load_graph("a.csv", columns=columns)
-    assert str(error.value).removeprefix("a.csv: ").startswith(told)
+    assert str(error.value).removeprefix("a.csv: ").startswith(message)
 
 
 def test_columns_belong_to_tables_of_edges():
     Path("m.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
-    wanted = ("--columns", "a,b")
+    requested = ("--columns", "a,b")
     assert "m.mtx: columns are named in edge lists alone" in refusal(
-        "label", "--graph", "m.mtx", *wanted
+        "label", "--graph", "m.mtx", *requested
     )
-    assert "belong to a graph" in refusal("sweep", "--lattice", "square", *wanted)
-    assert "only a graph" in refusal("label", "--lattice", "square", "-L", 4, *wanted)
-    assert "only a graph" in refusal("invade", "--lattice", "square", "-L", 4, *wanted)
+    assert "belong to a graph" in refusal("sweep", "--lattice", "square", *requested)
+    assert "only a graph" in refusal("label", "--lattice", "square", "-L", 4, *requested)
+    assert "only a graph" in refusal("invade", "--lattice", "square", "-L", 4, *requested)
     for graph in ([(0, 1)], networkx.path_graph(2), Graph.of_bonds(2, [(0, 1)])):
         with pytest.raises(InputError, match="columns"):
             make_graph(graph, columns="a,b")
@@ -176,12 +176,12 @@ def test_a_data_frame_is_a_graph():
     assert percolab.label(graph=numbers).tolist() == [0, 0, 0]
     assert percolab.invade(numbers, source=0, stop="all").num_invaded == 3
     wrong = pandas.DataFrame({"source": ["x", None], "target": ["y", "z"]})
-    for frame, told in (
+    for frame, message in (
         (wrong, "row 1 of the data frame lacks a site"),
         (named[["km"]], "a data frame of edges has two columns of sites"),
         (numbers.replace(2.0, 2.5), "site 2.5, but sites are integers"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             make_graph(frame)
     with pytest.raises(InputError, match="a data frame has a column 'weight'"):
         percolab.tree(named)
@@ -223,7 +223,7 @@ def test_weights_of_named_edges_are_read_as_those_of_numbers():
 
 
 @pytest.mark.parametrize(
-    ("text", "weights", "told"),
+    ("text", "weights", "message"),
     [
         ("a b\nc\n", False, "line 2: 'c', but a line names two sites"),
         ("a,b\n,c\n", False, "line 2: ',c', but a line names two sites"),
@@ -235,19 +235,19 @@ def test_weights_of_named_edges_are_read_as_those_of_numbers():
         ("0 1\n1 Bran\n", False, "line 2: site 'Bran', but sites are integers 0 to"),
     ],
 )
-def test_bad_lines_of_names_are_refused(text, weights, told):
+def test_bad_lines_of_names_are_refused(text, weights, message):
     Path("a.txt").write_text(text)
     with pytest.raises(InputError) as error:
         read_graph("a.txt", weights=weights)
-    assert str(error.value).startswith(f"a.txt: {told}")
+    assert str(error.value).startswith(f"a.txt: {message}")
 
 
 def test_the_command_line_speaks_in_names():
     Path("got.csv").write_text("Source,Target\nJon,Arya\nArya,Sansa\nBran,Hodor\n")
     Path("ends.txt").write_text("# the north\nSansa\nBran\n")
-    told = answer("label", "--graph", "got.csv", "--source", "Jon", "--target", "ends.txt")
-    assert "largest cluster: Jon, Arya, Sansa" in told
-    assert "cluster of Jon, 3 sites, connects source and target" in told
+    output = answer("label", "--graph", "got.csv", "--source", "Jon", "--target", "ends.txt")
+    assert "largest cluster: Jon, Arya, Sansa" in output
+    assert "cluster of Jon, 3 sites, connects source and target" in output
     record = json.loads(answer("label", "--graph", "got.csv", "--json"))
     assert record["largest_names"] == ["Jon", "Arya", "Sansa"]
     with h5py.File("labels.h5") as file:
@@ -328,7 +328,7 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
 
 
 @pytest.mark.parametrize(
-    ("graph", "options", "told"),
+    ("graph", "options", "message"),
     [
         (5, {}, "a graph is no int: give a file, networkx graph, sparse matrix, edges"),
         (np.ones((3, 4)), {}, "a graph is no ndarray"),
@@ -347,10 +347,10 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
     ],
     ids=str,
 )
-def test_what_is_no_graph_is_refused_in_one_line(graph, options, told):
+def test_what_is_no_graph_is_refused_in_one_line(graph, options, message):
     with pytest.raises(InputError) as error:
         percolab.sweep(graph=graph, samples=10, device="cpu", **options)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tables of topologies: packed masks and lists against a judge of one boolean a point; memory."""
+"""Tables of topologies: packed masks and lists against one boolean a point; memory."""
 
 import tracemalloc
 from dataclasses import replace
@@ -57,7 +57,7 @@ def points_at(item, shape, points):
     return place, cell[*(x % n for x, n in zip(place, item.cell))]
 
 
-def judged(item, shape, boundary):
+def list_by_points(item, shape, boundary):
     """Return exists, occupied, and the seam bonds as (number, other end, code), point by point."""
     exists, seams, stride = [], [np.empty((0, 3), np.int64)], -(-prod(shape) // 32) * 32
     for k, bond in enumerate(item.bonds):
@@ -90,7 +90,7 @@ def topologies(name):
 @pytest.mark.parametrize("name", [*BUILT_IN, *FILES])
 def test_masks_and_lists_are_those_of_every_point(name):
     for item, shape, boundary, topology in topologies(name):
-        exists, occupied, seams = judged(item, shape, boundary)
+        exists, occupied, seams = list_by_points(item, shape, boundary)
         np.testing.assert_array_equal(topology.exists, pack_bits(exists))
         np.testing.assert_array_equal(topology.occupied, pack_bits(occupied.ravel()))
         listed = topology.seam_bonds, topology.seam_ends, topology.seam_codes
@@ -125,7 +125,7 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
 def test_seam_lists_are_equal_in_pieces_of_any_size(name, monkeypatch):
     cut = 0
     for item, shape, boundary, topology in topologies(name):
-        _, _, seams = judged(item, shape, boundary)
+        _, _, seams = list_by_points(item, shape, boundary)
         stride = 32 * topology.num_words
         for most, words in ((32, 2**17), (40, 1), (1000, 5)):
             monkeypatch.setattr(topology_room, "seam_piece_length", lambda _, most=most: most)
@@ -184,7 +184,7 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
 def test_bonds_in_boxes_have_both_ends_in_one(name):
     for item, shape, boundary, topology in topologies(name):
-        seams = judged(item, shape, boundary)[2][:, 0]
+        seams = list_by_points(item, shape, boundary)[2][:, 0]
         k, owner, other = topology.bonds().T
         for edges in ((32, 4, 2, 2), (3, 5, 1, 3)):
             place = np.unravel_index([owner, other], shape[::-1])[::-1]
@@ -202,9 +202,9 @@ def traced(make):
     make()
     tracemalloc.start()
     made = make()
-    held, peak = tracemalloc.get_traced_memory()
+    used, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return made, held, peak
+    return made, used, peak
 
 
 @pytest.mark.parametrize("kind", ["open", "periodic"])
@@ -217,18 +217,18 @@ def test_memory_of_a_topology_is_stated(name, shape, kind):
     boundary = (kind,) * len(shape)
     extent = Extent.of_structure(load_lattice(name), shape, boundary)
 
-    def made(*asked):
+    def made(*requested):
         topology = load_lattice(name).topology(shape, boundary)
-        return topology, [getattr(topology, each) for each in asked]
+        return topology, [getattr(topology, each) for each in requested]
 
-    for said, asked in (
+    for stated, requested in (
         (extent.base_bytes, ()),
         (extent.topology_bytes, ("exists", "seam_bonds")),
     ):
-        _, held, peak = traced(lambda asked=asked: made(*asked))
-        assert 0.85 * said <= held <= said + 10_000
-        most = said + extent.building_bytes
-        assert 0.4 * most <= peak <= most + 10_000 or not asked
+        _, used, peak = traced(lambda requested=requested: made(*requested))
+        assert 0.85 * stated <= used <= stated + 10_000
+        most = stated + extent.building_bytes
+        assert 0.4 * most <= peak <= most + 10_000 or not requested
 
 
 class OnDevice:
@@ -322,5 +322,5 @@ def test_memory_of_a_thin_cuda_sample_is_stated(shape, monkeypatch):
     peak = set_up("bcc", shape, "periodic", monkeypatch)
     extent = Extent.of_structure(load_lattice("bcc"), shape, ("periodic",) * 3)
     one = CudaBatch.memory(extent, BOND, 1).plus(Tiled.memory(extent, Needs(), 1))
-    said = extent.base_bytes + max(extent.building_bytes, one.host)
-    assert peak <= said + 20_000 <= 1.5 * peak
+    stated = extent.base_bytes + max(extent.building_bytes, one.host)
+    assert peak <= stated + 20_000 <= 1.5 * peak

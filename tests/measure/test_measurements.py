@@ -56,7 +56,10 @@ def openness(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("text", ["bond", "site", "bond:y=0.3"])
+@pytest.mark.parametrize(
+    "text",
+    ["bond", *(pytest.param(text, marks=pytest.mark.slow) for text in ("site", "bond:y=0.3"))],
+)
 def test_a_measurement_of_open_bonds_is_sampled_stored_and_read(openness, text, tmp_path):
     asked = {"L": [6], "p": [0.4, 1.0], "samples": 40, "block_size": 20, "device": "cpu"}
     words = ["gyration", "openness"]

@@ -106,6 +106,7 @@ print(row[4], sum(row_from_sizes.stats.cache_hits.values()), stamp)
 """
 
 
+@pytest.mark.slow
 def test_an_edit_of_the_sums_leaves_no_kernel_from_before(copied):
     pytest.importorskip("numba_cuda")
     isolated, hits, stamp = run(copied, "-c", MEASURED).split()

@@ -36,7 +36,7 @@ def wide(row: np.ndarray, at: int) -> int:
 
 
 def sizes_of(labeler, sample: int, threshold: int) -> list[int]:
-    """Return the sizes of a sample's clusters, counted from the labels of the judge."""
+    """Return the sizes of a sample's clusters, counted from the labels of the reference."""
     labeler.open_bonds(XORWOW, 1, np.uint64(sample), np.uint64(threshold))
     occupied = unpack_bits(labeler.occupied, labeler.topology.num_points)
     return [int(size) for size in np.bincount(labeler.label()[occupied]) if size]
@@ -49,8 +49,8 @@ def test_tallies_of_grids_follow_from_labels(name, model):
     topology = load_lattice(name).topology(shape, (boundary,) * len(shape))
     centre += 0.06 if model.draws_sites else 0.0
     grid = np.array([p_to_threshold(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
-    judge = cpu_labeler("reference", topology, model)
-    expected_sizes = [[sizes_of(judge, sample, limit) for limit in grid] for sample in SAMPLES]
+    reference = cpu_labeler("reference", topology, model)
+    expected_sizes = [[sizes_of(reference, sample, limit) for limit in grid] for sample in SAMPLES]
     for labeler in ("raster", "four_step"):
         measured = cpu_labeler(labeler, topology, model, tally=True)
         rows = measured.grid_rows(XORWOW, 1, SAMPLES, grid)

@@ -14,7 +14,7 @@ from percolab.measure.wrapping import FIRST_WRAPPING
 
 
 def axes_of(topology, opened):
-    """Return the axes that any cluster wraps around, by the search that is the judge of kernels."""
+    """Return the axes that any cluster wraps around, by a search without kernels."""
     labeler = cpu_labeler("reference", topology)
     labeler.load(opened)
     bits = int(labeler.row()[SPANNING]) >> FIRST_WRAPPING
@@ -34,8 +34,8 @@ def test_axes_that_clusters_wrap_around_are_those_of_the_sample(name, size, p, b
     for sample in range(12):
         chosen = random_configuration(lattice, size, p, sample=sample, seed=3, boundary=boundary)
         clusters = chosen.label("reference")
-        told = {axis for axis, numbers in clusters.wrapping.items() if numbers.size}
-        assert told == axes_of(chosen.topology, chosen.opened)
+        wrapped = {axis for axis, numbers in clusters.wrapping.items() if numbers.size}
+        assert wrapped == axes_of(chosen.topology, chosen.opened)
         # And the clusters that are named are those that do it alone.
         for item in clusters.crossing():
             own = clusters.labels == item["label"]
@@ -44,7 +44,7 @@ def test_axes_that_clusters_wrap_around_are_those_of_the_sample(name, size, p, b
                 if not own[owner]:
                     alone[klass, owner // 32] &= ~np.uint32(1 << owner % 32)
             assert set(item["wrapping"]) == axes_of(chosen.topology, alone)
-        seen.add(frozenset(told))
+        seen.add(frozenset(wrapped))
     assert len(seen) > 1
 
 
@@ -55,9 +55,9 @@ def test_label_and_show_name_the_clusters_that_span_and_wrap(tmp_path, monkeypat
     mask[4:, 1:3] = True
     np.save("mask.npy", mask)
     options = ("mask.npy", "--boundary", "periodic,open")
-    told = answer("label", *options)
-    assert "wrapping around x" in told
-    assert "cluster 12 of 6 sites wraps around x" in told
+    message = answer("label", *options)
+    assert "wrapping around x" in message
+    assert "cluster 12 of 6 sites wraps around x" in message
     record = json.loads(answer("label", *options, "--json"))
     assert record["wrapping"] == ["x"]
     assert record["crossing_clusters"] == [

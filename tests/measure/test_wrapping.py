@@ -26,11 +26,14 @@ def flags_of(name, topology, samples=8, model=BOND):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        *((name, BOND) for name in PLANAR),
+        ("square", BOND),
         ("cubic", BOND),
         ("square", Model.parse("site")),
-        *(pytest.param(name, Model.parse("site"), marks=pytest.mark.slow) for name in PLANAR[1:]),
-        pytest.param("cubic", Model.parse("site"), marks=pytest.mark.slow),
+        *(pytest.param(name, BOND, marks=pytest.mark.slow) for name in PLANAR[1:]),
+        *(
+            pytest.param(name, Model.parse("site"), marks=pytest.mark.slow)
+            for name in ("kagome", "cubic")
+        ),
     ],
     ids=str,
 )

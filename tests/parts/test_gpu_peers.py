@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from parts_support import row_by_slabs
 
 from percolab.kernels.device import Device, gpu_count
 from percolab.lattices.lattice import load_lattice
@@ -20,7 +21,7 @@ from percolab.parts.ranks import (
     offered_bytes,
 )
 from percolab.parts.raster import SampleKey
-from percolab.parts.slabs import Slabs, row_by_slabs
+from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Sockets
 
 pytestmark = pytest.mark.gpu

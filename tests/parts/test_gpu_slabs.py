@@ -49,11 +49,11 @@ def test_fronts_and_rows_are_those_of_the_cpu(name):
         model, tally = MODELS[(n + n // 4) % 4], n % 3 == 0
         whole = Whole(item, shape, boundary, model)
         draws = draws_of(name, model, n)
-        judge = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
+        reference = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
         for draw, front in zip(draws, compare_fronts(whole, draws, slabs, tally=tally)):
             row = row_of(close(front) if whole.is_closed else front)
             one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-            expected = judge.rows(draw.generator, draw.seed, *one)[0]
+            expected = reference.rows(draw.generator, draw.seed, *one)[0]
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
 
 
@@ -81,9 +81,9 @@ def test_rows_of_slabs_with_wide_faces_are_those_of_whole_lattices(name, width, 
     shape = (width,) * (item.dimension - 1) + (depth,)
     kinds = (boundary,) * item.dimension
     slabs = Slabs(Whole(item, shape, kinds), (32,) * 6 + (18,), kind="cuda")
-    judge = new_coupling(None, "cuda", item.topology(shape, kinds))
+    reference = new_coupling(None, "cuda", item.topology(shape, kinds))
     for generator in (0, 1):
         draw = SampleKey(generator, 7, 3, p_to_threshold(p))
         one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-        expected = judge.rows(generator, draw.seed, *one)[0]
+        expected = reference.rows(generator, draw.seed, *one)[0]
         np.testing.assert_array_equal(slabs.row(draw).numbers, expected)

@@ -25,6 +25,7 @@ print("percolab.papers.fink1997.quad" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_sweeps_load_nothing_of_papers_until_an_option_selects_it(tmp_path):
     command = [sys.executable, "-c", SWEEPS]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)

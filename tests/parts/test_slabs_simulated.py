@@ -1,4 +1,4 @@
-"""Fronts of slabs by CUDA kernels, in CUDA's simulator, are those of the CPU."""
+"""Parts on CUDA, in CUDA's simulator: fronts, joins, studies and ranks are those of the CPU."""
 
 import importlib.util
 
@@ -11,29 +11,38 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
 
-#: A lattice, and which of how many parts of its cases; or slabs far inside.  A torus is quick.
-CASES = [("triangular", "7", "16")]
-MORE = [("square", "far"), *((name, "0", "1") for name in ("square", "triangular", "cubic", "bcc"))]
-MORE += [(name, "0", "1") for name in ("honeycomb", "kagome", "fcc")]
+#: Programs, with what they are given: a lattice, and which of how many parts of its cases; or slabs
+#: far inside.  A torus is quick.
+CASES = [
+    ("slabs", "triangular", "7", "16"),
+    # Every seventh case has all lattices, boundaries and ways to be late.
+    ("streams", "0", "7"),
+    ("fronts", "made"),
+    ("slab_study", "choices"),
+]
+SLOW = [
+    ("slabs", "square", "far"),
+    *(("slabs", name, "0", "1") for name in ("square", "triangular", "cubic", "bcc")),
+    *(("slabs", name, "0", "1") for name in ("honeycomb", "kagome", "fcc")),
+    ("streams", "0", "1"),
+    *(("fronts", name) for name in ("cubic", "square", "kagome")),
+    *(("slab_study", case) for case in ("study", "gpus")),
+    *(("split", case) for case in ("square", "cubic", "study", "checkpoints")),
+]
 
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)],
+    [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)],
     ids="-".join,
 )
-def test_simulated_fronts_equal_those_of_the_cpu(case):
-    done = run_simulated("simulated_slabs.py", *case)
+def test_simulated_parts_equal_those_of_the_cpu(case):
+    program, *given = case
+    done = run_simulated(f"simulated_{program}.py", *given)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
     assert done.stdout.strip(), "no case was run"
-
-
-# Every seventh case has all lattices, boundaries and ways to be late.
-@pytest.mark.parametrize("case", ["0 7", pytest.param("0 1", marks=pytest.mark.slow)])
-def test_rows_in_slabs_stay_the_same_where_streams_are_late(case):
-    done = run_simulated("simulated_streams.py", *case.split())
-    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
-    assert "late" in done.stdout
+    assert program != "streams" or "late" in done.stdout
+    assert program != "split" or done.stdout.strip() == given[0]
 
 
 def test_streams_are_late_nowhere_else():

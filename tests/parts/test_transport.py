@@ -27,7 +27,7 @@ def assert_equal(found, expected):
 
 
 def talk(own):
-    """Send to every rank before and after, tell what came, and meet."""
+    """Send to the ranks before and after this one, and check what comes from them."""
     for step in (1, own.size - 1):
         to, source = (own.rank + step) % own.size, (own.rank - step) % own.size
         if own.size == 2:
@@ -39,7 +39,6 @@ def talk(own):
             got = own.receive(source)
             own.send(to, [*ARRAYS, np.array([own.rank])])
         assert_equal(got, [*ARRAYS, np.array([source])])
-    own.barrier()
     return own.traffic
 
 
@@ -60,17 +59,13 @@ def by_sockets(folder, size, work):
     return found
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("kind", ["local", "sockets"])
 def test_messages_arrive_as_they_were_sent_and_are_counted(kind, size, tmp_path):
-    if size == 1:
-        assert run_local(1, lambda own: own.barrier()) == [None]
-        return
     found = run_local(size, talk) if kind == "local" else by_sockets(tmp_path, size, talk)
     each = 2 * (sum(array.nbytes for array in ARRAYS) + 8)
-    for rank, traffic in enumerate(found):
-        meeting = 1 if rank else size - 1
-        assert (traffic.messages_sent, traffic.messages_received) == (2 + meeting, 2 + meeting)
+    for traffic in found:
+        assert (traffic.messages_sent, traffic.messages_received) == (2, 2)
         assert (traffic.bytes_sent, traffic.bytes_received) == (each, each)
         assert traffic.seconds > 0
 

@@ -16,7 +16,10 @@ from percolab.store.results import read_results
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
-@pytest.mark.parametrize(("name", "z"), [("bethe", 3), ("bethe:4", 4), ("bethe:3:random", 3)])
+@pytest.mark.parametrize(
+    ("name", "z"),
+    [("bethe", 3), pytest.param("bethe:4", 4, marks=pytest.mark.slow), ("bethe:3:random", 3)],
+)
 def test_clusters_and_reach_have_their_exact_means(name, z):
     p = (0.3, 0.5, 0.8)
     answer("sweep", "--lattice", name, "-L", "3,6", "-p", "0.3,0.5,0.8", "--samples", 6000,
@@ -49,8 +52,8 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
 def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
     answer(*sweep, 1000, "--out", "one.h5")
-    told = answer(*sweep, 2000, "--out", "one.h5")
-    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in told
+    message = answer(*sweep, 2000, "--out", "one.h5")
+    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in message
     whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
     assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
     assert read_results("one.h5").study.structure == load_structure("bethe:3:random")
@@ -66,7 +69,7 @@ def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--lattice", "bethe:2"), "coordination number 2: a Bethe lattice needs at least 3"),
         (("--lattice", "bethe:x"), "a Bethe lattice is bethe, bethe:z or bethe:z:random"),
@@ -77,6 +80,6 @@ def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     ],
     ids=str,
 )
-def test_a_bethe_lattice_that_is_none_is_refused(options, told):
-    assert told in refusal("sweep", *options)
+def test_a_bethe_lattice_that_is_none_is_refused(options, message):
+    assert message in refusal("sweep", *options)
     assert list(Path().iterdir()) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
+from process_support import Interrupting
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -13,11 +14,10 @@ from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import MEASURES
 from percolab.measure.spins import LAGS, SERIES
-from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted
 from percolab.spins.chain_cpu import CpuChain
 from percolab.store.merging import merge
-from percolab.store.results import ResultsWriter, read_results
+from percolab.store.results import read_results
 from percolab.tasks.blocks import pair_places
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -79,18 +79,15 @@ def test_blocks_depend_neither_on_the_order_nor_on_what_else_is_asked():
     assert_same_block(whole[1], block, [1, 3])
 
 
-@pytest.mark.parametrize("labeler", ["reference", "four_step", "label_equivalence"])
-def test_blocks_are_those_of_every_labeler(labeler):
-    for one, other in zip(
-        blocks_of(task_of(), [0, 1]), blocks_of(task_of(), [0, 1], labeler=labeler)
-    ):
-        assert_same_block(one, other)
-
-
-def test_blocks_in_pieces_are_the_same(monkeypatch):
+@pytest.mark.parametrize(
+    "labeler",
+    [None, pytest.param("reference", marks=pytest.mark.slow), "four_step", "label_equivalence"],
+)
+def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
     whole = blocks_of(task_of(), [0, 1])
-    monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
-    for one, other in zip(whole, blocks_of(task_of(), [0, 1])):
+    if labeler is None:
+        monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
+    for one, other in zip(whole, blocks_of(task_of(), [0, 1], labeler=labeler), strict=True):
         assert_same_block(one, other)
 
 
@@ -174,13 +171,9 @@ def test_workers_and_labelers_give_the_same_file(tmp_path, undisturbed):
 
 
 def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(tmp_path, undisturbed):
-    class Presser(Watcher):
-        def advanced(self, *_):
-            raise KeyboardInterrupt
-
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
-        run_to(path, measure=EVERY, watcher=Presser())
+        run_to(path, measure=EVERY, watcher=Interrupting())
     held = sum(len(item.blocks) for item in read_results(path).tasks.values())
     assert 0 < held < 2 * 8
     run_to(path, measure=EVERY, samples=15 * 3)
@@ -252,7 +245,7 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--update", "wolff"), "update is sw there, wolff here"),
         (("--burn-in", "12"), "burn_in is 10 there, 12 here"),
@@ -264,10 +257,10 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
     ],
     ids=str,
 )
-def test_a_file_of_other_chains_is_not_continued(options, told):
+def test_a_file_of_other_chains_is_not_continued(options, message):
     answer(*COMMAND)
     before = read_results("results.h5").study
-    assert refusal(*COMMAND, *options).startswith(f"results.h5: holds another study ({told});")
+    assert refusal(*COMMAND, *options).startswith(f"results.h5: holds another study ({message});")
     assert read_results("results.h5").study == before
 
 
@@ -297,7 +290,7 @@ def test_files_of_other_seeds_stand_beside_each_other():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"update": "wolff"}, "b: has update wolff, not sw like the others"),
         ({"burn_in": 12}, "b: has burn_in 12, not 10 like the others"),
@@ -306,11 +299,11 @@ def test_files_of_other_seeds_stand_beside_each_other():
     ],
     ids=str,
 )
-def test_files_of_other_chains_are_not_merged(changes, told):
+def test_files_of_other_chains_are_not_merged(changes, message):
     one, other = parts(seed=6, **changes)
     with pytest.raises(InputError) as found:
         merge([("a", one), ("b", other)])
-    assert str(found.value) == told
+    assert str(found.value) == message
 
 
 def test_chains_of_another_length_are_still_the_same_chains():
@@ -342,10 +335,8 @@ def test_the_same_temperature_is_the_same_task_however_it_is_given():
     assert replace(task_of(), p=found[0]).p == found[0]
 
 
-def test_a_writer_stores_series_as_integers(tmp_path):
+def test_a_file_has_series_as_integers(tmp_path):
     results = sweep("square", **(SWEEP | {"L": [6], "measure": "series"}))
-    with ResultsWriter(tmp_path / "one.h5") as writer:
-        writer.save(results)
-    (item,) = read_results(tmp_path / "one.h5").tasks.values()
+    (item,) = read_results(stored(tmp_path / "one.h5", results)).tasks.values()
     assert item.extra("series").dtype == np.int64
     assert item.extra("series").shape == (8, 2, 3 * 15)

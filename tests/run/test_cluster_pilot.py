@@ -15,6 +15,9 @@ GRAPHS = {
     "small world": networkx.connected_watts_strogatz_graph(400, 4, 0.1, seed=1),
     "karate": networkx.karate_club_graph(),
     "path": networkx.path_graph(50),
+    "complete": networkx.complete_graph(150),
+    "large random": networkx.gnm_random_graph(3000, 6000, seed=1),
+    "large barabasi-albert": networkx.barabasi_albert_graph(3000, 3, seed=1),
 }
 
 
@@ -26,18 +29,24 @@ def graph_of(name, **ends):
 
 
 def assert_inside(**settings):
-    """All thresholds of all sizes lie inside the p that a pilot placed."""
+    """Assert that all thresholds lie inside the p that a pilot placed; return the results."""
     results = sweep(**settings, samples=500, device="cpu", workers=1)
     for size in estimates(results, bootstrap=0):
         assert {"second", "chi", "ratio"} <= {item.name for item in size.estimates}
         for item in size.estimates:
             assert np.isfinite(item.p), (size.L, item)
             assert not item.at_edge, (size.L, item)
+    return results
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_maxima_of_a_graph_are_inside(name):
-    assert_inside(graph=graph_of(name))
+    results = assert_inside(graph=graph_of(name))
+    (item,) = results.tasks.values()
+    assert 20 <= len(item.task.p) <= 25
+    # Several of them are about each of <s_2> and chi.
+    for estimate in estimates(results, bootstrap=0)[0].estimates[:2]:
+        assert sum(abs(p / estimate.p - 1) < 0.5 for p in item.task.p) >= 6, estimate
 
 
 def test_a_graph_with_ends_has_its_median_and_its_maxima_inside():

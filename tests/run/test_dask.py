@@ -63,7 +63,7 @@ OWN = version("percolab")
 
 
 @pytest.mark.parametrize(
-    ("versions", "told"),
+    ("versions", "message"),
     [
         ((), "x: the scheduler has no workers"),
         ((OWN, "0.0.1"), f"x: 1 has percolab 0.0.1, not {OWN} as here"),
@@ -71,10 +71,10 @@ OWN = version("percolab")
     ],
     ids=["none", "another version", "no percolab"],
 )
-def test_workers_that_cannot_help_are_refused(versions, told):
+def test_workers_that_cannot_help_are_refused(versions, message):
     with pytest.raises(InputError) as error:
         dask._check_workers(Client(*versions), "x")
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 def test_workers_of_the_same_version_are_taken():
@@ -83,8 +83,8 @@ def test_workers_of_the_same_version_are_taken():
 
 def test_dask_that_is_not_installed_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(dask.importlib.util, "find_spec", lambda name: None)
-    told = refusal(*STUDY, "--executor", "dask:tcp://127.0.0.1:1", "--quiet")
-    assert told == (
+    message = refusal(*STUDY, "--executor", "dask:tcp://127.0.0.1:1", "--quiet")
+    assert message == (
         "--executor dask:tcp://127.0.0.1:1: distributed is not installed "
         "(pip install 'percolab[dask]')"
     )
@@ -95,13 +95,13 @@ def test_dask_that_is_not_installed_is_refused_in_one_line(monkeypatch):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere at all"])
 def test_a_scheduler_that_is_not_there_is_refused_in_one_line(address, monkeypatch):
     monkeypatch.setattr(dask, "_PATIENCE", 1)
-    told = refusal(*STUDY, "--executor", f"dask:{address}", "--quiet")
-    assert told == f"--executor dask:{address}: no scheduler answers there"
+    message = refusal(*STUDY, "--executor", f"dask:{address}", "--quiet")
+    assert message == f"--executor dask:{address}: no scheduler answers there"
 
 
 def test_a_plan_is_not_measured_by_dask():
-    told = refusal(*STUDY, "--executor", "dask:tcp://127.0.0.1:1", "--plan")
-    assert told == "--plan measures on this machine: leave out --executor"
+    message = refusal(*STUDY, "--executor", "dask:tcp://127.0.0.1:1", "--plan")
+    assert message == "--plan measures on this machine: leave out --executor"
 
 
 def test_jobs_that_an_executor_gives_up_end_the_study_with_what_is_finished():

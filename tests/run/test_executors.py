@@ -9,14 +9,23 @@ import sys
 import time
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
+from cli_support import (
+    assert_equal_datasets,
+    blocks_in,
+    refusal,
+    run,
+    running,
+    start,
+    wait_for_blocks,
+    without_runs,
+)
 from process_support import (
+    Interrupting,
     begin_after_note,
     early_note,
     endless_begin,
@@ -36,10 +45,9 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine
 from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
-from percolab.run.processes import Processes, tell
-from percolab.run.request import Watcher
+from percolab.run.processes import Hooks, Processes, report_progress
 from percolab.run.stored import Interrupted
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
 GRID = {"L": [8, 12], "p": [0.4, 0.5, 0.6], "samples": 1000, "device": "cpu"}
@@ -50,11 +58,6 @@ PROCESSES = ("--executor", "processes", "--workers", "2")
 RING = [(n, (n + 1) % 40) for n in range(40)] + [(0, 17)]
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
-def without_runs(results):
-    """Return the file of results without what tells who made them and when."""
-    return encode(replace(results, runs=[]))
 
 
 def serial(**settings):
@@ -113,7 +116,7 @@ def test_the_bonds_of_a_graph_are_asked_for_once(monkeypatch):
     with Executor(1) as executor:
         found = sweep(graph=Graph.of_bonds(40, RING), executor=executor, **settings)
     assert without_runs(found) == without_runs(expected)
-    # Two jobs were under way before the first was told.
+    # Two jobs were under way before the first had reported.
     assert sum(sent) == 2
     assert len(sent) == len(found.tasks.popitem()[1].blocks) + 2
 
@@ -138,20 +141,9 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert not worker_processes()
 
 
-class InterruptedOnce(Watcher):
-    """Is interrupted by the first blocks."""
-
-    done = False
-
-    def advanced(self, results, item, blocks):
-        if not self.done:
-            self.done = True
-            raise KeyboardInterrupt
-
-
 def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
-    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: True)
+    monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: True)
     own, started = [], []
 
     class This(calls.ThisWorker):
@@ -160,10 +152,10 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
             started.append(len(worker_processes()))
             return super().call(function, call)
 
-    monkeypatch.setattr("percolab.run.executors.ThisWorker", This)
+    monkeypatch.setattr("percolab.run.engine.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
-        sweep("square", out="r.h5", watcher=InterruptedOnce(), **settings)
+        sweep("square", out="r.h5", watcher=Interrupting(), **settings)
     assert own
     own.clear()
     monkeypatch.setattr(Processes, "start", start_and_wait)
@@ -185,8 +177,11 @@ def test_a_process_of_its_own_has_loaded_python_for_each_further_gpu():
 # Processes by themselves, of light functions.
 
 
-def processes(count, threads=1):
-    return Processes(count, threads, begin=abs, halt=os.getpid)
+HOOKS = Hooks(abs, os.getpid)
+
+
+def processes(count, threads=1, hooks=HOOKS, **given):
+    return Processes(count, threads, hooks, **given)
 
 
 def test_processes_answer_and_raise_what_was_raised():
@@ -207,20 +202,19 @@ def test_processes_answer_and_raise_what_was_raised():
 
 def test_processes_tell_what_they_have_come_to():
     heard = []
-    with Processes(1, threads=2, begin=abs, halt=os.getpid, hear=heard.append) as pool:
-        found = [pool.submit(tell, n) for n in range(4)]
+    with processes(1, threads=2, on_progress=heard.append) as pool:
+        found = [pool.submit(report_progress, n) for n in range(4)]
         assert [future.result() for future in found] == [None] * 4
     assert sorted(heard) == [0, 1, 2, 3]
-    tell("of no call, so that nobody hears it")
+    report_progress("of no call, so that nobody hears it")
 
 
 def test_this_process_answers_while_another_starts():
     heard = []
-    given = {"begin": abs, "halt": os.getpid, "hear": heard.append, "this": calls.ThisWorker()}
-    with Processes(2, **given) as pool:
+    with processes(2, on_progress=heard.append, this=calls.ThisWorker()) as pool:
         other = pool.submit(time.sleep, 0.3)
         assert pool.submit(os.getpid).result() == os.getpid()
-        pool.submit(tell, "here").result()
+        pool.submit(report_progress, "here").result()
         with pytest.raises(ZeroDivisionError):
             pool.submit(divmod, 7, 0).result()
         assert heard == ["here"]
@@ -230,7 +224,7 @@ def test_this_process_answers_while_another_starts():
 
 def test_nobody_waits_for_a_process_that_still_starts():
     begin = time.monotonic()
-    with Processes(2, 2, begin=endless_begin, halt=os.getpid, this=calls.ThisWorker()) as pool:
+    with processes(2, 2, Hooks(endless_begin, os.getpid), this=calls.ThisWorker()) as pool:
         pool.start()
         found = [pool.submit(os.getpid) for _ in range(20)]
         assert {future.result() for future in found} == {os.getpid()}
@@ -239,17 +233,16 @@ def test_nobody_waits_for_a_process_that_still_starts():
 
 
 def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
-    with Processes(
-        2, begin=begin_after_note, halt=os.getpid, this=calls.ThisWorker(), early=early_note
-    ) as pool:
+    hooks = Hooks(begin_after_note, os.getpid, early=early_note)
+    with processes(2, hooks=hooks, this=calls.ThisWorker()) as pool:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
     assert [path.name for path in Path().glob("early-*")] == ["early-1"]
 
 
 def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
-    with Processes(1, begin=abs, halt=os.getpid, hear={"one": 1}.__getitem__) as pool:
+    with processes(1, on_progress={"one": 1}.__getitem__) as pool:
         with pytest.raises(KeyError, match="two"):
-            pool.submit(tell, "two").result()
+            pool.submit(report_progress, "two").result()
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
 
 
@@ -265,8 +258,8 @@ def test_a_lost_process_fails_what_it_has_in_hand_alone():
 def test_processes_end_with_the_one_that_started_them():
     program = (
         "import os, time\n"
-        "from percolab.run.processes import Processes\n"
-        "pool = Processes(1, begin=abs, halt=os.getpid)\n"
+        "from percolab.run.processes import Hooks, Processes\n"
+        "pool = Processes(1, 1, Hooks(abs, os.getpid))\n"
         "print(pool.submit(os.getpid).result(), flush=True)\n"
         "pool.submit(time.sleep, 100)\n"  # The script is not made to be imported.
         "time.sleep(100)\n"
@@ -319,18 +312,15 @@ def test_blocks_that_lose_three_workers_end_the_study_with_what_is_finished():
 
 
 def test_the_command_line_says_how_to_go_on(monkeypatch):
-    monkeypatch.setattr("percolab.cli.sweep.run_study", lost)
-    from cli_support import run
+    def lose(*_, **__):
+        raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
 
+    monkeypatch.setattr("percolab.cli.sweep.run_study", lose)
     result = run(*STUDY, "--out", "r.h5", "--quiet")
     assert result.exit_code == 137
     assert result.stderr == (
         "workers were lost; finished blocks are in r.h5. Run the same command again to go on.\n"
     )
-
-
-def lost(*_, **__):
-    raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
 
 
 @pytest.mark.slow
@@ -383,7 +373,7 @@ def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, nu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("saves", [1, 2, 7])
+@pytest.mark.parametrize("saves", [1, 7])
 def test_a_parent_that_is_killed_takes_its_processes_with_it_and_the_rerun_ends_equal(
     tmp_path, saves
 ):
@@ -415,30 +405,35 @@ os.replace = stand_in
 
 
 def test_an_unknown_executor_is_refused_in_one_line():
-    told = refusal(*STUDY, "--executor", "thread")
-    assert told == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
+    message = refusal(*STUDY, "--executor", "thread")
+    assert message == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
     with pytest.raises(
         InputError, match=r"executor = 3, but it must be threads, processes, mpi or dask:ADDRESS"
     ):
         sweep("square", executor=3, **GRID)
 
 
-def test_the_executor_changes_no_id(tmp_path):
-    square = load_lattice("square")
-    assert "executor" not in Task(square, 8, ("open", "open"), (0.5,)).sampling
+TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
+
+
+def test_the_executor_changes_no_id():
+    assert "executor" not in TASK.sampling
+
+
+def call_of(*devices):
+    """Return a call for one block on devices of these names."""
+    return Call("run", GridSampler(TASK, device=Device("cpu")).spec(), devices, (0,))
 
 
 def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(calls._HERE, "number", 2)
-    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cuda:0", "cuda:1"), (0,))
+    call = call_of("cuda:0", "cuda:1")
     with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
         measure_blocks(call)
 
 
 def test_one_study_that_is_stopped_here_stops_no_other():
-    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-    call = Call("run", GridSampler(task, device=Device("cpu")).spec(), ("cpu",), (0,))
+    call = call_of("cpu")
     stopped, other = calls.ThisWorker(), calls.ThisWorker()
     stopped.stop()
     with pytest.raises(Stopped):
@@ -460,19 +455,16 @@ def three_gpus(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("cuda", (0, 1, 2)), ("cuda:0,2", (0, 2)), ("cuda:2,1", (2, 1))]
+    ("text", "numbers"),
+    [("auto", (0, 1, 2)), ("cuda", (0, 1, 2)), ("cuda:0,2", (0, 2)), ("cuda:2,1", (2, 1))],
 )
 def test_several_gpus_are_named(three_gpus, text, numbers):
     found = Device.parse_all(text).resolve_all()
     assert found == tuple(Device("cuda", number) for number in numbers)
 
 
-def test_auto_is_every_gpu(three_gpus):
-    assert len(Device.parse_all("auto").resolve_all()) == 3
-
-
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("cuda:0,0", "--device cuda:0,0: a GPU is named twice"),
         ("cuda:0,3", "--device cuda:0,3: this machine has 3 CUDA device(s)"),
@@ -481,12 +473,12 @@ def test_auto_is_every_gpu(three_gpus):
         ("cpu,cuda", "--device cpu,cuda: must be auto, cpu, cuda or cuda:n"),
     ],
 )
-def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, told):
+def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, message):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
-    assert refusal(*study, "--device", text) == told
+    assert refusal(*study, "--device", text) == message
 
 
 def test_threads_drive_one_gpu(three_gpus):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
-    told = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
-    assert told.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")
+    message = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
+    assert message.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")

@@ -8,8 +8,10 @@ from scipy.sparse.csgraph import connected_components
 
 import percolab
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.store.merging import merge
 from percolab.tables.flat import long_table
+from percolab.tasks.kind import make_sampler
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 
@@ -82,22 +84,18 @@ def test_a_function_may_read_the_open_bonds_or_both(lattice, options):
 
 
 def test_bonds_and_labels_of_a_graph_are_in_its_own_numbers():
+    # The hub has the largest number, so inside it has another one.
     edges = [(k, 60) for k in range(60)]
-    own = {"torn": torn, "off": lambda bonds: np.count_nonzero((bonds != 60).all(axis=1))}
-    results = percolab.sweep(graph=edges, p=[0.5], samples=20, device="cpu", observables=own)
+    own = {
+        "torn": torn,
+        "off": lambda bonds: np.count_nonzero((bonds != 60).all(axis=1)),
+        "with_hub": lambda labels: np.count_nonzero(labels == labels[60]),
+    }
+    given = {"p": [0.5], "samples": 20, "block_size": 20, "device": "cpu"}
+    results = percolab.sweep(graph=edges, **given, observables=own)
     (item,) = results.tasks.values()
     assert not item.extra("torn").any()
     assert not item.extra("off").any()
-
-
-def test_labels_of_a_graph_are_in_its_own_numbers():
-    # The hub has the largest number, so inside it has another one.
-    edges = [(k, 60) for k in range(60)]
-    results = percolab.sweep(
-        graph=edges, p=[0.5], samples=20, block_size=20, device="cpu",
-        observables={"with_hub": lambda labels: np.count_nonzero(labels == labels[60])},
-    )  # fmt: skip
-    (item,) = results.tasks.values()
     assert item.extra("with_hub")[0, 0, 0] == item.column("largest")[0, 0]
 
 
@@ -107,9 +105,9 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
     stored = percolab.open_results("a.h5")
     assert stored.tasks.keys() != percolab.sweep("square", **OPTIONS).tasks.keys()
     header, rows = long_table(stored)
-    told = [dict(zip(header, row, strict=True)) for row in rows]
+    message = [dict(zip(header, row, strict=True)) for row in rows]
     (mean,) = [
-        row["mean"] for row in told
+        row["mean"] for row in message
         if (row["observable"], row["L"], row["p"]) == ("corner", 4, 0.6)
     ]  # fmt: skip
     (item,) = stored.of_size(4)
@@ -133,7 +131,7 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
 
 
 @pytest.mark.parametrize(
-    ("own", "options", "told"),
+    ("own", "options", "message"),
     [
         ({"clusters": clusters}, {}, "observable clusters: is measured already; choose another"),
         ({"a b": clusters}, {}, "observable 'a b': a name has letters, digits and underscores"),
@@ -146,16 +144,13 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
         ({"x": clusters}, {"slabs": 2}, "observables: functions of labels need whole samples"),
     ],
 )
-def test_what_cannot_be_a_function_of_labels_is_refused(own, options, told):
+def test_what_cannot_be_a_function_of_labels_is_refused(own, options, message):
     with pytest.raises(InputError) as error:
         percolab.sweep("square", observables=own, **OPTIONS | options)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 def test_several_blocks_of_one_call_have_their_own_sums():
-    from percolab.kernels.device import Device
-    from percolab.tasks.kind import make_sampler
-
     results = percolab.sweep("square", observables={"corner": corner}, **OPTIONS | {"L": [4]})
     (item,) = results.tasks.values()
     blocks = make_sampler(item.task, device=Device("cpu")).sample([0, 2])

@@ -1,41 +1,29 @@
 """One study on several GPUs of one host: a process each, one file, the same numbers."""
 
-from dataclasses import replace
-
 import pytest
+from cli_support import without_runs
 from process_support import endless_begin, impatient_worker, start_and_wait, worker_processes
 
 from percolab.api import sweep
 from percolab.kernels.device import Device, cuda_problem, gpu_count
 from percolab.lattices.graph import Graph
 from percolab.run import calls
-from percolab.run.processes import Processes
+from percolab.run.processes import Hooks, Processes
 from percolab.run.request import Watcher
-from percolab.store.results import encode
 
 START = Processes.start
+CHAINS = {
+    "p": [0.5, 0.6],
+    "model": "ising",
+    "boundary": "periodic",
+    "burn_in": 20,
+    "sweeps": 60,
+}
 STUDIES = {
     "grid": {"L": [64, 256], "p": [0.45, 0.5], "samples": 20_000, "measure": ["sizes"]},
     "threshold": {"L": [64], "method": "threshold", "samples": 20_000},
-    "chains": {
-        "L": [32],
-        "p": [0.5, 0.6],
-        "model": "ising",
-        "boundary": "periodic",
-        "burn_in": 20,
-        "sweeps": 60,
-        "samples": 40 * 200,
-    },
-    "one chain": {
-        "L": [32, 48],
-        "p": [0.5, 0.6],
-        "model": "ising",
-        "boundary": "periodic",
-        "burn_in": 20,
-        "sweeps": 60,
-        "samples": 40 * 20,
-        "chains": 1,
-    },
+    "chains": CHAINS | {"L": [32], "samples": 40 * 200},
+    "one chain": CHAINS | {"L": [32, 48], "samples": 40 * 20, "chains": 1},
     "slabs": {"L": [300], "p": [0.45, 0.5], "samples": 8, "block_size": 1, "slabs": 5},
     "trees": {"L": [64], "method": "tree", "samples": 2000},
 }
@@ -57,17 +45,13 @@ def two_gpus(monkeypatch):
 pytestmark = pytest.mark.gpu
 
 
-def without_runs(results):
-    return encode(replace(results, runs=[]))
-
-
 def device_of_worker(names):
     return str(calls._HERE.device(names))
 
 
 def test_each_worker_drives_the_gpu_of_its_number():
     names = ("cuda:1", "cuda:0")
-    with Processes(2, 3, begin=calls.be_worker, arguments=(names,), halt=calls.stop) as pool:
+    with Processes(2, 3, Hooks(calls.be_worker, calls.stop, (names,))) as pool:
         # Each thread waits for answers of one of them.
         found = [pool.submit(device_of_worker, names) for _ in range(60)]
         assert {future.result() for future in found} == {"cuda:0", "cuda:1"}
@@ -88,9 +72,9 @@ def test_the_record_of_a_run_lists_them():
 
 
 def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_path, monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     # The first GPU has a process that can be killed, too.
-    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: False)
+    monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: False)
     asked = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
     killer = Killer()
     found = sweep(
@@ -117,7 +101,7 @@ def test_the_first_is_driven_by_the_process_of_the_study():
 
 
 def test_a_study_that_is_over_early_does_not_wait_for_the_others(monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", endless_begin)
+    monkeypatch.setattr("percolab.run.engine.be_worker", endless_begin)
     monkeypatch.setattr(Processes, "start", START)
     found = sweep("square", device="cuda:0,1", L=[64], p=[0.5], samples=2000)
     assert [item.num_samples for item in found.tasks.values()] == [2000]

@@ -57,7 +57,7 @@ def test_what_cannot_be_sampled_is_refused_in_one_line_and_leaves_nothing(option
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((0, []), "a graph has 1 to"),
         ((2, [(0, 2)]), "bond names site 2; sites are 0 to 1"),
@@ -67,11 +67,11 @@ def test_what_cannot_be_sampled_is_refused_in_one_line_and_leaves_nothing(option
         ((2, [], [0], []), "give both, or none"),
     ],
 )
-def test_a_graph_that_is_none_is_refused(arguments, told):
+def test_a_graph_that_is_none_is_refused(arguments, message):
     num_sites, bonds, *ends = arguments
     with pytest.raises(InputError) as error:
         Graph.of_bonds(num_sites, bonds, **dict(zip(("source", "target"), ends)))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_graph_without_its_bonds_is_not_sampled():

@@ -4,7 +4,6 @@ import csv
 import pickle
 import re
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,9 +11,8 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
-from process_support import impatient_worker, worker_processes
+from process_support import impatient_worker, wait_for, worker_processes
 
-from percolab.analysis.stored_data import read_cluster_curves
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -41,44 +39,6 @@ from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
-
-CASES = [
-    ("square", "open", "bond", 3),
-    ("square", ("periodic", "open"), "site", 5),
-    ("triangular", "periodic", "site-bond", 4),
-    ("honeycomb", "periodic", "bond", 5),
-    ("kagome", ("open", "periodic"), "site-bond:site=0.9", 3),
-    ("cubic", "periodic", "bond", 2),
-    ("bcc", "open", "site", 6),
-    ("hypercubic_4d", ("open", "open", "periodic", "open"), "bond", 3),
-]
-
-
-def same_blocks(one, other):
-    return one.keys() == other.keys() and all(same_block(one[n], other[n]) for n in one)
-
-
-@pytest.mark.parametrize(("name", "boundary", "model", "slabs"), CASES)
-def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, boundary, model, slabs):
-    asked = {
-        "L": [4, 6] if name == "hypercubic_4d" else [6, 8],
-        "p": [0.0, 0.3, 0.5, 0.7],
-        "samples": 20,
-        "boundary": boundary,
-        "model": model,
-        "measure": "sizes",
-        "block_size": 10,
-        "device": "cpu",
-        "rng": "philox" if slabs % 2 else "xorwow",
-    }
-    found, whole = sweep(lattice(name), **asked, slabs=slabs), sweep(lattice(name), **asked)
-    assert found.tasks.keys() == whole.tasks.keys()
-    assert all(
-        same_blocks(item.blocks, whole.tasks[key].blocks) for key, item in found.tasks.items()
-    )
-    counted = str(slabs)
-    assert found.runs[0]["slabs"] == {str(size): int(counted) for size in asked["L"]}
-    assert "slabs" not in whole.runs[0]
 
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
@@ -136,20 +96,6 @@ def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
     assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((), "slabs: give p (-p)"),
-        (("--plan",), "slabs: give p (-p)"),
-        (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
-        (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
-    ],
-)
-def test_slabs_need_p(given, message, tmp_path):
-    usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
-    assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
-
-
 ASKED = {
     "L": [12],
     "p": [0.4, 0.5],
@@ -180,30 +126,29 @@ class WorkerKiller(Watcher):
 
 
 def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    sampler, told = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
+    sampler, reported = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
     (tmp_path / "results.h5").touch()
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    monkeypatch.setattr("percolab.run.parts_sampler.tell", told.append)
+    monkeypatch.setattr("percolab.run.parts_sampler.report_progress", reported.append)
     call = Call("run", sampler.spec(), ("cpu",), (4,))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], lambda: next(calls))
     (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
-    assert told == [36, 36]
+    assert reported == [36, 36]
     (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
 
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_replaced_and_its_sample_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     asked = ASKED | {"L": [60], "workers": 2}
-    killer, whole = WorkerKiller(100), sweep("square", **ASKED | {"L": [60]})
-    path = tmp_path / "results.h5"
+    killer, path = WorkerKiller(100), tmp_path / "results.h5"
+    sweep("square", **ASKED | {"L": [60]}, out=tmp_path / "whole.h5")
     found = sweep("square", **asked, slabs=20, out=path, watcher=killer, executor="processes")
     assert not list(tmp_path.glob("*.checkpoint"))
-    (key,) = whole.tasks
-    assert same_blocks(found.tasks[key].blocks, whole.tasks[key].blocks)
+    assert_equal_datasets(path, tmp_path / "whole.h5")
     (run,) = found.runs
     assert (run["executor"], run["workers"], run["slabs"]) == ("processes", 2, {"60": 20})
     assert killer.killed
@@ -222,54 +167,31 @@ def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, 
     cut = (*given, "--slabs", 200, "--executor", "processes", "--out", path)
     before = (
         f"sys.path.insert(0, {str(Path(impatient_worker.__code__.co_filename).parent)!r})\n"
-        "import percolab.run.executors, process_support\n"
-        "percolab.run.executors.be_worker = process_support.impatient_worker\n"
+        "import percolab.run.engine, process_support\n"
+        "percolab.run.engine.be_worker = process_support.impatient_worker\n"
     )
     process = start(*cut, before=before)
-    while process.poll() is None and len(list(tmp_path.glob("*.checkpoint"))) < 2:
-        time.sleep(0.001)
+    wait_for(lambda: len(list(tmp_path.glob("*.checkpoint"))) == 2, process)
     process.send_signal(number)
     process.communicate()
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert len(list(tmp_path.glob("*.checkpoint"))) == 2
-    told = run(*cut).stderr
-    assert len(re.findall(r"L = 600: block [01] goes on with \d+ of 600 layers", told)) == 2, told
+    notes = run(*cut).stderr
+    assert len(re.findall(r"L = 600: block [01] goes on with \d+ of 600 layers", notes)) == 2, notes
     assert_equal_datasets(path, whole)
     assert not list(tmp_path.glob("*.checkpoint"))
 
 
 def test_slabs_are_measured_on_one_host(tmp_path):
     given = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = "slabs: threads or processes of one host measure slabs; on many hosts take "
+    message = "slabs: threads or processes of one host measure slabs; on many hosts take "
     out = "--out", tmp_path / "none.h5"
-    assert told in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
-    with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=told):
+    assert message in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=message):
         sweep("square", **ASKED, slabs=2, executor=executor)
 
 
 # --- sums beyond an int64 ------------------------------------------------------------------------
-
-
-def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
-    asked = ASKED | {"measure": "sizes"}
-    narrow = sweep("square", **asked)
-    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
-    monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
-    path = stored(tmp_path / "wide.h5", sweep("square", **asked, slabs=3))
-    wide = read_results(path)
-    (one,), (other,) = narrow.tasks.values(), wide.tasks.values()
-    assert one.task.id == other.task.id
-    assert not other.has("sum_squares")
-    low, high = np.moveaxis(other.extra("wide_squares"), 2, 0)
-    assert high.min() > 0
-    assert low.max() < 32 * 3
-    assert np.array_equal(low + 32 * high, one.column("sum_squares"))
-    for name in ("powers", "size_counts"):
-        assert np.array_equal(one.extra(name), other.extra(name))
-    monkeypatch.setattr("percolab.store.task_result.LOW_BITS", 5)
-    (curve,) = read_cluster_curves(wide)
-    assert np.array_equal(curve.sum_squares, one.column("sum_squares"))
-    assert np.array_equal(other.column("largest"), one.column("largest"))
 
 
 def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():

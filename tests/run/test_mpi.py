@@ -1,19 +1,15 @@
 """``--executor mpi``: real ranks where mpi4py and an mpiexec are installed, and what is refused."""
 
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from cli_support import answer, blocks_in, refusal, wait_for_blocks
+from cli_support import answer, blocks_in, refusal, wait_for_blocks, without_runs
+from process_support import by_mpi, error_lines, start_by_ranks
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -21,48 +17,38 @@ from percolab.kernels.device import Device
 from percolab.run import mpi, plan
 from percolab.run.executors import CountedWorkers
 from percolab.run.plan import plan_study
-from percolab.store.results import ResultsWriter, encode, read_results
+from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.study_file import make_request
 
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4,0.5", "--device", "cpu")
-MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-by_mpi = pytest.mark.skipif(
-    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
-)
 
 
-def start(*arguments, ranks=3):
-    """Start a sweep by so many ranks."""
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "percolab", *map(str, arguments)]
-    return subprocess.Popen(
-        [*command, "--executor", "mpi", "--quiet"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def run_by_ranks(*arguments, ranks=3):
+    """Run a sweep by so many ranks; return its exit code, what it printed, and its errors."""
+    process = start_by_ranks(*arguments, "--out", "mpi.h5", ranks=ranks)
+    output, errors = process.communicate(timeout=120)
+    return process.returncode, output, errors
 
 
 @by_mpi
 @pytest.mark.slow
 def test_ranks_make_the_file_of_one_process():
-    process = start(*STUDY, "--samples", 2000, "--out", "mpi.h5")
-    output, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
+    code, output, errors = run_by_ranks(*STUDY, "--samples", 2000)
+    assert (code, errors) == (0, "")
     assert output.startswith("square: L = 8, 12; results in mpi.h5\n")
     answer(*STUDY, "--samples", 2000, "--out", "one.h5")
     found, expected = (read_results(path) for path in ("mpi.h5", "one.h5"))
-    assert encode(replace(found, runs=[])) == encode(replace(expected, runs=[]))
+    assert without_runs(found) == without_runs(expected)
     assert (found.runs[0]["executor"], found.runs[0]["workers"]) == ("MPIPoolExecutor", 2)
 
 
 @by_mpi
 @pytest.mark.slow
 def test_ranks_are_stopped_by_ctrl_c():
-    process = start(*STUDY, "--samples", 10**9, "--out", "mpi.h5")
+    process = start_by_ranks(*STUDY, "--samples", 10**9, "--out", "mpi.h5", ranks=3)
     try:
-        # Saved every five seconds.
         wait_for_blocks(Path("mpi.h5"), process)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
@@ -73,55 +59,37 @@ def test_ranks_are_stopped_by_ctrl_c():
     assert blocks_in("mpi.h5") > 0
 
 
-@by_mpi
-@pytest.mark.slow
-def test_ranks_end_with_one_line_for_bad_input():
-    process = start(*STUDY, "--part", "5/4", "--out", "mpi.h5")
-    output, errors = process.communicate(timeout=60)
-    assert output == ""
-    lines = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
-    assert lines == ["percolab: error: part = 5/4: of n parts k is the first, 1, to the last, n"]
-
-
-@by_mpi
-@pytest.mark.slow
-def test_one_rank_is_refused():
-    process = start(*STUDY, ranks=1)
-    _, errors = process.communicate(timeout=60)
-    assert errors.startswith("percolab: error: --executor mpi: this is one process; mpiexec -n 9 ")
-
-
 @pytest.mark.parametrize("given", [(), ("--plan",), ("--plan", "--split", "lattice")])
 def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
     monkeypatch.setattr(mpi.importlib.util, "find_spec", lambda name: None)
-    told = refusal(*STUDY, *given, "--executor", "mpi")
-    assert told == "--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')"
+    message = refusal(*STUDY, *given, "--executor", "mpi")
+    assert message == "--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')"
 
 
 @by_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("ranks", "given", "told"),
+    ("ranks", "given", "message"),
     [
+        (3, ("--part", "5/4"), "part = 5/4: of n parts k is the first, 1, to the last, n"),
         (1, (), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
-        (3, ("--slabs", "2"), "--slabs: threads or processes of one host measure slabs; "),
+        (1, ("--plan",), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
+        (3, ("--slabs", "2", "--plan"), "--slabs: threads or processes of one host measure slabs"),
     ],
 )
-def test_ranks_plan_nothing_that_they_refuse(ranks, given, told):
-    process = start(*STUDY, *given, "--plan", "--samples", 10, "--out", "mpi.h5", ranks=ranks)
-    output, errors = process.communicate(timeout=60)
-    assert (process.returncode, output) == (2, "")
-    (line,) = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
-    assert line.startswith(f"percolab: error: {told}")
+def test_ranks_end_with_one_line_for_bad_input(ranks, given, message):
+    code, output, errors = run_by_ranks(*STUDY, "--samples", 10, *given, ranks=ranks)
+    assert (code, output) == (2, "")
+    (line,) = error_lines(errors)
+    assert line.startswith(f"percolab: error: {message}")
 
 
 @by_mpi
 @pytest.mark.slow
 def test_ranks_plan_a_study():
-    asked = (*STUDY, "--samples", 2000, "--plan", "--json", "--out", "mpi.h5")
-    process = start(*asked)
-    output, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
+    asked = (*STUDY, "--samples", 2000, "--plan", "--json")
+    code, output, errors = run_by_ranks(*asked)
+    assert (code, errors) == (0, "")
     found, other = json.loads(output), json.loads(answer(*asked, "--workers", 2))
     assert found["workers"] == 2
     assert [size["samples"] for size in found["sizes"]] == [2000, 2000]
@@ -131,13 +99,14 @@ def test_ranks_plan_a_study():
     assert not Path("mpi.h5").exists()
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     """Two of nine are on this host, and seven have cores; a block takes a second."""
     monkeypatch.setattr(plan, "usable_cores", lambda: 2)
     time_blocks = plan._Planning._time_blocks
 
-    def timed(self, item, crew, blocks):
-        time_blocks(self, item, crew, blocks)
+    def timed(self, item, pool, blocks):
+        time_blocks(self, item, pool, blocks)
         return blocks / 2
 
     monkeypatch.setattr(plan._Planning, "_time_blocks", timed)
@@ -201,10 +170,10 @@ class Meeting(World):
         return Meeting(self.rank, self.groups, self.barriers, self.host)
 
     def allgather(self, value):
-        told, barrier = self.groups[self.own], self.barriers[self.own]
-        told[self.rank] = value
+        message, barrier = self.groups[self.own], self.barriers[self.own]
+        message[self.rank] = value
         barrier.wait(timeout=10)
-        return [told[rank] for rank in self.own]
+        return [message[rank] for rank in self.own]
 
 
 @pytest.mark.parametrize(
@@ -222,11 +191,11 @@ def test_ranks_work_at_a_time_where_their_hosts_have_cores(cores, first, expecte
     own = threading.local()
     monkeypatch.setattr(mpi, "cores_here", lambda: own.cores)
     groups = [*World.hosts, sum(World.hosts, ())]
-    told, barriers = {g: {} for g in groups}, {g: threading.Barrier(len(g)) for g in groups}
+    message, barriers = {g: {} for g in groups}, {g: threading.Barrier(len(g)) for g in groups}
 
     def work(rank):
         own.cores = cores(rank)
-        return mpi.ranks_at_once(Meeting(rank, told, barriers), 0, first)
+        return mpi.ranks_at_once(Meeting(rank, message, barriers), 0, first)
 
     with ThreadPoolExecutor(5) as executor:
         assert list(executor.map(work, range(5))) == expected

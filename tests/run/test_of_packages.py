@@ -34,10 +34,10 @@ absent = {0}:absent
 def install(folder, name="percolab_mine", version="0.3", points=POINTS, code=CODE):
     """Lay a package into a folder of modules, as pip would: its code, and what it declares."""
     (folder / f"{name}.py").write_text(code)
-    told = folder / f"{name}-{version}.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (told / "entry_points.txt").write_text(points.format(name))
+    message = folder / f"{name}-{version}.dist-info"
+    message.mkdir()
+    (message / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (message / "entry_points.txt").write_text(points.format(name))
 
 
 @pytest.fixture
@@ -78,20 +78,20 @@ def test_an_observable_of_a_package_is_the_function_that_it_declares(package):
 def test_another_version_of_a_package_is_another_observable(package):
     percolab.sweep("square", observables="corner", out="a.h5", **OPTIONS)
     (package / "percolab_mine-0.3.dist-info").rename(package / "percolab_mine-0.4.dist-info")
-    told = package / "percolab_mine-0.4.dist-info" / "METADATA"
-    told.write_text(told.read_text().replace("0.3", "0.4"))
+    message = package / "percolab_mine-0.4.dist-info" / "METADATA"
+    message.write_text(message.read_text().replace("0.3", "0.4"))
     with pytest.raises(InputError, match=r"\['corner of percolab_mine 0.3'\] there, \['corner of"):
         percolab.sweep("square", observables="corner", out="a.h5", **OPTIONS | {"samples": 50})
     percolab.sweep("square", observables="corner", out="b.h5", seed=2, **OPTIONS)
-    told = refusal("merge", "a.h5", "b.h5", "--out", "c.h5")
-    assert told == (
+    message = refusal("merge", "a.h5", "b.h5", "--out", "c.h5")
+    assert message == (
         "b.h5: has observable corner of percolab_mine 0.4, not corner of percolab_mine 0.3 like "
         "the others"
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("clusters", "observable clusters: is measured already; choose another name"),
         (
@@ -110,10 +110,10 @@ def test_another_version_of_a_package_is_another_observable(package):
         ),
     ],
 )
-def test_an_observable_of_a_package_is_refused_in_one_line(package, name, told):
+def test_an_observable_of_a_package_is_refused_in_one_line(package, name, message):
     with pytest.raises(InputError) as error:
         percolab.sweep("square", observables=name, **OPTIONS)
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 def test_a_name_that_two_packages_have_is_refused(package):

@@ -1,13 +1,20 @@
 """One long chain (``chains`` 1): its blocks are one chain's, wherever it was stopped."""
 
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, sealed_again, stored
+from cli_support import (
+    answer,
+    assert_equal_datasets,
+    refusal,
+    sealed_again,
+    stored,
+    without_runs,
+)
+from process_support import Interrupting
 
 from percolab.analysis.spin_fit import short_blocks, start_differences
 from percolab.api import sweep
@@ -16,12 +23,11 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.spins import SERIES
-from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.store.merging import merge
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -62,11 +68,6 @@ def undivided(update="sw"):
     return sweep("square", update=update, **SWEEP)
 
 
-def as_bytes(results, runs=()):
-    """Return the file of results without what tells who made them and when."""
-    return encode(replace(results, runs=list(runs)))
-
-
 def series_of(blocks):
     """Return every sweep of blocks, (m, series, sweeps in all)."""
     parts = [block.extras["series"].reshape(2, len(SERIES), -1) for block in blocks]
@@ -88,7 +89,9 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
 
 
 @pytest.mark.parametrize("update", ["sw", "wolff"])
-@pytest.mark.parametrize("cut", range(1, BLOCKS))
+@pytest.mark.parametrize(
+    "cut", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, BLOCKS) if n != 3)]
+)
 def test_it_goes_on_at_every_block_as_if_it_had_not_been_stopped(tmp_path, cut, update):
     path = tmp_path / "twice.h5"
     given = {"out": path, "update": update}
@@ -96,23 +99,20 @@ def test_it_goes_on_at_every_block_as_if_it_had_not_been_stopped(tmp_path, cut, 
     assert {len(item.blocks) for item in read_results(path).tasks.values()} == {cut}
     # The rest with another labeler, and by threads that take turns.
     sweep("square", **(SWEEP | given | {"labeler": "four_step", "workers": 3}))
-    assert as_bytes(read_results(path)) == as_bytes(undivided(update))
+    assert without_runs(read_results(path)) == without_runs(undivided(update))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
-    class Presser(Watcher):
-        def advanced(self, *_):
-            raise KeyboardInterrupt
-
     path, held = tmp_path / "killed.h5", [0]
     while held[-1] < 2 * BLOCKS:
         try:
-            sweep("square", out=path, **SWEEP, watcher=Presser())
+            sweep("square", out=path, **SWEEP, watcher=Interrupting())
         except Interrupted:
             held.append(sum(len(item.blocks) for item in read_results(path).tasks.values()))
             assert held[-1] > held[-2]
     assert len(held) > 2
-    assert as_bytes(read_results(path)) == as_bytes(undivided())
+    assert without_runs(read_results(path)) == without_runs(undivided())
 
 
 def test_more_p_are_further_chains_beside_those_there(tmp_path):
@@ -167,26 +167,29 @@ def test_a_file_with_unmeasured_sweeps_goes_on(tmp_path):
     with pytest.raises(InputError, match=r"\(sweeps is 70 there, 74 here\)"):
         sweep("square", out=path, **(given | {"sweeps": BURN_IN + 4 * SWEEPS + 4}))
     sweep("square", out=path, **given)
-    assert as_bytes(read_results(path)) == as_bytes(whole)
+    assert without_runs(read_results(path)) == without_runs(whole)
     assert "every 4 updates measured" in answer("status", str(path))
 
 
+SHORT = {"burn_in": 10, "sweeps": 25, "L": [4]}
+
+
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
-        ({"every": 0}, "every = 0, but it must be an integer from 1 to 10^9"),
-        ({"every": 20}, "sweeps = 25, of which 10 are the burn-in, are too few to measure"),
+        ({"every": 0} | SHORT, "every = 0, but it must be an integer from 1 to 10^9"),
+        ({"every": 20} | SHORT, "sweeps = 25, of which 10 are the burn-in, are too few to measure"),
         ({"every": 2, "model": "bond"}, "every: bond percolation has no spins"),
+        ({"chains": 4}, "chains = 4, but it can only be 1, one long chain"),
+        ({"chains": -1}, "chains = -1, but it can only be 1"),
+        ({"chains": 1, "model": "bond"}, "chains: bond percolation has no spins"),
     ],
     ids=str,
 )
-def test_unmeasured_sweeps_that_cannot_be_are_refused(settings, told):
-    given = {"model": "ising", "burn_in": 10, "sweeps": 25, "L": [4]} | settings
-    if given["model"] == "bond":
-        given = {"model": "bond", "every": 2}
+def test_other_numbers_and_percolation_are_refused(settings, message):
     with pytest.raises(InputError) as found:
-        make_request("square", **given)
-    assert str(found.value).startswith(told)
+        make_request("square", **({"model": "ising"} | settings))
+    assert str(found.value).startswith(message)
 
 
 def test_blocks_out_of_their_order_are_not_made():
@@ -202,21 +205,6 @@ def test_ids_of_tasks_without_it_are_what_they_were():
         assert task_of(chains=0, model=model).id == key
         assert task_of(model=model).id != key
         assert task_of(model=model).stream_seed == task_of(chains=0, model=model).stream_seed
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"chains": 4}, "chains = 4, but it can only be 1, one long chain"),
-        ({"chains": -1}, "chains = -1, but it can only be 1"),
-        ({"chains": 1, "model": "bond"}, "chains: bond percolation has no spins"),
-    ],
-    ids=str,
-)
-def test_other_numbers_and_percolation_are_refused(settings, told):
-    with pytest.raises(InputError) as found:
-        make_request("square", **({"model": "ising"} | settings))
-    assert str(found.value).startswith(told)
 
 
 def test_the_command_line_and_a_study_file_take_it(tmp_path):
@@ -242,15 +230,23 @@ def shorter(count):
     return sweep("square", **(SWEEP | {"samples": SWEEPS * count}))
 
 
-@pytest.mark.parametrize("order", [(2, 5), (5, 2), (2, 2), (3, 6, 4)])
+@pytest.mark.parametrize(
+    "order",
+    [
+        (2, 5),
+        pytest.param((5, 2), marks=pytest.mark.slow),
+        pytest.param((2, 2), marks=pytest.mark.slow),
+        (3, 6, 4),
+    ],
+)
 def test_merging_takes_the_longest_part_of_a_chain(tmp_path, order):
     merged = merge([(str(n), shorter(count)) for n, count in enumerate(order)])
     whole = shorter(max(order))
-    assert as_bytes(merged) == as_bytes(whole)
+    assert without_runs(merged) == without_runs(whole)
     # A file that says more was made than there is could not be written, nor read.
     path = stored(tmp_path / "merged.h5", merged)
     sweep("square", out=path, **SWEEP)
-    assert as_bytes(read_results(path)) == as_bytes(undivided())
+    assert without_runs(read_results(path)) == without_runs(undivided())
 
 
 def test_merging_refuses_what_is_no_part_of_the_same_chain():
@@ -292,31 +288,43 @@ def test_chains_of_other_seeds_stand_beside_each_other():
         assert len(merged.tasks[key].blocks) == len(item.blocks)
 
 
-@pytest.mark.parametrize("damage", ["bit", "sweeps", "state", "block", "gone"])
-def test_a_damaged_end_is_refused(tmp_path, damage):
+def change_bit(group):
+    group["spins"][0, 0, 0] ^= 1
+
+
+def change_sweeps(group):
+    group.attrs["sweeps"] = group.attrs["sweeps"] - 1
+
+
+def change_state(group):
+    group["spins"][:] = 0xFFFFFFFF
+
+
+def change_block(group):
+    group["block"][1:] += 1
+
+
+def remove_spins(group):
+    del group["spins"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (change_bit, "does not match its checksum"),
+        (change_sweeps, "the end of its chain is not that of blocks 0 to 5"),
+        (change_state, "a spin is none of 3 states"),
+        (change_block, "the end of its chain is not that of blocks 0 to 5"),
+        (remove_spins, "dataset spins is missing"),
+    ],
+)
+def test_a_damaged_end_is_refused(tmp_path, damage, message):
     path = stored(tmp_path / "damaged.h5", undivided())
     with h5py.File(path, "r+") as file:
-        group = next(iter(file["tasks"].values()))
-        if damage == "bit":
-            group["spins"][0, 0, 0] ^= 1
-        elif damage == "sweeps":
-            group.attrs["sweeps"] = group.attrs["sweeps"] - 1
-        elif damage == "state":
-            group["spins"][:] = 0xFFFFFFFF
-        elif damage == "block":
-            group["block"][1:] += 1
-        else:
-            del group["spins"]
-    if damage != "bit":
+        damage(next(iter(file["tasks"].values())))
+    if damage is not change_bit:
         sealed_again(path)
-    told = {
-        "bit": "does not match its checksum",
-        "sweeps": "the end of its chain is not that of blocks 0 to 5",
-        "state": "a spin is none of 3 states",
-        "block": "the end of its chain is not that of blocks 0 to 5",
-        "gone": "dataset spins is missing",
-    }
-    with pytest.raises(InputError, match=told[damage]):
+    with pytest.raises(InputError, match=message):
         read_results(path)
 
 
@@ -341,10 +349,10 @@ def test_blocks_are_no_shorter_than_the_burn_in():
 
 def test_short_blocks_are_told_and_its_single_start_is_not_compared():
     items = list(undivided().tasks.values())
-    told = short_blocks(items)
-    assert told is not None
-    assert "they are 15 measured sweeps," in told
-    assert told.endswith("so that errors are too small")
+    message = short_blocks(items)
+    assert message is not None
+    assert "they are 15 measured sweeps," in message
+    assert message.endswith("so that errors are too small")
     assert short_blocks(list(sweep("square", **(SWEEP | {"chains": 0})).tasks.values())) is None
     cold = sweep("square", **(SWEEP | {"burn_in": 0, "sweeps": 3, "samples": 12, "p": [0.01]}))
     assert start_differences(list(cold.tasks.values())) == []

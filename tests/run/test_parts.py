@@ -1,15 +1,14 @@
 """Parts of a study, made apart and merged, are the undivided study byte for byte."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_support import answer, blocks_in, refusal, run
+from cli_support import answer, blocks_in, refusal, run, without_runs
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 from percolab.tasks.part import JobPart
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
@@ -28,8 +27,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 def file_of(path):
-    """Return a file as it is without the record of its runs."""
-    return encode(replace(read_results(path), runs=[]))
+    return without_runs(read_results(path))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +77,8 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
 def test_what_is_left_open_is_placed_once(more):
     study = (*STUDY, *more, "--samples", 400, "--quiet")
     answer(*study, "--out", "whole.h5")
-    told = answer(*study, "--prepare", "--out", "prepared.h5")
-    assert told == "square: 2 tasks prepared in prepared.h5\n"
+    message = answer(*study, "--prepare", "--out", "prepared.h5")
+    assert message == "square: 2 tasks prepared in prepared.h5\n"
     assert blocks_in("prepared.h5") == 0
     before = Path("prepared.h5").read_bytes()
     answer(*study, "--prepare", "--out", "prepared.h5")
@@ -93,24 +91,27 @@ def test_what_is_left_open_is_placed_once(more):
 
 
 def test_progress_of_a_part_is_that_of_its_own_blocks():
-    told = run(*STUDY, "-p", "0.5", "--samples", 1000, "--part", "1/4", "--out", "p.h5").stderr
-    assert "100%" in told
-
-
-@pytest.mark.parametrize("text", ["0/4", "5/4", "0/0"])
-def test_a_part_that_is_none_of_n_is_refused(text):
-    told = refusal(*STUDY, "-p", "0.5", "--part", text)
-    assert told == f"part = {text}: of n parts k is the first, 1, to the last, n"
-
-
-@pytest.mark.parametrize("text", ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"])
-def test_a_part_that_is_no_part_is_refused(text):
-    told = refusal(*STUDY, "-p", "0.5", "--part", text)
-    assert told == f"part = {text!r}, but a part is k/n, as in 3/16"
+    message = run(*STUDY, "-p", "0.5", "--samples", 1000, "--part", "1/4", "--out", "p.h5").stderr
+    assert "100%" in message
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("texts", "message"),
+    [
+        (["0/4", "5/4", "0/0"], "part = {}: of n parts k is the first, 1, to the last, n"),
+        (
+            ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"],
+            "part = {!r}, but a part is k/n, as in 3/16",
+        ),
+    ],
+)
+def test_what_is_no_part_of_n_is_refused(texts, message):
+    for text in texts:
+        assert refusal(*STUDY, "-p", "0.5", "--part", text) == message.format(text)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
     [
         (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is judged on all "),
         ((), "part 1/2: p must be the same in all parts: give it, or place it once with --prepare"),
@@ -124,8 +125,8 @@ def test_a_part_that_is_no_part_is_refused(text):
     ],
     ids=["target error", "p", "burn-in", "one chain", "plan", "prepare"],
 )
-def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, told, tmp_path):
-    assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(told)
+def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, message, tmp_path):
+    assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(message)
     assert not list(tmp_path.iterdir())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from cli_support import assert_equal_datasets, refusal, stored
 
+from percolab.analysis.stored_data import read_cluster_curves
 from percolab.api import sweep
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
@@ -22,11 +23,22 @@ RANKS = {"split": "lattice", "executor": "threads"}
 CUBIC = {"lattice": "cubic", "L": (8,), "p": (0.2488,), "boundary": "periodic"}
 ODD = {"L": (8, 13)}
 slow = pytest.mark.slow
+WIDE = {"p": (0.0, 0.3, 0.5, 0.7), "L": (6, 8)}
 
 FILES = [
     {"slabs": "4"},
     {"slabs": "auto"},
     {"slabs": 3, "executor": "processes", "workers": 2, "is_slow": True},
+    {**WIDE, "slabs": 3, "rng": "philox"},
+    {**WIDE, "slabs": 5, "boundary": ("periodic", "open"), "model": "site", "rng": "philox"},
+    {**WIDE, "slabs": 4, "lattice": "triangular", "boundary": "periodic", "model": "site-bond"},
+    {**WIDE, "slabs": 5, "lattice": "honeycomb", "boundary": "periodic", "rng": "philox"},
+    {**WIDE, "slabs": 3, "lattice": "kagome", "boundary": ("open", "periodic"),
+     "model": "site-bond:site=0.9", "rng": "philox"},
+    {**WIDE, "slabs": 2, "lattice": "cubic", "boundary": "periodic"},
+    {**WIDE, "slabs": 6, "lattice": "bcc", "model": "site"},
+    {**WIDE, "slabs": 3, "lattice": "hypercubic-4d", "L": (4, 6), "rng": "philox",
+     "boundary": ("open", "open", "periodic", "open")},
     {**RANKS, **ODD, "workers": 3},
     {**RANKS, **ODD, "workers": 3, "slabs": 8, "executor": "processes", "is_slow": True},
     {**RANKS, "lattice": "kagome", "L": (8,), "boundary": "periodic", "model": "site",
@@ -47,17 +59,18 @@ FILES = [
 
 
 @cache
-def whole_study(lattice, sizes, p, boundary, model):
+def whole_study(lattice, sizes, p, boundary, model, rng):
     """Return the study of whole samples; for reading only."""
-    return sweep(lattice, **asked(sizes, p, boundary, model))
+    return sweep(lattice, **asked(sizes, p, boundary, model, rng))
 
 
-def asked(sizes, p, boundary, model):
+def asked(sizes=(8,), p=(0.4, 0.5), boundary="open", model="bond", rng="xorwow"):
     return {
         "L": list(sizes),
         "p": list(p),
         "boundary": boundary,
         "model": model,
+        "rng": rng,
         "samples": 6,
         "block_size": 3,
         "measure": "sizes",
@@ -73,9 +86,8 @@ def asked(sizes, p, boundary, model):
 def test_the_file_of_a_study_in_parts_is_that_of_whole_samples(given):
     way = {key: value for key, value in given.items() if key != "is_slow"}
     study = {"lattice": "square", "L": (8, 12), "p": (0.4, 0.5), "boundary": "open"}
-    lattice, *rest = (
-        way.pop(name, default) for name, default in (study | {"model": "bond"}).items()
-    )
+    study |= {"model": "bond", "rng": "xorwow"}
+    lattice, *rest = (way.pop(name, default) for name, default in study.items())
     found = sweep(lattice, **asked(*rest), **way, out="parts.h5")
     whole = whole_study(lattice, *rest)
     assert_equal_datasets(Path("parts.h5"), stored(Path("whole.h5"), whole))
@@ -85,11 +97,13 @@ def test_the_file_of_a_study_in_parts_is_that_of_whole_samples(given):
     # Where all samples fit, auto cuts none.
     is_cut = "split" in way or way["slabs"] != "auto"
     assert ("slabs" in record) == (is_cut and not {"blocks", "merge"} & way.keys())
+    if "split" not in way and is_cut:
+        assert record["slabs"] == {str(size): int(way["slabs"]) for size in rest[0]}
     assert not {"split", "slabs"} & whole.runs[0].keys()
 
 
 def test_a_study_may_be_begun_in_one_way_and_continued_in_others():
-    study = asked((8,), (0.4, 0.5), "open", "bond")
+    study = asked()
     ways = ({}, {"slabs": 3}, RANKS | {"workers": 2}, RANKS | {"blocks": "2x2"})
     for blocks, way in enumerate(ways, 1):
         found = sweep("square", **study | {"samples": 3 * blocks}, **way, out="results.h5")
@@ -104,17 +118,25 @@ def test_a_study_may_be_begun_in_one_way_and_continued_in_others():
 
 
 @pytest.mark.parametrize("way", [{"slabs": 3}, RANKS | {"workers": 2}, RANKS | {"blocks": "2x2"}])
-def test_sums_beyond_64_bits_are_those_of_undivided_sums(way, monkeypatch):
-    study = asked((8,), (0.4, 0.5), "open", "bond")
-    (one,) = sweep("square", **study).tasks.values()
+def test_sums_beyond_64_bits_have_two_columns(way, monkeypatch):
+    (one,) = sweep("square", **asked()).tasks.values()
     monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
     monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
-    (other,) = sweep("square", **study, **way).tasks.values()
+    wide = read_results(stored(Path("wide.h5"), sweep("square", **asked(), **way)))
+    (other,) = wide.tasks.values()
+    assert one.task.id == other.task.id
+    assert not other.has("sum_squares")
     low, high = other.extra("wide_squares").transpose(2, 0, 1)
     assert high.min() > 0
-    assert (low + 32 * high).tolist() == one.column("sum_squares").tolist()
+    assert low.max() < 32 * 3
+    expected = one.column("sum_squares").tolist()
+    assert (low + 32 * high).tolist() == expected
     for name in ("powers", "size_counts"):
         assert other.extra(name).tolist() == one.extra(name).tolist()
+    assert other.column("largest").tolist() == one.column("largest").tolist()
+    monkeypatch.setattr("percolab.store.task_result.LOW_BITS", 5)
+    (curve,) = read_cluster_curves(wide)
+    assert curve.sum_squares.tolist() == expected
 
 
 REFUSED = [

@@ -18,10 +18,11 @@ from percolab.kinds.pilots.percolation import (
 )
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.measure.columns import list_observables
-from percolab.tasks.kind import make_sampler
+from percolab.tasks.kind import PilotConditions, make_sampler
 from percolab.tasks.study import Study, Task
 
 CPU = Device("cpu")
+PILOT = PilotConditions(None, CPU)
 #: In one piece if it is large, but 8 by 8 points are rows: the other bonds lead 9 points on.
 ROWS = """
 name = "rows"
@@ -42,7 +43,9 @@ def spanning_probability(study, size, p, name, samples=400):
     return make_sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
 
 
-@pytest.mark.parametrize("lattice", PLANE)
+@pytest.mark.parametrize(
+    "lattice", [PLANE[0], *(pytest.param(n, marks=pytest.mark.slow) for n in PLANE[1:])]
+)
 def test_the_p_values_hold_the_whole_transition(lattice):
     """The ends are 1.75 standard deviations of T from its mean, both known from 48 samples alone.
 
@@ -52,7 +55,7 @@ def test_the_p_values_hold_the_whole_transition(lattice):
     ends = []
     for seed in (1, 2, 3):
         study = replace(study_of(load_lattice(lattice), 8, 32), seed=seed)
-        for size, grid in place_probabilities(study, device=CPU).items():
+        for size, grid in place_probabilities(study, PILOT).items():
             assert len(grid) >= 5
             assert list(grid) == sorted(grid)
             for axis in ("spanning_x", "spanning_y"):
@@ -90,9 +93,9 @@ def test_the_p_values_tell_about_as_much_of_every_axis(distance, sharper):
     spreads = scale * np.array([1.0, 1.0 / sharper])
     grid = grid_of(centres, spreads)
     assert len(grid) == POINTS
-    told = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
-    assert np.all(told > [0.89, 0.74])
-    assert np.ptp(told[:, 0]) < 0.04
+    message = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
+    assert np.all(message > [0.89, 0.74])
+    assert np.ptp(message[:, 0]) < 0.04
     np.testing.assert_allclose(grid_of(centres[::-1], spreads[::-1]), grid)
 
 
@@ -103,36 +106,33 @@ def test_axes_that_agree_get_equal_spacing():
 
 
 def test_the_window_narrows_as_the_lattice_grows():
-    grids = place_probabilities(study_of(load_lattice("square"), 8, 32, 64), device=CPU)
+    grids = place_probabilities(study_of(load_lattice("square"), 8, 32, 64), PILOT)
     widths = [grid[-1] - grid[0] for _, grid in sorted(grids.items())]
     assert widths == sorted(widths, reverse=True)
 
 
 def test_the_pilot_gives_the_same_p_values_every_time():
     study = study_of(load_lattice("honeycomb"), 6, 12)
-    first = place_probabilities(study, device=CPU)
-    assert place_probabilities(study, labeler="reference", device=CPU) == first
-    assert place_probabilities(replace(study, sizes=(12, 6)), device=CPU) == first
+    first = place_probabilities(study, PILOT)
+    assert place_probabilities(study, PilotConditions("reference", CPU)) == first
+    assert place_probabilities(replace(study, sizes=(12, 6)), PILOT) == first
 
 
 def test_another_seed_is_another_pilot():
     study = study_of(load_lattice("honeycomb"), 12)
-    assert place_probabilities(study, device=CPU) != place_probabilities(
-        replace(study, seed=2), device=CPU
-    )
+    other = replace(study, seed=2)
+    assert place_probabilities(study, PILOT) != place_probabilities(other, PILOT)
 
 
 def test_the_pilot_never_asks_for_the_published_threshold():
     square = load_lattice("square")
-    blind = replace(square, thresholds=())
-    assert place_probabilities(study_of(blind, 16), device=CPU) == place_probabilities(
-        study_of(square, 16), device=CPU
-    )
+    one, other = (study_of(item, 16) for item in (square, replace(square, thresholds=())))
+    assert place_probabilities(one, PILOT) == place_probabilities(other, PILOT)
 
 
 def test_one_open_axis_is_enough():
     study = study_of(load_lattice("square"), 16, boundary=("open", "periodic"))
-    grid = place_probabilities(study, device=CPU)[16]
+    grid = place_probabilities(study, PILOT)[16]
     low, high = spanning_probability(study, 16, (grid[0], grid[-1]), "spanning_x")
     assert low < 0.1
     assert high > 0.9
@@ -144,7 +144,7 @@ def test_p_values_stay_inside_0_and_1_on_a_chain_that_spans_at_1_alone():
         where="chain",
     )
     study = study_of(chain, 64, boundary=("open",))
-    grid = place_probabilities(study, device=CPU)[64]
+    grid = place_probabilities(study, PILOT)[64]
     assert grid
     assert all(0 < p < 1 for p in grid)
     assert isinstance(study.task(64, grid), Task)
@@ -153,17 +153,17 @@ def test_p_values_stay_inside_0_and_1_on_a_chain_that_spans_at_1_alone():
 def test_a_lattice_that_cannot_span_is_reported():
     study = study_of(lattice_from_text(ROWS, where="rows.toml"), 8)
     with pytest.raises(InputError, match="rows does not span at p = 1: give the p values"):
-        place_probabilities(study, device=CPU)
+        place_probabilities(study, PILOT)
 
 
 @pytest.mark.parametrize("name", ["square", "kagome", "maple-leaf"])
 def test_a_single_layer_has_no_transition(name):
     with pytest.raises(InputError, match=f"L = 1: {name} spans at every p, .* give the p values"):
-        place_probabilities(study_of(load_lattice(name), 1, 2), device=CPU)
+        place_probabilities(study_of(load_lattice(name), 1, 2), PILOT)
 
 
 @pytest.mark.parametrize("window", [(0.7, 0.9), (0.1, 0.3)], ids=["above", "below"])
 def test_a_window_that_misses_the_transition_is_mended(window):
     task = study_of(load_lattice("square"), 16).task(16, (0.5,))
-    found = _sample_thresholds(task, window, None, CPU)
-    np.testing.assert_allclose(found, _sample_thresholds(task, (0.0, 1.0), None, CPU), atol=0.02)
+    found = _sample_thresholds(task, window, PILOT)
+    np.testing.assert_allclose(found, _sample_thresholds(task, (0.0, 1.0), PILOT), atol=0.02)

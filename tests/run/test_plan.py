@@ -14,12 +14,14 @@ from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.memory import estimate_memory
+from percolab.kinds.threshold import Threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.request import Watcher, make_options
 from percolab.run.wanted import expected_curve
 from percolab.store.results import ResultsWriter, read_results
+from percolab.tasks.kind import Kind
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -57,7 +59,15 @@ def swept(path, **settings):
     return sweep(**given, device="cpu", out=path)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.slow] * (name in ("torus", "processes", "thresholds"))
+        )
+        for name in STUDIES
+    ],
+)
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]
     plan = planned(path, **study)
@@ -89,6 +99,7 @@ def test_memory_is_that_of_what_samples(tmp_path):
         assert plan.sizes[0].device_bytes == plan.device_bytes == 0
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_the_file_holds(tmp_path):
     path = tmp_path / "results.h5"
     swept(path, **SQUARE | {"samples": 1000})
@@ -116,6 +127,7 @@ def test_a_plan_changes_no_sample(tmp_path):
     assert_equal_datasets(first, second)
 
 
+@pytest.mark.slow
 def test_a_target_error_has_its_samples_planned(tmp_path):
     path, study = tmp_path / "results.h5", SQUARE | {"samples": None, "target_error": 4e-3}
     plan = planned(path, **study)
@@ -134,13 +146,13 @@ def test_a_target_error_has_its_samples_planned(tmp_path):
 def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatch, given):
     work = {"cpu": 300 * (3 if "p" in given else 9)}
     monkeypatch.setattr(planning, "_SAMPLE_WORK", work)
-    monkeypatch.setattr(planning, "_THRESHOLD_WORK", 9)
-    monkeypatch.setattr(planning, "_PLACED_SITES", {"cpu": 300})
+    monkeypatch.setattr(Threshold, "count_labelings", lambda self, task: 9)
+    monkeypatch.setattr(Kind, "most_placed", {"cpu": 300})
     time_blocks, sizes = planning._Planning._time_blocks, set()
 
-    def timed(self, item, crew, blocks):
+    def timed(self, item, pool, blocks):
         sizes.add(item.task.size)
-        return time_blocks(self, item, crew, blocks)
+        return time_blocks(self, item, pool, blocks)
 
     monkeypatch.setattr(planning._Planning, "_time_blocks", timed)
     plan = planned(tmp_path / "results.h5", **SQUARE | {"L": [32, 64], "samples": 300} | given)
@@ -155,8 +167,8 @@ def test_the_time_of_layers_is_on_a_line(tmp_path, monkeypatch, name):
     """A row takes 3 s, and 2 s more for every layer."""
     time_blocks, layers = planning._Planning._time_blocks, []
 
-    def timed(self, item, crew, blocks):
-        time_blocks(self, item, crew, blocks)
+    def timed(self, item, pool, blocks):
+        time_blocks(self, item, pool, blocks)
         layers.append(item.task.shape[-1])
         return blocks * len(item.task.p) * (3.0 + 2.0 * layers[-1])
 

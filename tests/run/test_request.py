@@ -6,26 +6,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run
+from process_support import Interrupting
 
 from percolab.analysis.quantities import list_quantities
 from percolab.analysis.statistics import MIN_BLOCKS
-from percolab.analysis.stored_data import curves_of, moments_of
+from percolab.analysis.stored_data import pool_moments, read_curves
 from percolab.api import fit, sweep
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.run.plan import plan_study
+from percolab.run.stored import Interrupted
 from percolab.store.joined import joined
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, read_results
+from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import block_size_for, default_block_size
 
 P = [0.4, 0.5, 0.6]
 SQUARE = {"L": [4, 6], "p": P, "samples": 200, "device": "cpu", "workers": 1}
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def samples_of(path="r.h5"):
@@ -51,9 +52,8 @@ def test_blocks_make_up_the_samples_and_are_enough(samples, default):
 
 
 def test_ordinary_studies_have_the_default_blocks():
-    assert [block_size_for(n, default_block_size(2**17)) for n in (1000, 10_000, 10**6)] == [
-        100
-    ] * 3
+    for samples in (1000, 10_000, 10**6):
+        assert block_size_for(samples, default_block_size(2**17)) == 100
 
 
 @pytest.mark.parametrize("samples", [1, 10, 97, 250])
@@ -63,22 +63,11 @@ def test_samples_asked_are_samples_made(samples):
 
 
 def test_one_line_tells_of_samples_that_are_no_whole_blocks():
-    command = (
-        "sweep",
-        "--lattice",
-        "square",
-        "-L",
-        4,
-        "-p",
-        0.5,
-        "--device",
-        "cpu",
-        "--out",
-        "r.h5",
-    )
+    command = ("sweep", "--lattice", "square", "-L", 4, "-p", 0.5, "--device", "cpu",
+               "--out", "r.h5")  # fmt: skip
     assert "samples are made" not in run(*command, "--samples", 250).stderr
-    told = run(*command, "--samples", 260).stderr.splitlines()
-    assert told.count("L = 4: 275 samples are made, not 260: a block has 25") == 1
+    message = run(*command, "--samples", 260).stderr.splitlines()
+    assert message.count("L = 4: 275 samples are made, not 260: a block has 25") == 1
     assert samples_of() == {(4, 0.5): 275}
     assert "samples are made" not in run(*command, "--samples", 260).stderr
 
@@ -126,7 +115,7 @@ def test_samples_that_only_some_p_have_stay_apart():
     """They are others than the joined ones, so that no sample counts twice."""
     sweep("square", **SQUARE, out="r.h5")
     sweep("square", **SQUARE | {"p": [0.45], "samples": 100}, out="r.h5")
-    curves = [curve for curve in curves_of(read_results("r.h5")) if curve.L == 4]
+    curves = [curve for curve in read_curves(read_results("r.h5")) if curve.L == 4]
     found = {tuple(curve.p): curve.samples.sum() for curve in curves}
     assert found == {(0.4, 0.5, 0.6): 100, (0.4, 0.45, 0.5, 0.6): 100}
 
@@ -139,7 +128,7 @@ def test_a_file_with_more_p_can_be_merged_and_the_moments_are_joined():
     quantity = next(
         item for item in list_quantities(("open", "open")) if item.name == "spanning_any"
     )
-    found = moments_of(merged, [quantity])
+    found = pool_moments(merged, [quantity])
     assert [(item.L, item.p.tolist()) for item in found] == [
         (size, [0.4, 0.45, 0.5, 0.55, 0.6]) for size in (4, 6)
     ]
@@ -159,8 +148,6 @@ def test_more_p_than_a_pilot_placed():
 def test_a_plan_predicts_an_extension():
     sweep("square", **SQUARE, out="r.h5")
     study = sweep("square", **SQUARE | {"L": [6, 8], "p": [0.4, 0.45], "samples": 10}).study
-    from percolab.tasks.stop_rule import StopRule
-
     rule = StopRule(dict.fromkeys(study.sizes, 200))
     plan = plan_study(study, rule, writer=ResultsWriter("r.h5"), device=Device("cpu"), workers=1)
     assert [(row.L, row.points, row.samples, row.held) for row in plan.sizes] == [
@@ -178,16 +165,9 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
     assert samples_of()[8, 0.5] == 200
 
 
-def test_an_interrupted_file_goes_on_to_what_was_asked(monkeypatch):
-    from percolab.run.request import Watcher
-    from percolab.run.stored import Interrupted
-
-    class Once(Watcher):
-        def advanced(self, *_):
-            raise KeyboardInterrupt
-
+def test_an_interrupted_file_goes_on_to_what_was_asked():
     with pytest.raises(Interrupted):
-        sweep("square", **SQUARE, out="r.h5", watcher=Once())
+        sweep("square", **SQUARE, out="r.h5", watcher=Interrupting())
     assert min(samples_of().values()) < 200
     sweep("square", **SQUARE | {"samples": None}, out="r.h5")
     assert set(samples_of().values()) == {200}
@@ -249,7 +229,7 @@ def test_what_is_published_is_no_part_of_a_digest():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--lattice", ""), "unknown lattice ''"),
         (("-L", ""), "L = ''"),
@@ -261,13 +241,13 @@ def test_what_is_published_is_no_part_of_a_digest():
     ],
     ids=str,
 )
-def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, told):
-    assert told in refusal("sweep", *options, "--samples", 10)
+def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, message):
+    assert message in refusal("sweep", *options, "--samples", 10)
     assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "study.toml: is empty"),
         ("# nothing\n", "study.toml: is empty"),
@@ -276,9 +256,9 @@ def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, tol
         ('out = "nowhere/r.h5"', "the directory"),
     ],
 )
-def test_a_study_file_that_asks_for_nothing_or_a_wrong_file_is_refused(text, told):
+def test_a_study_file_that_asks_for_nothing_or_a_wrong_file_is_refused(text, message):
     Path("study.toml").write_text(text)
-    assert told in refusal("sweep", "study.toml")
+    assert message in refusal("sweep", "study.toml")
     assert [path.name for path in Path().iterdir()] == ["study.toml"]
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import contextmanager
 from math import ceil
 
 import pytest
@@ -17,9 +18,11 @@ from cli_support import (
     stored,
     wait_for_blocks,
 )
+from process_support import wait_for
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
+from percolab.errors import InputError
 from percolab.kinds.grid import GridSampler
 from percolab.lattices.lattice import load_lattice
 from percolab.run.stored import Interrupted
@@ -76,15 +79,14 @@ os.{function} = stand_in
         pytest.param(kill_at("replace", 1, after=True), True, marks=pytest.mark.slow),
         pytest.param(kill_at("fsync", 3), True, marks=pytest.mark.slow),
         pytest.param(kill_at("replace", 4), True, marks=pytest.mark.slow),
-        (kill_at("replace", 5, after=True), True),
+        pytest.param(kill_at("replace", 5, after=True), True, marks=pytest.mark.slow),
     ],
     ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
 )
 def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, moment, readable):
     path = tmp_path / "results.h5"
     # One worker has two blocks under way: no save adds more, so the fifth leaves some to do.
-    one = ("--workers", "1")
-    process = start(*STUDY, *one, "--samples", SAMPLES, "--out", path, before=moment)
+    process = start(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path, before=moment)
     assert process.wait(60) == -signal.SIGKILL, process.communicate()
     process.communicate()
     assert path.exists() == readable
@@ -94,6 +96,7 @@ def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, 
     assert_equal_datasets(path, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_path, undisturbed):
     path = tmp_path / "results.h5"
     done = 0
@@ -135,7 +138,7 @@ def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
 def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
     tmp_path, undisturbed, monkeypatch, times
 ):
-    """Pressed once, the save is made again; pressed again, it is left, and the user is told."""
+    """Pressed once, the save is made again; pressed again, it is left, and the user is informed."""
     path = stored(tmp_path / "results.h5", read_results(undisturbed))
     pressed, real = [], ResultsWriter.save
 
@@ -148,13 +151,13 @@ def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
     monkeypatch.setattr(ResultsWriter, "save", save)
     result = run(*STUDY, *ALONE, "--samples", SAMPLES + 100, "--out", path, "--quiet")
     assert result.exit_code == 130
-    told = result.stderr.splitlines()[-1]
+    message = result.stderr.splitlines()[-1]
     if times == 1:
         assert blocks_in(path) == BLOCKS + len(SIZES)
-        assert told.startswith(f"interrupted; finished blocks are in {path}. ")
+        assert message.startswith(f"interrupted; finished blocks are in {path}. ")
     else:
         assert blocks_in(path) == BLOCKS
-        assert told.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
+        assert message.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
 
 
 def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
@@ -163,10 +166,7 @@ def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
         "percolab.run.runner.run_study = lambda *a, **k: signal.pause()"
     )
     process = start(*STUDY, "--out", tmp_path / "results.h5", before=wait)
-    for _ in range(3000):
-        if (tmp_path / ".results.h5.lock").exists():
-            break
-        time.sleep(0.01)
+    wait_for(lambda: (tmp_path / ".results.h5.lock").exists(), process)
     time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=60)
@@ -175,61 +175,39 @@ def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_ctrl_c_keeps_every_finished_block(tmp_path, monkeypatch):
-    """Blocks that came since the last save are stored too, even if Ctrl-C is pressed twice."""
-    made = []
-    real = GridSampler.sample
-
-    def sample(self, numbers, stopped=None):
-        if self.task.size == FIRST_CALL:
-            return real(self, numbers)
-        if len(made) == 4:
-            raise KeyboardInterrupt
-        made.append(tuple(numbers))
-        return real(self, numbers)
-
-    monkeypatch.setattr(GridSampler, "sample", sample)
-    path = tmp_path / "results.h5"
-    with pytest.raises(Interrupted):
-        sweep("square", L=SIZES, p=[0.5], samples=SAMPLES, workers=1, device="cpu", out=path)
-    assert len(made) == blocks_in(path) == 4
-
-
-def test_a_study_without_an_end_can_be_begun_and_left(tmp_path, monkeypatch):
+@contextmanager
+def failing_after(calls, error):
+    """Let sampling raise an error after so many calls; yield the numbers of the blocks of each."""
     made, real = [], GridSampler.sample
 
     def sample(self, numbers, stopped=None):
         if self.task.size == FIRST_CALL:
             return real(self, numbers)
-        if len(made) == 4:
-            raise KeyboardInterrupt
+        if len(made) >= calls:
+            raise error
         made.append(tuple(numbers))
         return real(self, numbers)
 
-    monkeypatch.setattr(GridSampler, "sample", sample)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GridSampler, "sample", sample)
+        yield made
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, 10**15])
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt, 130, "interrupted; finished blocks are in "),
+        (MemoryError, 2, "percolab: error: not enough memory\n"),
+    ],
+)
+def test_what_ends_sampling_keeps_every_finished_block(tmp_path, error, code, message, samples):
+    """Blocks made since the last save are stored, too, even if Ctrl-C is pressed twice."""
     path = tmp_path / "results.h5"
-    told = run(*STUDY, *ALONE, "--samples", 10**15, "--out", path).stderr
-    assert "interrupted; finished blocks are in" in told
-    assert blocks_in(path) == 4
-
-
-def test_an_error_while_sampling_keeps_every_finished_block(tmp_path, monkeypatch):
-    made = []
-    real = GridSampler.sample
-
-    def sample(self, numbers, stopped=None):
-        if self.task.size == FIRST_CALL:
-            return real(self, numbers)
-        if len(made) >= 4:
-            raise MemoryError
-        made.append(tuple(numbers))
-        return real(self, numbers)
-
-    monkeypatch.setattr(GridSampler, "sample", sample)
-    path = tmp_path / "results.h5"
-    result = run(*STUDY, "--samples", SAMPLES, "--workers", 1, "--out", path, "--quiet")
-    assert result.exit_code == 2
-    assert result.stderr == "percolab: error: not enough memory\n"
+    with failing_after(4, error) as made:
+        result = run(*STUDY, *ALONE, "--samples", samples, "--out", path, "--quiet")
+    assert result.exit_code == code
+    assert result.stderr.startswith(message)
     assert len(made) == blocks_in(path) == 4
 
 
@@ -237,8 +215,8 @@ def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
     path = tmp_path / "results.h5"
     with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
-        told = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
-        assert told == f"{path}: another process is writing this file; wait for it to end"
+        message = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
+        assert message == f"{path}: another process is writing this file; wait for it to end"
         assert "blocks" in answer("status", path)
         assert process.poll() is None
 
@@ -246,9 +224,7 @@ def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
 def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
     path = stored(tmp_path / "results.h5", read_results(undisturbed))
     before = path.read_bytes()
-    begin = time.monotonic()
     first = answer(*STUDY, "--samples", SAMPLES, "--out", path)
-    print(f"a rerun of a finished study took {time.monotonic() - begin:.2f} s")
     assert path.read_bytes() == before
     assert len(read_results(path).runs) == 1
     assert answer(*STUDY, "--samples", 100, "--out", path) == first
@@ -284,6 +260,7 @@ def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
     assert all(item.num_samples == 200 for item in read_results(path).tasks.values())
 
 
+@pytest.mark.slow
 def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     study = ("sweep", "--lattice", "square", "-L", "6,12,24", "--device", "cpu", "--quiet")
@@ -302,9 +279,7 @@ def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path)
     assert path.read_bytes() == before
 
 
-def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupted(
-    tmp_path, monkeypatch
-):
+def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupted(tmp_path):
     """Blocks of a round that was cut short would reach the target; the whole round before not."""
     grid = {"L": [6, 12, 24], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
     rounds = [first_targets(Study(load_lattice("square"), (6, 12, 24), ("open",) * 2),
@@ -321,20 +296,8 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
     assert second > first + 1
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     sweep("square", **grid, target_error=target, out=direct)
-    made, real = [], GridSampler.sample
-
-    def sample(self, numbers, stopped=None):
-        if self.task.size == FIRST_CALL:
-            return real(self, numbers)
-        if len(made) == second - 1:
-            raise KeyboardInterrupt
-        made.append(numbers)
-        return real(self, numbers)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(GridSampler, "sample", sample)
-        with pytest.raises(Interrupted):
-            sweep("square", **grid, target_error=target, out=path)
+    with failing_after(second - 1, KeyboardInterrupt), pytest.raises(Interrupted):
+        sweep("square", **grid, target_error=target, out=path)
     held = read_results(path)
     assert first < blocks_in(path) == second - 1
     assert sum(item.num_samples for item in held.tasks.values()) == 100 * (second - 1)
@@ -381,11 +344,9 @@ def test_a_save_that_fails_at_the_end_of_a_run_is_reported(tmp_path, undisturbed
     before = path.read_bytes()
 
     def fail(self, results):
-        from percolab.errors import InputError
-
         raise InputError(f"{self.path}: cannot be written: No space left on device")
 
     monkeypatch.setattr(ResultsWriter, "save", fail)
-    told = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
-    assert told == f"{path}: cannot be written: No space left on device"
+    message = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert message == f"{path}: cannot be written: No space left on device"
     assert path.read_bytes() == before

@@ -15,10 +15,11 @@ from percolab.kernels.device import Device
 from percolab.kinds.pilots.spins import find_burn_in, place_spins
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
-from percolab.tasks.kind import make_sampler
+from percolab.tasks.kind import PilotConditions, make_sampler
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
+PILOT = PilotConditions(None, CPU)
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
@@ -45,7 +46,7 @@ def task_of(name, size, model="ising", boundary="periodic", **given):
 )
 def test_p_are_placed_over_the_transition(name, size, model, boundary, p_c):
     task = task_of(name, size, model, boundary)
-    p = place_spins(task, None, CPU)
+    p = place_spins(task, PILOT)
     assert list(p) == sorted(set(p))
     assert p_c is None or p[0] < p_c < p[-1]
     if model == "potts:q=10":
@@ -78,7 +79,7 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
     bonds = [(i, j) for i in range(24) for j in range(i) if (5 * i * i + 3 * j) % 7 < 2]
     graph = Graph.of_bonds(24, bonds)
     task = Task(structure=graph, size=24, boundary=(), p=(0.5,), model="potts:q=3")
-    p = place_spins(task, None, CPU)
+    p = place_spins(task, PILOT)
     blocks = make_sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(
         range(4)
     )
@@ -93,7 +94,7 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
 def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
     """Of wolff the pilot's own burn-in comes before them."""
     task = task_of(name, size, p=(p,), update=update)
-    burn_in = find_burn_in(task, None, CPU).updates
+    burn_in = find_burn_in(task, PILOT).updates
     results = sweep(
         name, L=size, p=p, model="ising", update=update, boundary="periodic", device="cpu",
         burn_in=200, sweeps=2200, samples=20 * 2000,
@@ -108,7 +109,7 @@ def test_single_clusters_forget_a_random_start_before_they_are_measured():
     """From one wolff needs far more updates than 20 autocorrelation times, which are 40 here."""
     coupling = 1.05 * math.log(1 + math.sqrt(2)) / 2
     task = task_of("square", 32, p=(1 - math.exp(-2 * coupling),), update="wolff")
-    burn_in = find_burn_in(task, None, CPU).updates
+    burn_in = find_burn_in(task, PILOT).updates
     random = range(1, 200, 2)
     blocks = make_sampler(replace(task, burn_in=burn_in, block_size=1), device=CPU).sample(random)
     place = [column.name for column in task.observables].index("satisfied")
@@ -120,11 +121,11 @@ def test_single_clusters_forget_a_random_start_before_they_are_measured():
 
 def test_a_burn_in_of_independent_sweeps_is_the_least():
     """At p = 0 every sweep of Swendsen and Wang forgets all."""
-    assert find_burn_in(task_of("square", 6, p=(0.01,)), None, CPU).updates <= 30
+    assert find_burn_in(task_of("square", 6, p=(0.01,)), PILOT).updates <= 30
 
 
 def test_chains_that_stay_in_their_phase_are_told_with_the_burn_in_of_a_phase():
-    found = find_burn_in(task_of("square", 24, "potts:q=20", p=(0.8172,)), None, CPU)
+    found = find_burn_in(task_of("square", 24, "potts:q=20", p=(0.8172,)), PILOT)
     assert 380 < found.updates < 4000
     assert "stay in different phases at p = 0.8172: a transition of first order" in found.warning
 
@@ -132,12 +133,12 @@ def test_chains_that_stay_in_their_phase_are_told_with_the_burn_in_of_a_phase():
 @pytest.mark.parametrize("q", [2, 3, 4])
 def test_chains_at_a_critical_point_are_in_one_phase(q):
     p = math.sqrt(q) / (1 + math.sqrt(q))
-    assert find_burn_in(task_of("square", 24, f"potts:q={q}", p=(p,)), None, CPU).warning == ""
+    assert find_burn_in(task_of("square", 24, f"potts:q={q}", p=(p,)), PILOT).warning == ""
 
 
 def test_a_burn_in_that_cannot_be_told_is_said_and_stops_nothing(monkeypatch):
     monkeypatch.setattr("percolab.kinds.pilots.spins._MOST_SWEEPS", 48)
-    found = find_burn_in(task_of("square", 16, "potts:q=4", p=(2 / 3,)), None, CPU)
+    found = find_burn_in(task_of("square", 16, "potts:q=4", p=(2 / 3,)), PILOT)
     assert found.updates > 0
     assert "spins are correlated over more than" in found.warning
 
@@ -145,7 +146,7 @@ def test_a_burn_in_that_cannot_be_told_is_said_and_stops_nothing(monkeypatch):
 def test_a_burn_in_of_single_clusters_is_found_at_high_temperature():
     """An update of wolff changes two of 256 spins there: 20 times take more than 2^14 updates."""
     task = task_of("square", 20, p=(1 - math.exp(-2 / 20),), update="wolff")
-    found = find_burn_in(task, None, CPU)
+    found = find_burn_in(task, PILOT)
     assert found.warning == ""
     assert found.updates > 20 * task.num_sites / 2
 
@@ -175,14 +176,14 @@ def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error()
 
 def test_a_fit_that_fails_tells_of_the_starts_too():
     short_chains(12, 14, 16, model="potts:q=20", p="0.79:0.84:6")
-    told = refusal("fit", "results.h5")
-    assert "chains that started ordered and at random differ (L = 1" in told
-    assert "the burn-in is too short or the transition is of first order" in told
+    message = refusal("fit", "results.h5")
+    assert "chains that started ordered and at random differ (L = 1" in message
+    assert "the burn-in is too short or the transition is of first order" in message
 
 
 @pytest.mark.parametrize(("name", "size", "model", "p"), [("square", 32, "potts:q=4", 2 / 3)])
 def test_a_burn_in_is_found_where_spins_are_correlated_beyond_the_stored_lags(name, size, model, p):
-    burn_in = find_burn_in(task_of(name, size, model, p=(p,)), None, CPU).updates
+    burn_in = find_burn_in(task_of(name, size, model, p=(p,)), PILOT).updates
     assert 20 * 20 < burn_in < 20 * 60
 
 

@@ -1,50 +1,39 @@
 """``--split lattice``: a study whose samples are measured by all ranks has the file of any."""
 
 import json
-import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
 from helpers import lattice
+from parts_support import row_by_slabs
+from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, wait_for
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.kinds.workplace import Stopped
 from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
-from percolab.parts.slab_partition import SlabDivision
-from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
 from percolab.run import rank_group
-from percolab.run.parts_sampler import PartsSampler
-from percolab.run.rank_group import RankExecutor, RankGroup, make_rank_group
+from percolab.run.rank_group import RankExecutor, make_rank_group
 from percolab.run.request import Watcher
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
-MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
-
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-by_mpi = pytest.mark.skipif(
-    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
-)
 
 ASKED = {"L": [8, 13], "p": [0.4, 0.5], "samples": 6, "measure": "sizes", "device": "cpu"}
 GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--samples", "6",
@@ -59,16 +48,17 @@ def test_the_record_of_a_run_says_how_it_was_split():
     record = sweep("square", **ASKED, **given).runs[0]
     assert (record["executor"], record["workers"], record["labeler"]) == ("threads", 5, "raster")
     assert record["slabs"] == {"8": 8, "13": 10}
-    told = record["split"]
+    split = record["split"]
     # 4 messages a row: 2 in stage 0, 1 in stage 1, 1 in stage 2.
-    assert (told["kind"], told["ranks"], told["rows"], told["messages"]) == ("lattice", 5, 24, 96)
-    assert told["bytes"] == sum(stage["bytes"] for stage in told["stages"]) > 96 * 150
-    assert len(told["stages"]) == 3
-    for stage in told["stages"]:
+    counts = [split[name] for name in ("kind", "ranks", "rows", "messages")]
+    assert counts == ["lattice", 5, 24, 96]
+    assert split["bytes"] == sum(stage["bytes"] for stage in split["stages"]) > 96 * 150
+    assert len(split["stages"]) == 3
+    for stage in split["stages"]:
         assert min(stage["transport_seconds"], stage["join_seconds"]) > 0
-    assert 0 < told["local_seconds"] < record["seconds"]
-    assert told["close_seconds"] > 0
-    # Rank 0 tells of all layers, in whole samples.
+    assert 0 < split["local_seconds"] < record["seconds"]
+    assert split["close_seconds"] > 0
+    # Rank 0 reports all layers, in whole samples.
     assert sum(sites) == 12 * (64 + 169)
 
 
@@ -112,7 +102,7 @@ def team(devices=ON_CPU, **kinds):
 def test_some_ranks_may_be_on_other_hosts():
     """Two of six are on this one."""
     one = Local.ranks(6)[0]
-    one.beside, one.in_one_process = 2, False
+    one.on_host, one.in_one_process = 2, False
     given = RankExecutor(one, "mpi")
     found = team(executor=given)
     assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
@@ -139,7 +129,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
     monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**11))
-    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
+    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB of GPU"):
         team(gpus)
     monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
     with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
@@ -157,21 +147,11 @@ def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
     monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
     assert layers(None) == many
     one = Local.ranks(4)[0]
-    one.beside = 1
+    one.on_host = 1
     with RankExecutor(one, "mpi") as of_many_hosts:
         assert len(layers("auto", of_many_hosts)[0]) == 1
     with pytest.raises(InputError, match=r"over 4 ranks in 4 slabs needs .* GB of memory for 4 of"):
         layers(4)
-
-
-def test_a_stop_is_between_two_slabs():
-    own = RankGroup("threads", ON_CPU, SlabDivision({12: ((2, 2), (2, 2), (2, 2))}))
-    calls = iter([False, False, False, True])
-    with own.opened():
-        sampler = PartsSampler(task(block_size=3), own)
-        with pytest.raises(Stopped):
-            sampler.sample([0], lambda: next(calls, True))
-        assert len(sampler.sample([0])) == 1
 
 
 class Broken(SlabRaster):
@@ -192,43 +172,42 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
 
 # --- processes -----------------------------------------------------------------------------------
 
-_PROGRAM = """
-from percolab.parts import ranks, raster
-front_of = raster.SlabRaster.make_front
-def slow(own, part, draw, following=None):
-    {slow}
-    return front_of(own, part, draw, following)
-raster.SlabRaster.make_front = slow
-from percolab.cli import main
-main()
+_BEFORE_SLABS = """
+from percolab.parts import raster
+make_front = raster.SlabRaster.make_front
+def replaced(own, part, draw, following=None):
+    {code}
+    return make_front(own, part, draw, following)
+raster.SlabRaster.make_front = replaced
 """
+PROCESSES = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
 
 
-def start(*given, ranks=0, slow="pass"):
+def start(*given, ranks=0, code="pass"):
     """Start a split sweep, by so many ranks of MPI, with code before every slab."""
-    command = [sys.executable, "-c", _PROGRAM.format(slow=slow), *map(str, given)]
-    if ranks:
-        command = [MPIEXEC, "-n", str(ranks), *command, "--executor", "mpi"]
-    return subprocess.Popen(
-        [*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    before = _BEFORE_SLABS.format(code=code)
+    return start_by_ranks(*given, "--out", "split.h5", ranks=ranks, before=before)
+
+
+def started_ranks(process):
+    """Return the processes that a run has started, once there are both."""
+
+    def both():
+        # Python itself may start a program that soon ends.
+        found = psutil.Process(process.pid).children()
+        return found if len(found) >= 2 else None
+
+    return wait_for(both, process)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_early", [True, False])
 def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
-    given = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
-    process = start(*given, "--out", "split.h5")
+    process = start(*PROCESSES)
     try:
-        if is_early:
-            # Python itself may start a program that soon ends.
-            while len(others := psutil.Process(process.pid).children()) < 2:
-                assert process.poll() is None
-                time.sleep(0.01)
-        else:
+        if not is_early:
             wait_for_blocks(Path("split.h5"), process)
-            others = psutil.Process(process.pid).children()
-        others[-1].send_signal(signal.SIGKILL)
+        started_ranks(process)[-1].send_signal(signal.SIGKILL)
         _, errors = process.communicate(timeout=40)
     finally:
         process.kill()
@@ -241,20 +220,15 @@ def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
 @pytest.mark.slow
 @pytest.mark.parametrize("is_early", [True, False])
 def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(monkeypatch, is_early):
-    given = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
     # With a short name, as sockets must have.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("TMPDIR", folder)
-        process = start(*given, "--out", "split.h5")
+        process = start(*PROCESSES)
         try:
-            while len(others := psutil.Process(process.pid).children()) < 2:
-                assert process.poll() is None
-                time.sleep(0.01)
-            if is_early:
-                time.sleep(0.2)
-            else:
+            others = started_ranks(process)
+            if not is_early:
                 wait_for_blocks(Path("split.h5"), process)
-            assert list(Path(folder).iterdir())
+            wait_for(lambda: len(list(Path(folder).glob("percolab-*/[12]"))) == 2, process)
         finally:
             process.kill()
             process.communicate()
@@ -265,9 +239,7 @@ def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(monkeypatch, is
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [0, pytest.param(3, marks=by_mpi)])
 def test_ctrl_c_stops_ranks_between_two_slabs(ranks):
-    given = (*GIVEN, "--samples", 10**6, "--out", "split.h5")
-    given += () if ranks else ("--executor", "processes", "--workers", 3)
-    process = start(*given, ranks=ranks)
+    process = start(*(GIVEN if ranks else PROCESSES), "--samples", 10**6, ranks=ranks)
     try:
         wait_for_blocks(Path("split.h5"), process)
         process.send_signal(signal.SIGINT)
@@ -293,7 +265,7 @@ from percolab.parts.ranks import Leader, RankJob, follow, choose_rank_layers
 from percolab.parts.raster import SampleKey
 from percolab.lattices.lattice import load_lattice
 own = transport.Mpi(MPI)
-assert (own.place, own.beside) == (own.rank, own.size)
+assert (own.place, own.on_host) == (own.rank, own.size)
 # Arrays of many chunks, both ways at once.
 transport._CHUNK = 1000
 if own.rank < 2:
@@ -312,7 +284,7 @@ else:
 
 
 @by_mpi
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", _TWO_RANKS]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -326,7 +298,7 @@ def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_ranks_of_mpi_make_the_file_of_whole_samples(ranks):
-    process = start(*GIVEN, "--slabs", 7, "--out", "split.h5", ranks=ranks)
+    process = start(*GIVEN, "--slabs", 7, ranks=ranks)
     output, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     assert output.startswith("square: L = 8, 13; results in split.h5\n")
@@ -340,11 +312,9 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(ranks):
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "rank"), [(4, 0), (12, 2)])
 def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
-    slow = f"1 / (part.first_layer != {first})"
-    process = start(*GIVEN, "-L", 13, "--slabs", 13, "--out", "split.h5", ranks=3, slow=slow)
-    begin = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - begin < 50
+    code = f"1 / (part.first_layer != {first})"
+    process = start(*GIVEN, "-L", 13, "--slabs", 13, ranks=3, code=code)
+    _, errors = process.communicate(timeout=50)
     assert process.returncode == 1
     lines = [line for line in errors.splitlines() if "percolab: error: " in line]
     assert lines == [f"percolab: error: rank {rank}: ZeroDivisionError: division by zero"]
@@ -353,7 +323,7 @@ def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
 @by_mpi
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ((), "L = 2 over 3 ranks: 3 ranks, but there are 2 layers"),
         (("--plan",), "L = 2 over 3 ranks: 3 ranks, but there are 2 layers"),
@@ -364,30 +334,24 @@ def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
     ],
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )  # fmt: skip
-def test_ranks_of_mpi_end_with_one_line_for_bad_input(given, told):
-    process = start(*GIVEN, "-L", 2, *given, "--out", "split.h5", ranks=3)
+def test_ranks_of_mpi_end_with_one_line_for_bad_input(given, message):
+    process = start(*GIVEN, "-L", 2, *given, ranks=3)
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (2, "")
-    lines = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
-    assert lines == [f"percolab: error: --split lattice: {told}"]
+    assert error_lines(errors) == [f"percolab: error: --split lattice: {message}"]
 
 
 PLANNED_BY_MPI = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488", "--samples", "90",
                   "--boundary", "periodic", "--device", "cpu", "--split", "lattice",
-                  "--out", "none.h5", "--plan", "--json")  # fmt: skip
+                  "--plan", "--json")  # fmt: skip
 
 
+@pytest.mark.slow
 @by_mpi
 @pytest.mark.parametrize(
     ("ranks", "given"),
-    [
-        (2, ()),
-        pytest.param(4, (), marks=pytest.mark.slow),
-        pytest.param(
-            4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"), marks=pytest.mark.slow
-        ),
-    ],
-)  # fmt: skip
+    [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))],
+)
 def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     process = start(*PLANNED_BY_MPI, *given, ranks=ranks)
     output, errors = process.communicate(timeout=120)
@@ -405,7 +369,14 @@ def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
         for item in (plan, threads)
     )
     assert found == expected
-    assert not Path("none.h5").exists()
+    assert not Path("split.h5").exists()
+
+
+_ENDLESS_BUT_ON_RANK_0 = """
+    import time; from pathlib import Path; from mpi4py import MPI
+    rank = MPI.COMM_WORLD.rank
+    Path(f"rank-{rank}").touch()
+    time.sleep(60 * rank)"""
 
 
 @by_mpi
@@ -413,17 +384,15 @@ def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_plan_of_ranks_is_interrupted(sent, code):
     """Rank 0 waits for others when it is stopped."""
-    slow = "import time; from mpi4py import MPI; time.sleep(60 * MPI.COMM_WORLD.rank)"
-    process = start(*PLANNED_BY_MPI[:-1], ranks=3, slow=slow)
+    process = start(*PLANNED_BY_MPI[:-1], ranks=3, code=_ENDLESS_BUT_ON_RANK_0)
     try:
-        time.sleep(6)
-        assert process.poll() is None
+        wait_for(lambda: len(list(Path().glob("rank-[12]"))) == 2, process, seconds=120)
         process.send_signal(sent)
         output, errors = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == code
-    # mpiexec says something itself.
+    # mpiexec prints something itself.
     assert "ranks on cpu" not in output
     assert errors.splitlines().count("interrupted") == 1
     assert "Traceback" not in errors

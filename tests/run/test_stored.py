@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import small_results
 
-from percolab.run.measured import Threads, missing_jobs
+from percolab.run.measured import WorkerPool, missing_jobs
 from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated
@@ -44,9 +44,9 @@ class Sampler:
         return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
 
 
-def crew_of(samplers):
+def pool_of(samplers):
     """Return two workers, who are done at once."""
-    return Threads(samplers, AtOnce(), 2)
+    return WorkerPool(samplers, AtOnce(), 2)
 
 
 class Engine:
@@ -69,7 +69,7 @@ class Writer:
 
 
 class Told(Watcher):
-    """Notes the blocks that it is told of."""
+    """Notes the blocks that are reported."""
 
     def __init__(self):
         self.blocks = set()
@@ -90,18 +90,18 @@ def fresh():
 def run(sampler, **options):
     """Run jobs two at a time; return the blocks, those of every save, and what was raised."""
     results, key = fresh()
-    writer, told, raised = Writer(), Told(), None
+    writer, message, raised = Writer(), Told(), None
     saver = Saver(writer, **options)
     try:
         found = with_blocks(
-            results, {key: WANTED}, {}, crew_of({key: sampler}), Engine(), saver, told
+            results, {key: WANTED}, {}, pool_of({key: sampler}), Engine(), saver, message
         )
-        assert found.tasks[key].blocks.keys() == told.blocks
+        assert found.tasks[key].blocks.keys() == message.blocks
         assert len(found.runs) == 1
     except (Interrupted, MemoryError) as error:
         raised = error
     assert (results.tasks[key].blocks, results.runs) == ({}, []), "what was given has changed"
-    return told.blocks, writer.saved, raised
+    return message.blocks, writer.saved, raised
 
 
 def test_all_blocks_are_made_once_and_saved():
@@ -124,7 +124,7 @@ def test_results_that_have_all_blocks_are_returned_as_they_are():
     results.tasks[key].blocks = dict.fromkeys(range(WANTED))
     wanted = {key: WANTED}
     assert (
-        with_blocks(results, wanted, {}, crew_of({}), Engine(), Saver(None), Watcher()) is results
+        with_blocks(results, wanted, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
     )
 
 
@@ -134,25 +134,23 @@ def test_two_errors_at_once_cost_no_finished_block():
     assert blocks == saved[-1] == {0, 3}
 
 
-def test_pressing_ctrl_c_twice_still_saves():
-    blocks, saved, raised = run(Sampler(KeyboardInterrupt(), fails=(0, 1, 2)))
+@pytest.mark.parametrize(
+    ("error", "fails", "code"),
+    [(KeyboardInterrupt(), (0, 1, 2), 130), (Terminated(), (3,), 143)],
+    ids=["ctrl-c pressed twice", "sigterm"],
+)
+def test_what_interrupts_saves_and_has_its_exit_code(error, fails, code):
+    blocks, saved, raised = run(Sampler(error, fails=fails))
     assert isinstance(raised, Interrupted)
     assert saved == [blocks]
-    assert (raised.stored, raised.exit_code) == (True, 130)
+    assert (raised.stored, raised.exit_code) == (True, code)
 
 
 def test_without_a_file_a_stop_says_that_nothing_is_saved():
     results, key = fresh()
-    crew = crew_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
+    pool = pool_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
     with pytest.raises(Interrupted, match="interrupted, finished blocks not saved"):
-        with_blocks(results, {key: WANTED}, {}, crew, Engine(), Saver(None), Told())
-
-
-def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
-    blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
-    assert isinstance(raised, Interrupted)
-    assert saved == [blocks]
-    assert (raised.stored, raised.exit_code) == (True, 143)
+        with_blocks(results, {key: WANTED}, {}, pool, Engine(), Saver(None), Told())
 
 
 @pytest.mark.parametrize("step", [1, 3, 100])

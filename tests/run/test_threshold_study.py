@@ -9,7 +9,7 @@ import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, sealed_again, stored
 from helpers import assert_z
 
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
 from percolab.api import fit, plot, sweep
 from percolab.bonds.words import NEVER, TOP
@@ -98,7 +98,7 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
     single = sweep("square", method="threshold", seed=1, **options)
     grid = sweep("square", p=[0.4, 0.45, 0.5, 0.55, 0.6], seed=2, **options)
     both = merge([("a", single), ("b", grid)])
-    assert [curve.L for curve in curves_of(both)] == [8, 8, 16, 16, 32, 32]
+    assert [curve.L for curve in read_curves(both)] == [8, 8, 16, 16, 32, 32]
     estimate = fit(both)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
     same = sweep("square", p=[0.5], seed=1, **options)

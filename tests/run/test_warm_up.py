@@ -1,4 +1,4 @@
-"""Compiling is told as such, and is over before a sweep's bar and clock start."""
+"""Compiling is reported as such, and is over before a sweep's bar and clock start."""
 
 import numba
 import pytest
@@ -20,39 +20,39 @@ def new_function():
 
 
 def test_compiling_is_told_once_and_calling_is_not():
-    told = []
+    message = []
     first, second = new_function(), new_function()
-    with report_compiling(lambda: told.append(1), CPU):
+    with report_compiling(lambda: message.append(1), CPU):
         first(1)
         second(1)
-    assert told == [1]
-    with report_compiling(lambda: told.append(2), CPU):
+    assert message == [1]
+    with report_compiling(lambda: message.append(2), CPU):
         first(1)
     second(1.5)
-    assert told == [1]
+    assert message == [1]
 
 
 def test_compiling_for_a_gpu_is_told_too():
     """Numba's CUDA target has events of its own, of another name."""
     events = pytest.importorskip("numba.cuda.core.event")
-    told = []
-    listening = report_compiling(lambda: told.append(1), Device("cuda", 0))
+    message = []
+    listening = report_compiling(lambda: message.append(1), Device("cuda", 0))
     with listening, events.trigger_event("numba-cuda:compile", data={}):
         pass
-    assert told == [1]
+    assert message == [1]
 
 
 class Order(Watcher):
-    """Notes in which order it is told of things."""
+    """Notes the order of reports."""
 
     def __init__(self):
-        self.told = []
+        self.message = []
 
     def compiling(self):
-        self.told.append("compiling")
+        self.message.append("compiling")
 
     def started(self, sites, done):
-        self.told.append("started")
+        self.message.append("started")
 
 
 @pytest.mark.parametrize("method", ["grid", "threshold"])
@@ -63,14 +63,14 @@ def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method)
 
     def blocks(self, numbers, stopped=None):
         fresh(1)
-        order.told.append((self.task.size, self.task.block_size * len(numbers)))
+        order.message.append((self.task.size, self.task.block_size * len(numbers)))
         return real(self, numbers, stopped)
 
     monkeypatch.setattr(sampler, "sample", blocks)
     p = [0.4, 0.5] if method == "grid" else None
     settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
     sweep("square", device="cpu", **settings)
-    assert order.told == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
+    assert order.message == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def test_all_labelers_give_the_same_chain(case):
         generator = list(GENERATORS.values())[number % 2]
         given = update, q, generator
         own = {"random": number % 3 > 0, "tally": number % 4 == 1}
-        judge = chain("raster", topology, *given, **own)
-        rows, numbers = judge.advance(SWEEPS)
-        planes = judge.copy_planes()
+        reference = chain("raster", topology, *given, **own)
+        rows, numbers = reference.advance(SWEEPS)
+        planes = reference.copy_planes()
         assert len(np.unique(numbers[0, :, STATE_SQUARES])) > 1, "sweeps change something"
         for name in names:
             if serving_labeler(name, "cpu", topology) != name:

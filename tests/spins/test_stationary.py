@@ -29,12 +29,13 @@ P = {2: 0.4, 3: 0.45, 4: 0.5, 10: 0.6}
 @pytest.mark.parametrize(
     ("name", "rng"),
     [
-        *((name, "xorwow") for name in TINY),
         ("irregular", "philox"),
+        ("square 3 x 3", "xorwow"),
+        ("kagome 4 x 2", "xorwow"),
         *(
-            pytest.param(name, "philox", marks=pytest.mark.slow)
-            for name in TINY
-            if name != "irregular"
+            pytest.param(name, rng, marks=pytest.mark.slow)
+            for name, rng in zip(TINY, ("philox", "xorwow") * 3)
+            if name not in ("square 3 x 3", "kagome 4 x 2")
         ),
     ],
 )

@@ -41,9 +41,9 @@ def flipped(path, at):
 @pytest.mark.parametrize("at", range(60, 900, 40))
 def test_an_invasion_with_a_flipped_bit_is_refused_by_plot(invasion, at):
     flipped(invasion, at)
-    said = run("plot", invasion)
-    assert said.exit_code == 2, said.output
-    assert len(said.stderr.splitlines()) == 1
+    done = run("plot", invasion)
+    assert done.exit_code == 2, done.output
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["sites", "record", "format"])
@@ -71,8 +71,8 @@ def test_nothing_is_written_onto_a_damaged_file(invasion, command):
         flipped(invasion, at)
     before = invasion.read_bytes()
     given = {"tree": ("--weights", "w.npy"), "invade": ("-L", 4), "label": ("-L", 4, "-p", 0.5)}
-    told = refusal(command, "--lattice", "square", *given[command], "--out", invasion)
-    assert "steps.h5: holds something else than" in told
+    message = refusal(command, "--lattice", "square", *given[command], "--out", invasion)
+    assert "steps.h5: holds something else than" in message
     assert invasion.read_bytes() == before
 
 
@@ -123,14 +123,14 @@ def continued(sampler, checkpoint):
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (cut_bonds, r"slabs do not fit together: .* open bonds below a face"),
         (add_bins, r"study.h5-\w+-4-0.checkpoint: is damaged, as its rows are none of its task"),
         (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
     ],
 )
-def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, told):
+def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, message):
     """As a forger would leave it, its seal made anew."""
     task = Task(load_lattice("square"), 12, ("open", "periodic"), (0.5,), seed=7, block_size=2)
     sampler = PartsSampler(task, alone((3, 3, 3, 3), task.size))
@@ -144,10 +144,10 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, to
     with h5py.File(path, "r+") as file:
         damage(file)
     sealed_again(path)
-    held = read_checkpoint(path)
-    assert len(held.rows) == 1 if rank is None else held.front.layers == 6
-    with pytest.raises(InputError, match=told):
-        continued(sampler, held)
+    checkpoint = read_checkpoint(path)
+    assert len(checkpoint.rows) == 1 if rank is None else checkpoint.front.layers == 6
+    with pytest.raises(InputError, match=message):
+        continued(sampler, checkpoint)
 
 
 def test_an_error_in_a_text_of_several_lines_is_one_line():
@@ -160,8 +160,8 @@ def test_an_error_in_a_text_of_several_lines_is_one_line():
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("told", [np.zeros(0), np.zeros(3), 5, h5py.Empty("f8")], ids=str)
-def test_a_format_that_is_no_text_is_none(told):
+@pytest.mark.parametrize("stored_format", [np.zeros(0), np.zeros(3), 5, h5py.Empty("f8")], ids=str)
+def test_a_format_that_is_no_text_is_none(stored_format):
     with h5py.File("a.h5", "w") as file:
-        file.attrs["format"] = told
+        file.attrs["format"] = stored_format
     assert read_format(Path("a.h5")) is None

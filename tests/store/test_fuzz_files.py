@@ -29,7 +29,7 @@ def test_equal_seeds_damage_alike():
 
 def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
     content, path = encode(small_results()), tmp_path / "mutant.h5"
-    told = []
+    messages = []
     for number in range(80):
         rng = random.Random(number)
         mutant = (
@@ -41,22 +41,22 @@ def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
         try:
             assert encode(read_results(path)) == content, number
         except InputError as error:
-            told.append(str(error))
-    assert len(told) > 60
-    assert not any("\n" in line for line in told)
+            messages.append(str(error))
+    assert len(messages) > 60
+    assert not any("\n" in line for line in messages)
 
 
 def test_sealing_anew_lets_a_changed_number_pass_for_a_true_one(tmp_path):
     """So that the checks behind the checksums are reached by mutants at all."""
-    content, told = encode(small_results()), set()
+    content, messages = encode(small_results()), set()
     for number in range(60):
         path = tmp_path / "mutant.h5"
         path.write_bytes(fuzz.edited(content, random.Random(number), sealed=True))
         try:
             read_results(path)
         except InputError as error:
-            told.add("checksum" in str(error))
-    assert False in told
+            messages.add("checksum" in str(error))
+    assert False in messages
 
 
 @pytest.mark.slow

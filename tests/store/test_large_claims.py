@@ -129,17 +129,17 @@ class Impatient(Allowance):
 def test_what_a_study_needs_is_read_whatever_its_size(made, monkeypatch):
     path = Path("results.h5")
     sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
-    wanted = encode(read_results(path))
+    expected = encode(read_results(path))
     monkeypatch.setattr(tree, "Allowance", Impatient)
-    assert encode(read_results(path)) == wanted
+    assert encode(read_results(path)) == expected
 
 
 def test_labels_are_read_whatever_their_size(monkeypatch):
     path = Path("labels.h5")
     made_labels(path)
-    wanted = read_labels(str(path)).clusters.labels
+    expected = read_labels(str(path)).clusters.labels
     monkeypatch.setattr(tree, "Allowance", Impatient)
-    assert (read_labels(str(path)).clusters.labels == wanted).all()
+    assert (read_labels(str(path)).clusters.labels == expected).all()
 
 
 def test_small_results_have_no_large_dataset():

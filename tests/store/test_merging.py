@@ -116,8 +116,8 @@ def test_another_lattice_is_refused():
 def test_graphs_of_one_name_and_other_bonds_are_told_apart():
     graphs = [Graph.of_bonds(3, bonds) for bonds in ([(0, 1)], [(0, 1), (1, 2)])]
     parts = [sweep(graph=graph, p=[0.5], samples=10, device="cpu") for graph in graphs]
-    told = r"b\.h5: its graph differs in content from that of the others \([0-9a-f]{16}, "
-    with pytest.raises(InputError, match=told):
+    message = r"b\.h5: its graph differs in content from that of the others \([0-9a-f]{16}, "
+    with pytest.raises(InputError, match=message):
         merge(zip(("a.h5", "b.h5"), parts))
 
 

@@ -11,7 +11,7 @@ from cli_support import answer, left_in, refusal, run, small_results, stored
 
 from percolab.errors import InputError
 from percolab.store.checkpoints import Checkpoint, Checkpoints
-from percolab.store.output_files import free_name, write_beside
+from percolab.store.output_files import free_name, write_rescued
 from percolab.store.results import ResultsWriter, read_results
 
 ROADS = "source,target,weight\n0,1,-2\n1,2,5\n2,0,4\n"
@@ -86,8 +86,8 @@ def test_what_another_program_wrote_is_never_replaced(results, name, suffix):
     own = f"{command[0]}-labels{suffix}"
     FOREIGN[suffix](own)
     before = content()
-    told = refusal(*command, own)
-    assert own in told
+    message = refusal(*command, own)
+    assert own in message
     assert content() == before
 
 
@@ -168,9 +168,9 @@ def test_own_files_that_are_read_are_not_replaced(made, command):
 def test_without_a_name_a_new_one_is_found_and_said(results, command, taken, new):
     FOREIGN[Path(taken).suffix](taken)
     before = Path(taken).read_bytes()
-    said = run(*command)
-    assert said.exit_code == 0, said.output
-    assert f" in {new}\n" in said.output
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert f" in {new}\n" in done.output
     assert Path(taken).read_bytes() == before
     assert run(*command).exit_code == 0
     assert Path(new).with_stem(Path(taken).stem + "-3").exists() is False, "its own is replaced"
@@ -200,18 +200,18 @@ def make_read_only(path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (make_read_only, "results.h5: is not writable"),
         (lambda path: os.link(path, "backup.h5"), "results.h5: has a second name"),
     ],
 )
-def test_a_file_that_is_protected_during_a_run_stays(results, change, told):
+def test_a_file_that_is_protected_during_a_run_stays(results, change, message):
     before = results.read_bytes()
     with ResultsWriter(results) as writer:
         change(results)
         inode = results.stat().st_ino
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             writer.save(small_results())
     assert (results.read_bytes(), results.stat().st_ino) == (before, inode)
     assert read_results("results-rescued.h5").tasks.keys() == small_results().tasks.keys()
@@ -227,20 +227,20 @@ def test_a_name_beside_is_taken_by_one_alone(monkeypatch):
         return real(path, flags, *rest)
 
     monkeypatch.setattr(os, "open", too_late)
-    assert write_beside(Path("a.h5"), b"results").name == "a-rescued-2.h5"
+    assert write_rescued(Path("a.h5"), b"results").name == "a-rescued-2.h5"
     assert Path("a-rescued.h5").read_text() == "of another process"
     assert Path("a-rescued-2.h5").read_bytes() == b"results"
 
 
 def test_files_of_one_stem_have_checkpoints_of_their_own():
     one, other = Checkpoints(Path("a.h5")), Checkpoints(Path("a.hdf5"))
-    held = Checkpoint("0" * 16, 3, (), None)
-    one.save(held)
+    checkpoint = Checkpoint("0" * 16, 3, (), None)
+    one.save(checkpoint)
     assert other.load("0" * 16, 3) is None
     assert other.found() == []
     other.remove("0" * 16, [3])
     assert left_in() == ["a.h5-0000000000000000-3.checkpoint"]
-    assert one.load("0" * 16, 3).key == held.key
+    assert one.load("0" * 16, 3).key == checkpoint.key
 
 
 def test_marks_do_not_keep_others_from_reading():

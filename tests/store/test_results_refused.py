@@ -214,11 +214,11 @@ LEADING_AWAY = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), LEADING_AWAY.values(), ids=LEADING_AWAY)
-def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, told, monkeypatch):
+@pytest.mark.parametrize(("change", "message"), LEADING_AWAY.values(), ids=LEADING_AWAY)
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message, monkeypatch):
     stored(file.with_name("other.h5"))
     monkeypatch.chdir(file.parent)
-    assert told in refused(changed(file, change))
+    assert message in refused(changed(file, change))
 
 
 def test_a_link_is_refused_by_the_command_line_in_one_line(file):
@@ -280,41 +280,33 @@ def test_nothing_is_evaluated_unpickled_or_executed():
             assert not names & forbidden, f"{path.name}:{node.lineno}"
 
 
-def part(seed=5, samples=20, **changes):
-    options = {"L": [4, 6], "p": [0.4, 0.6], "block_size": 10, "device": "cpu"}
-    return sweep("square", **{**options, "seed": seed, "samples": samples, **changes})
+def small_file(tmp_path):
+    path = tmp_path / "small.h5"
+    options = {"L": [4, 6], "p": [0.4, 0.6], "block_size": 10, "samples": 20, "device": "cpu"}
+    path.write_bytes(encode(sweep("square", seed=5, **options)))
+    return path
 
 
-# Merging
-
-
-def test_datasets_larger_than_their_file_can_hold_are_refused_unread(tmp_path):
-    path = tmp_path / "claims.h5"
-    path.write_bytes(encode(part()))
+@pytest.mark.parametrize(
+    ("name", "kind", "length", "chunk"), [("sums", "i8", 10**9, 1), ("p", "f8", 10**12, 10**6)]
+)
+def test_datasets_larger_than_their_file_can_hold_are_refused_unread(
+    name, kind, length, chunk, tmp_path
+):
+    path = small_file(tmp_path)
     with h5py.File(path, "r+") as file:
-        (group, *_) = file["tasks"].values()
-        shape = (10**9, *group["sums"].shape[1:])
-        del group["sums"]
-        group.create_dataset("sums", shape, "i8", chunks=(1, *shape[1:]), compression="gzip")
-    with pytest.raises(InputError, match="claims more data than its file can hold"):
-        read_results(path)
-
-
-def test_a_grid_larger_than_its_file_can_hold_is_refused_unread(tmp_path):
-    path = tmp_path / "claims.h5"
-    path.write_bytes(encode(part()))
-    with h5py.File(path, "r+") as file:
-        (group, *_) = file["tasks"].values()
-        del group["p"]
-        group.create_dataset("p", 10**12, "f8", chunks=(10**6,), compression="gzip")
+        group = first_task(file)
+        rest = group[name].shape[1:]
+        del group[name]
+        options = {"chunks": (chunk, *rest), "compression": "gzip"}
+        group.create_dataset(name, (length, *rest), kind, **options)
     with pytest.raises(InputError, match="claims more data than its file can hold"):
         read_results(path)
 
 
 @pytest.mark.parametrize("record", ["1", '{"blocks": 3}'])
 def test_a_malformed_run_record_is_refused(tmp_path, record):
-    path = tmp_path / "runs.h5"
-    path.write_bytes(encode(part()))
+    path = small_file(tmp_path)
     with h5py.File(path, "r+") as file:
         put_text(file, "runs", [record])
     with pytest.raises(InputError, match="a run's record is no table"):

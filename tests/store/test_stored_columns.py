@@ -54,8 +54,8 @@ def take_out(*names: str):
     """Return what takes columns out of the group of a task."""
 
     def change(group: Node) -> None:
-        held = group.texts("observable_names")
-        rearrange(group, [n for n, name in enumerate(held) if name not in names])
+        stored_names = group.texts("observable_names")
+        rearrange(group, [n for n, name in enumerate(stored_names) if name not in names])
 
     return change
 
@@ -167,8 +167,8 @@ def test_columns_in_another_order_are_read_by_name(full):
 
     other = changed(full, Path("other.h5"), reverse)
     assert table(other) == table(full)
-    asked = "--bootstrap", 20, "--json"
-    assert answer("fit", other, *asked) == answer("fit", full, *asked)
+    options = "--bootstrap", 20, "--json"
+    assert answer("fit", other, *options) == answer("fit", full, *options)
 
 
 def test_a_column_named_twice_is_refused(full):
@@ -201,8 +201,8 @@ def test_quantities_are_fitted_by_the_names_of_their_columns(tmp_path, monkeypat
     expected = answer("fit", full, *fit)
     for change in (take_out("second_largest"), put_in("perimeter", 1)):
         assert answer("fit", changed(full, Path("other.h5"), change), *fit) == expected
-    told = refusal("fit", changed(full, Path("other.h5"), take_out("largest")), *fit)
-    assert "quantity 'Q_1' is not in this file" in told
+    message = refusal("fit", changed(full, Path("other.h5"), take_out("largest")), *fit)
+    assert "quantity 'Q_1' is not in this file" in message
 
 
 def test_tables_have_the_columns_that_are_there(less, more, full):
@@ -256,20 +256,20 @@ def other_seed(name: str) -> Path:
 def test_merged_with_a_full_file_what_only_one_has_is_left_out_and_said(less, full):
     other = other_seed("other.h5")
     for n, parts in enumerate([(less, other), (other, less)]):
-        told = run("merge", *parts, "--out", f"m{n}.h5")
-        assert told.exit_code == 0
-        assert told.stderr.splitlines() == [
+        done = run("merge", *parts, "--out", f"m{n}.h5")
+        assert done.exit_code == 0
+        assert done.stderr.splitlines() == [
             f"left out, since not all of the files have it: {taken()}"
         ]
-        assert told.stdout == f"2 files, 6 tasks, 360 samples in m{n}.h5\n"
+        assert done.stdout == f"2 files, 6 tasks, 360 samples in m{n}.h5\n"
         answer("merge", *[full if part == less else part for part in parts], "--out", f"f{n}.h5")
         expected = changed(Path(f"f{n}.h5"), Path(f"e{n}.h5"), take_out(taken()))
         assert_same_content(Path(f"m{n}.h5"), expected)
 
 
 def test_merged_with_a_file_of_a_later_version_its_column_is_left_out_and_said(more):
-    told = run("merge", more, other_seed("other.h5"), "--out", "m.h5")
-    assert told.stderr.splitlines() == ["left out, since not all of the files have it: perimeter"]
+    done = run("merge", more, other_seed("other.h5"), "--out", "m.h5")
+    assert done.stderr.splitlines() == ["left out, since not all of the files have it: perimeter"]
     answer("merge", "full.h5", "other.h5", "--out", "e.h5")
     assert_same_content(Path("m.h5"), Path("e.h5"))
 
@@ -289,9 +289,9 @@ def test_blocks_of_one_task_are_merged_by_name(less, full):
 def test_files_with_the_same_columns_merge_without_a_word(less, more):
     for n, (path, change) in enumerate([(less, take_out(taken())), (more, put_in("perimeter", 3))]):
         other = changed(other_seed("other.h5"), Path("like.h5"), change)
-        told = run("merge", path, other, "--out", f"m{n}.h5")
-        assert told.exit_code == 0
-        assert told.stderr == ""
+        done = run("merge", path, other, "--out", f"m{n}.h5")
+        assert done.exit_code == 0
+        assert done.stderr == ""
         assert names_in(Path(f"m{n}.h5")) == names_in(path) * 2
 
 
@@ -303,7 +303,7 @@ GRID = ("-p", "0.3,0.4,0.5,0.6,0.7")
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         ("-L", "4,8,16", *GRID, "--samples", 80),
         pytest.param(("-L", "4,8,16", "-p", "0.45", "--samples", 60), marks=pytest.mark.slow),
@@ -311,28 +311,29 @@ GRID = ("-p", "0.3,0.4,0.5,0.6,0.7")
     ],
     ids=["samples", "p", "size"],
 )
-def test_a_continued_file_keeps_its_columns_and_says_so(less, full, asked):
-    told = run(*SWEEP, *asked, "--out", less)
-    assert told.exit_code == 0, told.output
-    lines = [line for line in told.stderr.splitlines() if taken() in line]
+def test_a_continued_file_keeps_its_columns_and_says_so(less, full, options):
+    done = run(*SWEEP, *options, "--out", less)
+    assert done.exit_code == 0, done.output
+    lines = [line for line in done.stderr.splitlines() if taken() in line]
     assert lines == [f"less.h5 lacks {taken()}, and so does what is added to it"]
-    assert run(*SWEEP, *asked, "--out", full).exit_code == 0
+    assert run(*SWEEP, *options, "--out", full).exit_code == 0
     assert_same_content(less, changed(full, Path("expected.h5"), take_out(taken())))
 
 
 def test_nothing_is_said_where_nothing_is_added(less):
     before = less.read_bytes()
-    told = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 60, "--out", less)
-    assert told.exit_code == 0
-    assert taken() not in told.stderr
+    done = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 60, "--out", less)
+    assert done.exit_code == 0
+    assert taken() not in done.stderr
     assert less.read_bytes() == before
 
 
 def test_a_file_with_a_column_of_a_later_version_is_not_continued(more):
     before = more.read_bytes()
-    told = refusal(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 80, "--out", more)
+    message = refusal(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 80, "--out", more)
     assert (
-        told == "more.h5: has perimeter, which this version does not measure; choose another --out"
+        message
+        == "more.h5: has perimeter, which this version does not measure; choose another --out"
     )
     assert more.read_bytes() == before
 
@@ -449,8 +450,8 @@ def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(fu
     assert_written_again(full)
     merged = run("merge", full, other_seed("other.h5"), "--out", "m.h5")
     assert merged.stderr.splitlines() == ["left out, since not all of the files have it: copy"]
-    told = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 80, "--out", full)
-    assert "full.h5 lacks copy, and so does what is added to it\n" in told.stderr
+    done = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 80, "--out", full)
+    assert "full.h5 lacks copy, and so does what is added to it\n" in done.stderr
     assert not any("copy" in names for names in names_in(full))
 
 

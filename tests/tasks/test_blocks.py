@@ -5,7 +5,7 @@ import pytest
 
 from percolab.measure.columns import Column, RowInteger, list_observables
 from percolab.measure.rows import ROW_WIDTH, SPANNING
-from percolab.tasks.blocks import blocks_of
+from percolab.tasks.blocks import make_sample_blocks
 
 RNG = np.random.default_rng(1)
 #: 12 samples of 3 observables at 2 values of p, large enough to need 64 bits.
@@ -19,7 +19,7 @@ def block_of(number, values):
     columns = [
         Column("", "", "", "", RowInteger(n, tuple(range(99)))) for n in range(values.shape[2])
     ]
-    return blocks_of([number], rows, columns)[0]
+    return make_sample_blocks([number], rows, columns)[0]
 
 
 def test_sums_are_those_of_the_samples():
@@ -59,7 +59,7 @@ def test_blocks_hold_what_every_observable_makes_of_the_rows():
     rows = RNG.integers(0, 1000, (2, 7, 3, ROW_WIDTH))
     rows[..., SPANNING] = RNG.integers(0, 8, rows.shape[:-1])
     observables = list_observables(("open", "periodic", "open"))
-    for block, own in zip(blocks_of([0, 1], rows, observables), rows):
+    for block, own in zip(make_sample_blocks([0, 1], rows, observables), rows):
         values = np.stack([item.of_rows(own) for item in observables], axis=-1)
         np.testing.assert_array_equal(block.sums, values.sum(axis=0))
         first, second = np.triu_indices(len(observables))

@@ -27,6 +27,7 @@ CHOSEN = {
     "seed": 7,
     "block_size": 5,
 }
+OF_SPINS = {"update": "wolff", "burn_in": 30, "every": 4, "chains": 1}
 
 
 def test_the_arguments_of_a_sweep_are_the_settings():
@@ -49,8 +50,8 @@ def test_the_documentation_of_a_sweep_tells_of_every_argument():
 
 @pytest.mark.parametrize("function", [percolab.sweep, make_request])
 def test_an_argument_that_is_no_setting_is_refused(function):
-    told = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
-    with pytest.raises(TypeError, match=told):
+    message = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
+    with pytest.raises(TypeError, match=message):
         function("square", colour=1)
 
 
@@ -88,33 +89,20 @@ def test_what_a_study_is_left_with_are_the_defaults_of_the_table():
         assert getattr(request, name) == SETTINGS[name].default
 
 
-@pytest.mark.parametrize("name", CHOSEN)
-def test_a_stored_study_says_what_was_chosen(name):
-    square = load_lattice("square")
-    usual = Study(square, (4,), ("open", "open"))
-    study = Study(square, (4,), ("open", "open"), **{name: CHOSEN[name]})
+@pytest.mark.parametrize(("name", "value"), {**CHOSEN, **OF_SPINS}.items())
+def test_a_stored_study_says_what_was_chosen(name, value):
+    square, model = load_lattice("square"), {"model": "ising"} if name in OF_SPINS else {}
+    usual = Study(square, (4,), ("open", "open"), **model)
+    study = Study(square, (4,), ("open", "open"), **{**model, name: value})
     stored = json.loads(json.dumps(study.description()))
     assert stored != usual.description()
     assert Study.from_description(stored, square) == study
-    assert getattr(study.task(4), name) == CHOSEN[name]
+    assert getattr(study.task(4), name) == value
 
 
 def test_every_setting_of_a_study_was_chosen():
     own = {"functions"}
     assert {*CHOSEN, *OF_SPINS, *own} == set(Sampling.__dataclass_fields__)
-
-
-OF_SPINS = {"update": "wolff", "burn_in": 30, "every": 4, "chains": 1}
-
-
-@pytest.mark.parametrize("name", OF_SPINS)
-def test_a_stored_study_says_what_was_chosen_of_spins(name):
-    square = load_lattice("square")
-    study = Study(square, (4,), ("open", "open"), model="ising", **{name: OF_SPINS[name]})
-    stored = json.loads(json.dumps(study.description()))
-    assert stored != Study(square, (4,), ("open", "open"), model="ising").description()
-    assert Study.from_description(stored, square) == study
-    assert getattr(study.task(4), name) == OF_SPINS[name]
 
 
 # A setting that does not exist, added where a developer would add it.

@@ -1,4 +1,4 @@
-"""A study file means what it says, and what it gets wrong is told by file, key and value."""
+"""A study file means what it says, and what is wrong in it is reported with file, key and value."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_p_is_a_list_or_a_range_with_both_ends(text, values):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "the list is empty"),
         (",", "the list is empty"),
@@ -60,10 +60,10 @@ def test_p_is_a_list_or_a_range_with_both_ends(text, values):
         (":0.6:3", "is not a number"),
     ],
 )
-def test_p_that_is_none_is_told(text, told):
+def test_p_that_is_none_is_told(text, message):
     with pytest.raises(InputError) as error:
         parse_probabilities(text)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_sizes_are_a_list_of_positive_integers():
@@ -127,7 +127,7 @@ def test_one_number_is_a_list_of_one():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"L": [1.5]}, "L = [1.5], but only integers"),
         ({"L": "8"}, "L = '8', but only integers"),
@@ -143,10 +143,10 @@ def test_one_number_is_a_list_of_one():
     ],
     ids=str,
 )
-def test_a_setting_of_the_wrong_kind_is_told(settings, told):
+def test_a_setting_of_the_wrong_kind_is_told(settings, message):
     with pytest.raises(InputError) as error:
         make_request(**settings)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

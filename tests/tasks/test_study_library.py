@@ -68,8 +68,8 @@ def test_a_file_of_that_path_wins_over_the_name():
 
 def test_a_sweep_finds_a_study_by_name():
     path = CONFIGS / "torus" / "square.toml"
-    told = refusal("sweep", "torus/square", "--boundary", "x")
-    assert told.startswith(f"{path} with boundary given: ")
+    message = refusal("sweep", "torus/square", "--boundary", "x")
+    assert message.startswith(f"{path} with boundary given: ")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_sweep_finds_a_study_by_name():
 )
 def test_what_is_neither_file_nor_study_is_told_with_near_names(given, hint):
     for command in ("sweep", "studies"):
-        told = refusal(command, given)
-        assert told == f"{given}: no such file, and no study of this name; {hint}"
+        message = refusal(command, given)
+        assert message == f"{given}: no such file, and no study of this name; {hint}"
 
 
 def test_json_is_of_the_list():

@@ -1,4 +1,4 @@
-"""Trees on CUDA equal those of a plain judge, bit for bit: in the simulator and on a GPU."""
+"""Trees on CUDA equal those of a plain reference, bit for bit: in the simulator and on a GPU."""
 
 import importlib.util
 from dataclasses import replace
@@ -45,7 +45,7 @@ def judged(topology, generator, seed, samples):
 
 
 def assert_equal_trees(topology, generator, *, count=3, **options):
-    """Assert that trees of two batches, of which the second is replayed, are the judge's."""
+    """Assert that trees of three batches, the last by a captured graph, are the reference's."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
     from percolab.trees.readings_batch import ReadingsBatch
 

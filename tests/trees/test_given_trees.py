@@ -1,4 +1,4 @@
-"""Trees of given weights: the edge sets and totals of networkx, scipy and a plain judge."""
+"""Trees of given weights: the edge sets and totals of networkx, scipy and a plain reference."""
 
 import math
 import re
@@ -107,7 +107,7 @@ def test_equal_weights_are_ordered_by_bond_number():
         pairs, weights = pairs[pairs[:, 0] != pairs[:, 1]], weights[pairs[:, 0] != pairs[:, 1]]
         graph = Graph.of_bonds(num_sites, pairs)
         order = np.argsort(graph.bond_numbers())
-        # Sorting is stable where the judge's rows begin with (weight, place by number).
+        # Sorting is stable where the reference's rows begin with (weight, place by number).
         ranks = np.lexsort((np.arange(len(order)), weights[order])).argsort()
         chosen, _ = judged(num_sites, pairs[order], ranks)
         for method, entry in TREE_METHODS.items():
@@ -127,7 +127,7 @@ def test_a_hub_with_the_largest_number_changes_no_site_of_the_tree():
 
 
 def lattice_judge(topology, values):
-    """Return the weight and the bonds of the least tree of a lattice by the plain judge."""
+    """Return the weight and the bonds of the least tree of a lattice by the plain reference."""
     klass, owner, other = topology.bonds().T
     flat = values.reshape(topology.num_classes, -1)[klass, owner]
     pairs = np.column_stack([owner, other])
@@ -247,14 +247,14 @@ SQUARE = np.zeros((2, 4, 4))
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "told"),
+    ("given", "options", "message"),
     [
         ([(0, 1)], {}, "a list has rows (site, site, weight)"),
         ([(0, 1, "far")], {}, "weight 'far', but a weight is a finite number"),
         ([(0, 1, None)], {}, "there is no weight"),
         ([(0, 1, float("nan"))], {}, "weight nan, but a weight is a finite number"),
         ([(0, 1, 2**63)], {}, "weight 9223372036854775808, but integers are at least"),
-        ([(0, 1, BEYOND + 1), (1, 2, 0.5)], {}, "weight 9007199254740993, but beside floats"),
+        ([(0, 1, BEYOND + 1), (1, 2, 0.5)], {}, "weight 9007199254740993, but next to floats"),
         ([(0, -1, 2)], {}, "a bond names site -1"),
         ([(0, 9, 2)], {"num_sites": 5}, "a bond names site 9, but sites are 0 to 4"),
         ([], {}, "names no sites"),
@@ -291,9 +291,9 @@ SQUARE = np.zeros((2, 4, 4))
         ),
     ],
 )
-def test_what_has_no_tree_is_refused_in_one_line(given, options, told, tmp_path, monkeypatch):
+def test_what_has_no_tree_is_refused_in_one_line(given, options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=re.escape(told)) as caught:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
         percolab.tree(given, **options)
     assert "\n" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""Invasion percolation against a plain judge, which looks at the whole frontier in every step."""
+"""Invasion percolation against a plain reference, which looks at all the frontier in every step."""
 
 from functools import cache
 from itertools import product
@@ -8,7 +8,7 @@ import pytest
 
 from percolab.api import sweep
 from percolab.bonds.words import GENERATORS, uniform_number
-from percolab.configurations.invade import Invader, field_of
+from percolab.configurations.invade import Invader, make_field
 from percolab.configurations.invade import invade as invade_named
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, graph_topology
@@ -29,7 +29,7 @@ from percolab.trees.weights import values_to_keys
 NO_SITES = np.empty(0, np.int64)
 
 
-class Judge:
+class Reference:
     """Bonds and keys of a topology, as Python sees them."""
 
     def __init__(self, topology, model, generator=0, seed=1, sample=0, given=None):
@@ -103,8 +103,8 @@ class Judge:
         return order, keys, fronts, tried, reached
 
 
-def assert_judged(ground, judge, weights, sources, layers, target, **options):
-    """Assert that an invasion is the judge's, step by step."""
+def assert_as_reference(ground, reference, weights, sources, layers, target, **options):
+    """Assert that an invasion is that of the reference, step by step."""
     trapping = options.pop("trapping")
     listed = np.array(sorted(target), np.int64)
     found = invade(
@@ -112,12 +112,11 @@ def assert_judged(ground, judge, weights, sources, layers, target, **options):
         weights,
         np.array(sources, np.int64),
         Target(layers, NO_SITES if layers.any() else listed),
-        num_sites=judge.topology.num_points,
+        num_sites=reference.topology.num_points,
         exits=listed if trapping else None,
-        num_points=judge.topology.num_points,
         **options,
     )
-    sites, keys, fronts, tried, reached = judge.invade(
+    sites, keys, fronts, tried, reached = reference.invade(
         sources, set(target), trapping=trapping, **options
     )
     assert found.sites.tolist() == sites
@@ -129,7 +128,7 @@ def assert_judged(ground, judge, weights, sources, layers, target, **options):
     else:
         taken = weights.given[found._numbers[found.num_sources :]]
         assert found.weights[found.num_sources :].tolist() == taken.tolist()
-    ends = {number: {i, j} for number, i, j in judge.bonds}
+    ends = {number: {i, j} for number, i, j in reference.bonds}
     for site, origin, bond in zip(found.sites.tolist(), found.origins.tolist(), found.bonds):
         assert origin == -1 or ends[bond] == {site, origin}
     return found
@@ -161,7 +160,7 @@ def test_lattice_is_invaded_as_the_judge_does(name, shape, boundary, model):
     sides[axis, 1] = 1
     sites = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points)).tolist()
     for (trapping, stop), (sample, generator) in product(CASES, enumerate(GENERATORS.values())):
-        judge = Judge(topology, model, generator, 5, sample)
+        reference = Reference(topology, model, generator, 5, sample)
         weights = InvasionWeights(model, generator, 5, sample, len(lattice.bonds))
         kind = {"stop": stop, "trapping": trapping}
         grounds = lattice_ground(lattice, shape, boundary), topology_ground(topology)
@@ -169,8 +168,10 @@ def test_lattice_is_invaded_as_the_judge_does(name, shape, boundary, model):
         of_site = sites[len(sites) // 2 : len(sites) // 2 + 1], none, [sites[0], sites[-1]]
         for ground in grounds:
             layers = sides if ground is grounds[0] else none
-            assert_judged(ground, judge, weights, of_side[0], layers, high, enters=True, **kind)
-            assert_judged(ground, judge, weights, *of_site, enters=False, **kind)
+            assert_as_reference(
+                ground, reference, weights, of_side[0], layers, high, enters=True, **kind
+            )
+            assert_as_reference(ground, reference, weights, *of_site, enters=False, **kind)
 
 
 def random_graph(random):
@@ -192,14 +193,14 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
         if random.integers(2):
             weights = InvasionWeights(model, int(random.integers(2)), 3, 7, classes)
         given = None if weights.keys is None else weights.keys
-        judge = Judge(topology, model, weights.generator, weights.seed, 7, given)
+        reference = Reference(topology, model, weights.generator, weights.seed, 7, given)
         sites = random.permutation(topology.num_points).tolist()
         sources = sites[: 1 + random.integers(len(sites) - 1)]
         target = sites[len(sources) :][: 1 + random.integers(3)]
         stop = ("spanning", "all", int(random.integers(len(sources), len(sites) + 2)))
-        assert_judged(
+        assert_as_reference(
             topology_ground(topology),
-            judge,
+            reference,
             weights,
             sources,
             np.zeros((0, 2), np.int64),
@@ -219,7 +220,7 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
 )
 @pytest.mark.parametrize("rng", GENERATORS)
 def test_invasion_of_everything_is_the_minimum_spanning_tree(name, L, boundary, rng):
-    field = field_of(load_structure(name), L, boundary)
+    field = make_field(load_structure(name), L, boundary)
     topology = field.structure.topology(field.shape, field.boundary)
     asker = Invader(field, source="centre", stop="all", rng=rng, seed=2)
     trees = new_trees("kruskal", "cpu", topology)
@@ -234,7 +235,7 @@ def test_invasion_of_everything_is_the_minimum_spanning_tree(name, L, boundary, 
         assert found.num_invaded == found.num_sites
 
 
-def spanning_key(topology, judge):
+def spanning_key(topology, reference):
     """Return the key at which the two ends are first connected, by a plain union-find."""
     parents = list(range(topology.num_points + 2))
 
@@ -245,10 +246,12 @@ def spanning_key(topology, judge):
 
     first, last = topology.num_points, topology.num_points + 1
     joins = []
-    for number, i, j in judge.bonds:
-        joins.append((max(map(judge.key, (i, j))) if judge.by_site else judge.key(number), i, j))
+    for number, i, j in reference.bonds:
+        joins.append(
+            (max(map(reference.key, (i, j))) if reference.by_site else reference.key(number), i, j)
+        )
     for end, layer in zip((first, last), topology.end_layers[-1]):
-        joins += [(judge.key(i) if judge.by_site else -1, i, end) for i in layer.tolist()]
+        joins += [(reference.key(i) if reference.by_site else -1, i, end) for i in layer.tolist()]
     for key, i, j in sorted(joins):
         parents[root(i)] = root(j)
         if root(first) == root(last):
@@ -271,13 +274,13 @@ def test_invasion_from_end_to_end_takes_what_first_connects_the_ends(name, L, bo
     bonds = np.random.default_rng(1).integers(0, 60, (200, 2))
     graph = Graph.of_bonds(60, bonds, source=[0, 1], target=[58, 59])
     structure = graph if name == "graph" else load_structure(name)
-    field = field_of(structure, L, boundary)
+    field = make_field(structure, L, boundary)
     topology = structure.topology(field.shape, field.boundary)
     asker = Invader(field, model=model, rng="philox", seed=4)
     for sample in range(3):
         found = asker.run(sample)
-        judge = Judge(topology, model, GENERATORS["philox"], asker.task.stream_seed, sample)
-        assert found.threshold_key == spanning_key(topology, judge) + 1
+        reference = Reference(topology, model, GENERATORS["philox"], asker.task.stream_seed, sample)
+        assert found.threshold_key == spanning_key(topology, reference) + 1
         assert found.breakthrough == found.num_invaded - 1
 
 
@@ -289,7 +292,9 @@ def test_the_largest_weight_is_the_threshold_that_a_sweep_finds(model):
     blocks = [item.blocks[number].thresholds for number in sorted(item.blocks)]
     expected = np.concatenate(blocks)
     for axis, source in enumerate(("left", "bottom")):
-        asker = Invader(field_of(load_structure("square"), 33), source=source, model=model, seed=4)
+        asker = Invader(
+            make_field(load_structure("square"), 33), source=source, model=model, seed=4
+        )
         found = [asker.run(sample).threshold_key for sample in range(6)]
         assert found == expected[:, axis].tolist()
 
@@ -406,14 +411,14 @@ def test_sites_of_a_graph_have_the_numbers_of_its_file():
 
 
 def test_mass_within_a_distance_uses_the_places_of_sites():
-    field = field_of(load_structure("triangular"), 20, "periodic")
+    field = make_field(load_structure("triangular"), 20, "periodic")
     found = Invader(field, source=[0], stop="all").run()
     distances = field.distances(found.sites, 0)
     assert found.mass_within(distances, [0.5, 1.01, 1.8]).tolist() == [1, 7, 13]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"source": 4.5}, "source: sites are integers"),
         ({"source": []}, "source: names no sites"),
@@ -425,7 +430,7 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
     ],
     ids=str,
 )
-def test_bad_input_from_python_is_told(options, told):
+def test_bad_input_from_python_is_told(options, message):
     with pytest.raises(InputError) as error:
         invade_named("square", 8, **options)
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)

@@ -71,12 +71,12 @@ def test_trees_of_ten_thousand_random_graphs_are_those_of_scipy_and_networkx():
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_way_finds_the_same_tree_of_a_sample(name):
     for case, topology in small_lattices(name):
-        judge, others = Heap(topology), [Boruvka(topology), Kruskal(topology)]
+        reference, others = Heap(topology), [Boruvka(topology), Kruskal(topology)]
         # Tiles of a few sites have more borders than they have inside.
         others += [Kruskal(topology, tile_bits=bits) for bits in (3, 6)]
         others += [Kruskal(topology.explicit())]
         for generator in GENERATORS.values():
-            expected = built(judge, generator, 2)
+            expected = built(reference, generator, 2)
             for number, other in enumerate(others):
                 found = built(other, generator, 2)
                 np.testing.assert_array_equal(found, expected, err_msg=f"{case} {number}")
@@ -119,7 +119,7 @@ def test_bonds_that_agree_in_their_first_digits_are_told_apart_by_all(digits):
         for each in (Kruskal(topology, tile_bits=5), Kruskal(topology.explicit())):
             built(each, generator, 4)
             each.prefixes &= mask
-            each.join(weights)
+            each.find(weights)
             np.testing.assert_array_equal(each.words(1)[0], expected)
 
 

@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from cli_support import answer, run
 
 import percolab
 from percolab.analysis.trees import fit_trees
-from percolab.cli import main
 from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
 from percolab.store.results import read_results
 
@@ -103,10 +102,7 @@ def test_a_study_continues_and_merges_like_all(trees, tmp_path):
     other = percolab.sweep("square", samples=SAMPLES, seed=2, out=tmp_path / "b.h5", **half)
     for item in whole.tasks.values():
         assert np.array_equal(item.sums(), results.tasks[item.task.id].sums())
-    merged = CliRunner().invoke(
-        main, ["merge", str(path), str(tmp_path / "b.h5"), "--out", str(tmp_path / "m.h5")]
-    )
-    assert merged.exit_code == 0, merged.output
+    answer("merge", path, tmp_path / "b.h5", "--out", tmp_path / "m.h5")
     found = fit_trees(read_results(tmp_path / "m.h5"))
     assert sum(item.samples for item in found.means) == 4 * SAMPLES
     assert not np.array_equal(of_size(other, L).sums(), of_size(results, L).sums())
@@ -114,21 +110,17 @@ def test_a_study_continues_and_merges_like_all(trees, tmp_path):
 
 def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
     results, path = trees
-    fit = CliRunner().invoke(main, ["fit", str(path), "--json"])
-    assert fit.exit_code == 0, fit.output
-    found = json.loads(fit.output)
+    found = json.loads(answer("fit", path, "--json"))
     assert [item["L"] for item in found["sizes"]] == [8, L]
     expected = of_size(results, L).column("tree_weight").sum() / (SAMPLES * L * L * 2**WEIGHT_BITS)
     assert found["sizes"][1]["weight"]["value"] == pytest.approx(expected, rel=1e-12)
-    command = ["tree", "--lattice", "square", "-L", "4,5,6", "--samples", "30", "--device", "cpu"]
-    again = CliRunner().invoke(main, [*command, "--out", str(tmp_path / "n.h5"), "--quiet"])
-    assert again.exit_code == 0, again.output
-    text = CliRunner().invoke(main, ["fit", str(tmp_path / "n.h5")]).output
-    assert again.output.splitlines()[1:] == text.splitlines()[1:]
+    again = answer("tree", "--lattice", "square", "-L", "4,5,6", "--samples", "30",
+                   "--device", "cpu", "--out", tmp_path / "n.h5", "--quiet")  # fmt: skip
+    text = answer("fit", tmp_path / "n.h5")
+    assert again.splitlines()[1:] == text.splitlines()[1:]
     for target in ("tree.png", "tree.html"):
         what = ["plot", "--kind", "tree"] if target.endswith("png") else ["report"]
-        drawn = CliRunner().invoke(main, [*what, str(path), "--out", str(tmp_path / target)])
-        assert drawn.exit_code == 0, drawn.output
+        answer(*what, path, "--out", tmp_path / target)
         assert (tmp_path / target).stat().st_size > 10_000
 
 
@@ -150,7 +142,7 @@ def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
 def test_what_cannot_be_done_is_said_in_one_line(arguments, expected, tmp_path):
     out = tmp_path / "out.h5"
     size = [] if "-L" in arguments else ["-L", "8"]
-    found = CliRunner().invoke(main, [*arguments, *size, "--out", str(out)])
+    found = run(*arguments, *size, "--out", out)
     assert found.exit_code == 2
     assert expected in found.output
     assert "Traceback" not in found.output
@@ -161,6 +153,6 @@ def test_source_and_target_that_are_not_connected_are_told(tmp_path):
     graph = tmp_path / "two.txt"
     graph.write_text("0 1\n1 2\n3 4\n")
     command = ["tree", "--graph", str(graph), "--source", "0", "--target", "3", "--samples", "10"]
-    found = CliRunner().invoke(main, [*command, "--out", str(tmp_path / "out.h5")])
+    found = run(*command, "--out", tmp_path / "out.h5")
     assert found.exit_code == 2
     assert "source and target are not connected" in found.output

@@ -35,28 +35,18 @@ every_p = pytest.mark.parametrize("p", [0.0, 0.3, 0.7, 0.99])
 @every_graph
 @every_q
 @every_p
-def test_spins_and_open_bonds_give_the_same_means(graph, q, p):
+def test_spins_and_open_bonds_give_the_same_means_by_the_identities_of_clusters(graph, q, p):
     of_spins, of_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (spin_means, bond_means))
     assert len(of_spins) == 8
-    assert of_spins.keys() < of_bonds.keys()
-    for name, mean in of_spins.items():
-        assert of_bonds[name] == pytest.approx(mean, rel=1e-12, abs=1e-12), name
-
-
-@every_graph
-@every_q
-@every_p
-def test_magnetization_and_open_bonds_are_those_of_the_clusters(graph, q, p):
-    of_spins, of_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (spin_means, bond_means))
     squared, fourths = of_bonds["sum_squares_squared"], of_bonds["sum_fourths"]
-    expected = {
-        "magnetization_square": of_bonds["sum_squares"],
-        "magnetization_square_squared": squared + 2 * (squared - fourths) / (q - 1),
-        "open_bonds": p * of_spins["satisfied"],
-    }
-    for name, mean in expected.items():
-        assert of_spins[name] == pytest.approx(mean, rel=1e-12, abs=1e-12), name
-    assert of_bonds["open_bonds"] == pytest.approx(p * of_spins["satisfied"], abs=1e-12)
+    pairs = [(of_bonds[name], mean) for name, mean in of_spins.items()]
+    pairs += [
+        (of_spins["magnetization_square"], of_bonds["sum_squares"]),
+        (of_spins["magnetization_square_squared"], squared + 2 * (squared - fourths) / (q - 1)),
+        (of_spins["open_bonds"], p * of_spins["satisfied"]),
+    ]
+    for found, expected in pairs:
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("coupling", [0.1, 0.44, 0.9])
@@ -74,15 +64,18 @@ def test_ising_energy_is_that_of_kaufman(shape, coupling):
 
 @pytest.mark.parametrize("q", [2, 3, 10])
 def test_one_bond_by_hand(q):
-    p = 0.3
-    satisfied = 1 / (1 + (q - 1) * (1 - p))
-    means = bond_means(2, [(0, 1)], q=q, p=p)
-    assert means["satisfied"] == pytest.approx(satisfied)
-    assert means["clusters"] == pytest.approx(2 - p * satisfied)
-    assert means["sum_squares"] == pytest.approx(2 + 2 * p * satisfied)
-    assert means["sum_fourths"] == pytest.approx(2 + 14 * p * satisfied)
-    assert means["largest_cluster"] == pytest.approx(1 + p * satisfied)
-    assert means["largest_state"] == pytest.approx(1 + satisfied)
+    satisfied = 1 / (1 + (q - 1) * (1 - 0.3))
+    opened = 0.3 * satisfied
+    expected = {
+        "satisfied": satisfied,
+        "clusters": 2 - opened,
+        "sum_squares": 2 + 2 * opened,
+        "sum_fourths": 2 + 14 * opened,
+        "largest_cluster": 1 + opened,
+        "largest_state": 1 + satisfied,
+    }
+    means = bond_means(2, [(0, 1)], q=q, p=0.3)
+    assert {name: means[name] for name in expected} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("graph", ["triangle", "torus 2 x 2", "loops and repeats"])

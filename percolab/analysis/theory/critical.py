@@ -1,16 +1,20 @@
-"""Which exact result is the value of a probability at p_c, on a lattice as large as one likes.
+"""The exact value of a probability at p_c, on an infinite lattice.
 
 In two dimensions these probabilities depend on the shape alone, where all directions are alike
-(:mod:`percolab.analysis.theory.isotropy`).  Proved for sites of the triangular lattice (S. Smirnov,
-C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  For a cylinder, open along
-one axis and closed along the other, nothing is given.
+(:func:`is_isotropic`).  Proved for sites of the triangular lattice (S. Smirnov,
+C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  None is known for a
+cylinder.
 """
 
 from __future__ import annotations
 
 import cmath
+from functools import cache
+from itertools import product
 
-from percolab.analysis.theory.isotropy import is_isotropic
+import numpy as np
+from numpy.typing import NDArray
+
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
@@ -18,11 +22,19 @@ from percolab.bonds.model import Model
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
+Floats = NDArray[np.float64]
+
+#: Cells of more bonds than this are not searched.
+_MOST_BONDS = 400
+#: Cells along each axis whose turned bonds are compared: a lattice with a cell that is not the
+#: smallest may be mapped onto itself only over several cells.
+_CELLS = 4
+
 _CARDY = "J. Cardy, J. Phys. A 25, L201 (1992)"
 _WATTS = "G. M. T. Watts, J. Phys. A 29, L363 (1996)"
 _PINSON = "H. T. Pinson, J. Stat. Phys. 75, 1167 (1994)"
 
-#: Observable of a torus, and the field of :class:`WrappingProbabilities` that is its mean.
+#: The field of :class:`WrappingProbabilities` that is the mean of an observable of a torus.
 WRAPPING = {
     "wrapping_x": "x",
     "wrapping_y": "y",
@@ -36,10 +48,10 @@ WRAPPING = {
 def critical_probability(
     structure: Structure, boundary: tuple[str, ...], observable: str, model: str = "bond"
 ) -> Known | None:
-    """Return the exact mean of an observable at p_c for large L, or None where none is known.
+    """Return the exact mean of an observable at p_c for large L, or None where it is unknown.
 
     boundary: "open" or "periodic" along each axis; observable: a spanning or wrapping one.
-    model: as tasks have it; nothing is known of one that prefers a direction of a lattice.
+    model: as tasks have it, without a preferred direction.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> critical_probability(load_lattice("square"), ("open", "open"), "spanning_x").expression
@@ -65,8 +77,8 @@ def critical_probability(
 def torus_modulus(lattice: Lattice) -> complex:
     """Return the side of an L x L lattice along y over that along x, as complex numbers.
 
-    lattice: a drawn one in two dimensions.  Its modulus is abs, the angle between both its phase,
-    and it is the modulus tau of the torus.  The imaginary part is positive.
+    lattice: one in two dimensions with coordinates.  The result is the modulus tau of the torus,
+    with a positive imaginary part.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> torus_modulus(load_lattice("square"))
@@ -79,24 +91,84 @@ def torus_modulus(lattice: Lattice) -> complex:
 
 def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
     """Return the value for an open parallelogram with these sides."""
-    both, along_x = double_crossing_probability(y_over_x, angle), 1 / y_over_x
+    along = {"x": 1 / y_over_x, "y": y_over_x}
     shape = "length/width {:.4g}" + ("" if abs(angle - cmath.pi / 2) < 1e-9 else ", oblique")
-    if observable == "spanning_x":
-        value = crossing_probability(along_x, angle)
-        return Known(value, 0.0, "Cardy's formula, " + shape.format(along_x), _CARDY)
-    if observable == "spanning_y":
-        value = crossing_probability(y_over_x, angle)
-        return Known(value, 0.0, "Cardy's formula, " + shape.format(y_over_x), _CARDY)
-    if observable == "spanning_all":
+    word, _, axis = observable.partition("_")
+    if word != "spanning":
+        return None
+    if axis in along:
+        value = crossing_probability(along[axis], angle)
+        return Known(value, 0.0, "Cardy's formula, " + shape.format(along[axis]), _CARDY)
+    both = double_crossing_probability(y_over_x, angle)
+    if axis == "all":
         return Known(both, 0.0, "Watts' formula, " + shape.format(y_over_x), _WATTS)
-    if observable == "spanning_any":
-        one = crossing_probability(along_x, angle) + crossing_probability(y_over_x, angle)
+    if axis == "any":
+        one = crossing_probability(along["x"], angle) + crossing_probability(along["y"], angle)
         named = "Cardy's and Watts' formulae, " + shape.format(y_over_x)
         return Known(one - both, 0.0, named, f"{_CARDY}; {_WATTS}")
     return None
 
 
 def _written(tau: complex) -> str:
-    """Return a modulus in short: i, or -0.5+0.866i."""
+    """Return a modulus as text: i, or -0.5+0.866i."""
     real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
     return f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"
+
+
+@cache
+def is_isotropic(lattice: Lattice) -> bool:
+    """Return whether a turn by 90 or 120 degrees maps a lattice in two dimensions onto itself.
+
+    False where it is not drawn, or has more than _MOST_BONDS bonds a cell.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> is_isotropic(load_lattice("honeycomb")), is_isotropic(load_lattice("trellis"))
+    (True, False)
+    """
+    if lattice.dimension != 2 or not lattice.vectors:
+        return False
+    starts, steps = _directed_bonds(lattice)
+    if len(starts) > 2 * _MOST_BONDS:
+        return False
+    periods = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
+    return any(_is_symmetry(starts, steps, periods, angle) for angle in (np.pi / 2, 2 * np.pi / 3))
+
+
+def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
+    """Return the bonds of one cell from either end: where they start, and their vectors."""
+    shifts, vectors = dict(lattice.shifts), np.array(lattice.vectors)
+
+    def place(point: tuple[int, ...]) -> Floats:
+        own = tuple(x % n for x, n in zip(point, lattice.cell))
+        at = np.array(point) @ vectors + shifts.get(own, (0.0, 0.0))
+        return np.asarray(at, np.float64)
+
+    ends = [
+        (place(point), place(tuple(x + step for x, step in zip(point, bond.offset))))
+        for bond in lattice.bonds
+        for point in sorted(bond.at)
+    ]
+    starts = [start for pair in ends for start in pair]
+    steps = [step for start, end in ends for step in (end - start, start - end)]
+    return np.array(starts), np.array(steps)
+
+
+def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, angle: float) -> bool:
+    """Return whether a turn, followed by some shift, maps every bond onto a bond."""
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    tolerance = 1e-6 * float(np.linalg.norm(steps, axis=1).min())
+    cells = np.array(list(product(range(_CELLS), repeat=2))) @ periods
+    turned = ((starts[None] + cells[:, None]) @ turn).reshape(-1, 2)
+    turned_steps = np.tile(steps @ turn, (len(cells), 1))
+    parallel = np.linalg.norm(turned_steps[:, None] - steps[None], axis=2) < tolerance
+    inverse = np.linalg.inv(periods)
+
+    def maps(shift: Floats) -> bool:
+        apart = (turned + shift)[:, None] - starts[None]
+        cells_apart = apart @ inverse
+        rest = (cells_apart - np.round(cells_apart)) @ periods
+        same = np.linalg.norm(rest, axis=2) < tolerance
+        return bool((same & parallel).any(axis=1).all())
+
+    # The first start is mapped onto one of the cell's sites, if the turn is a symmetry at all.
+    return any(maps(start - turned[0]) for start in starts)

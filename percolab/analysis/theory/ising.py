@@ -15,20 +15,34 @@ the sign of K - K_c.  It changes the sign of one of the four parts.
 
 Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fisher, Phys. Rev. 185,
 832 (1969); L. Onsager, Phys. Rev. 65, 117 (1944); C. N. Yang, Phys. Rev. 85, 808 (1952).
+
+The names of thermal means are those of :data:`percolab.analysis.thermodynamics.THERMAL`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.structure import Structure
 
 Floats = NDArray[np.float64]
 
 #: sinh 2K = 1.
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
+
+#: Bonds of a site of the square lattice, the difference of the two conventions of the energy.
+_BONDS = 2
+
+#: Q_m at T_c of the Ising model on a square torus.
+BINDER_AT_CRITICALITY = 0.856216
+BINDER_SOURCE = "Kamieniarz and Blöte 1993"
 
 #: Couplings beyond these lose all digits of an energy or overflow.
 _SMALLEST, _LARGEST = 1e-6, 100.0
@@ -38,9 +52,8 @@ _SMALLEST, _LARGEST = 1e-6, 100.0
 class IsingTorus:
     """Exact means per site of an Ising model on a finite torus.
 
-    log_partition: ln Z / N, of Z summed over all 2^N states
-    energy:        - d ln Z / dK / N, from 0 (K = 0) to -2 (K infinite)
-    specific_heat: K^2 d^2 ln Z / dK^2 / N
+    log_partition: ln Z / N, of Z summed over all 2^N states.  energy: - d ln Z / dK / N, from 0
+    (K = 0) to -2 (K infinite).  specific_heat: K^2 d^2 ln Z / dK^2 / N.
     """
 
     log_partition: float
@@ -49,20 +62,8 @@ class IsingTorus:
 
 
 @dataclass(frozen=True)
-class _Modes:
-    """The exponents g_k of one parity, k = 0 aside, with two derivatives by K, float64 (modes,)."""
-
-    value: Floats
-    first: Floats
-    second: Floats
-
-
-@dataclass(frozen=True)
 class _IsingPart:
-    """One of the four parts as a exp(logarithm), and the derivatives by K of both.
-
-    a, a_first, a_second: a factor that may vanish; logarithm, first, second: of all the others.
-    """
+    """One of the four parts as a exp(logarithm), and two derivatives by K of both; a may vanish."""
 
     logarithm: float
     first: float
@@ -79,8 +80,6 @@ def ising_torus(length_x: int, length_y: int, coupling: float) -> IsingTorus:
     of 1 bonds of a site with itself.  Rounding errors are of the order 1e-15 + 1e-16 / K in an
     energy, 1e-14 in a specific heat.  The time grows as the shorter length, 1 ms at 4096.
     ValueError unless the lengths are positive and the coupling is from 1e-6 to 100.
-
-    Source: B. Kaufman, Phys. Rev. 76, 1232 (1949).
 
     >>> round(ising_torus(64, 64, CRITICAL_COUPLING).energy, 9)
     -1.42393839
@@ -132,9 +131,8 @@ def ising_energy(coupling: float) -> float:
 def ising_specific_heat(coupling: float) -> float:
     """Return the specific heat per site of the infinite square lattice, in units of k.
 
-    Infinite at K_c.  ValueError unless the coupling is from 1e-6 to 100.
-
-    Source: L. Onsager (1944).
+    Infinite at K_c.  ValueError unless the coupling is from 1e-6 to 100.  Source: L. Onsager
+    (1944).
 
     >>> round(ising_specific_heat(0.4), 10)
     0.8616983568
@@ -174,8 +172,11 @@ def _complementary_modulus(coupling: float) -> float:
     return (sinh - 1) / cosh * ((sinh + 1) / cosh)
 
 
-def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
-    """Return g_k for some k > 0, from cosh g - 1, whose terms are all positive: none cancels."""
+def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> tuple[Floats, ...]:
+    """Return g_k of some k > 0 and two derivatives by K, float64 (modes,) each.
+
+    From cosh g - 1, whose terms are all positive, so that none cancels.
+    """
     sinh, cosh = math.sinh(2 * coupling), math.cosh(2 * coupling)
     above = (sinh - 1) ** 2 / sinh + 2 * np.sin(np.pi * numbers / (2 * count)) ** 2
     slope = 2 * cosh * (1 - sinh**-2)
@@ -183,7 +184,7 @@ def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
     sinh_g = np.sqrt(above * (above + 2))
     first = slope / sinh_g
     second = (curvature - (1 + above) * first**2) / sinh_g
-    return _Modes(2 * np.arcsinh(np.sqrt(above / 2)), first, second)
+    return 2 * np.arcsinh(np.sqrt(above / 2)), first, second
 
 
 def _parts(modes: int, length: int, coupling: float) -> list[_IsingPart]:
@@ -198,40 +199,73 @@ def _parts(modes: int, length: int, coupling: float) -> list[_IsingPart]:
     # 2 cosh and 2 sinh of half, over exp(|half|).
     decay = math.exp(-2 * abs(half))
     cosh, signed = 1 + decay, math.copysign(1 - decay, half)
-    even_cosh, even_sinh = _product(even, length, sine=False), _product(even, length, sine=True)
-    return [
-        _product(odd, length, sine=False),
-        _product(odd, length, sine=True),
-        _IsingPart(
-            even_cosh.logarithm + abs(half),
-            even_cosh.first,
-            even_cosh.second,
-            cosh,
-            half_first * signed,
-            half_second * signed + half_first**2 * cosh,
-        ),
-        _IsingPart(
-            even_sinh.logarithm + abs(half),
-            even_sinh.first,
-            even_sinh.second,
-            signed,
-            half_first * cosh,
-            half_second * cosh + half_first**2 * signed,
-        ),
-    ]
+    parts = [_product(odd, length, sine=False), _product(odd, length, sine=True)]
+    for sine, a, slope in ((False, cosh, signed), (True, signed, cosh)):
+        part = _product(even, length, sine=sine)
+        derivatives = half_first * slope, half_second * slope + half_first**2 * a
+        logarithm = part.logarithm + abs(half)
+        parts.append(_IsingPart(logarithm, part.first, part.second, a, *derivatives))
+    return parts
 
 
-def _product(modes: _Modes, length: int, *, sine: bool) -> _IsingPart:
+def _product(modes: tuple[Floats, ...], length: int, *, sine: bool) -> _IsingPart:
     """Return the product of 2 cosh(m g_k / 2), or of sines, by its logarithm."""
-    half, first, second = (0.5 * length * x for x in (modes.value, modes.first, modes.second))
-    decay = np.exp(-2 * half)
+    half, first, second = (0.5 * length * x for x in modes)
+    decay, sinh = np.exp(-2 * half), -np.expm1(-2 * half)
+    # The derivative of ratio, a hyperbolic tangent or cotangent, is rest = 1 - ratio^2.
     if sine:
-        logarithm = half + np.log(-np.expm1(-2 * half))
-        ratio = (1 + decay) / -np.expm1(-2 * half)
+        logarithm, ratio, rest = half + np.log(sinh), (1 + decay) / sinh, -4 * decay / sinh**2
     else:
-        logarithm = half + np.log1p(decay)
-        ratio = -np.expm1(-2 * half) / (1 + decay)
-    # The derivative of ratio, a hyperbolic tangent or cotangent, is 1 - ratio^2.
-    rest = 4 * decay / (1 + decay) ** 2 if not sine else -4 * decay / np.expm1(-2 * half) ** 2
+        logarithm, ratio = half + np.log1p(decay), sinh / (1 + decay)
+        rest = 4 * decay / (1 + decay) ** 2
     slopes, curvatures = first * ratio, second * ratio + first**2 * rest
     return _IsingPart(float(logarithm.sum()), float(slopes.sum()), float(curvatures.sum()))
+
+
+def is_square_ising(structure: Structure, model: Model) -> bool:
+    """Return whether it is the Ising model, or a Potts model of 2 states, on the square lattice."""
+    return model.states == 2 and structure.digest == _square_digest()
+
+
+@cache
+def _square_digest() -> str:
+    return load_lattice("square").digest
+
+
+def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float | None:
+    """Return the exact mean on a torus of size x size sites, or None where it is unknown.
+
+    Kaufman's energy and specific heat.  coupling: K, or beta of a Potts model.  ValueError if it is
+    not from 1e-6 to 100.
+
+    >>> round(exact_on_torus("energy", Model.parse("ising"), 64, 0.44), 6)
+    -1.416121
+    """
+    torus = ising_torus(size, size, _ising_coupling(model, coupling))
+    if name == "specific_heat":
+        return torus.specific_heat
+    return _energy(model, torus.energy) if name == "energy" else None
+
+
+def exact_infinite(name: str, model: Model, coupling: float) -> float | None:
+    """Return the exact mean of the infinite lattice, or None where it is unknown.
+
+    Onsager's energy and specific heat, Yang's order parameter; arguments as for
+    :func:`exact_on_torus`.
+    """
+    own = _ising_coupling(model, coupling)
+    if name == "specific_heat":
+        found = ising_specific_heat(own)
+        return found if math.isfinite(found) else None
+    if name == "order":
+        return ising_magnetization(own)
+    return _energy(model, ising_energy(own)) if name == "energy" else None
+
+
+def _ising_coupling(model: Model, coupling: float) -> float:
+    return coupling if model.name == "ising" else coupling / 2
+
+
+def _energy(model: Model, energy: float) -> float:
+    """Return an energy per site in the model's own convention."""
+    return energy if model.name == "ising" else (energy - _BONDS) / 2

@@ -1,21 +1,22 @@
-"""Critical exponents of percolation that are known, and exponents of corrections to scaling.
+"""Known critical exponents of percolation, and exponents of corrections to scaling.
 
-1/nu is a prior of p_c (:mod:`percolab.analysis.threshold`); the others are printed beside an
-estimate and never used in one.  Two dimensions are exact: B.
-Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner, Math. Res. Lett. 8, 729 (2001).
-Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Four and five: Z. Zhang et al., Physica A
-580, 126124 (2021). The others follow by hyperscaling, gamma/nu = d - 2 beta/nu, d_f = d - beta/nu,
-tau = 1 + d / d_f.
+1/nu is a prior of p_c (:mod:`percolab.analysis.threshold`); the others are only compared.  Two
+dimensions are exact: B. Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner, Math.
+Res. Lett. 8, 729 (2001).  Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Four and five: Z.
+Zhang et al., Physica A 580, 126124 (2021).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+
+Exact = float | Fraction
 
 
 @dataclass(frozen=True)
 class Known:
-    """A known value, its error (0: exact), how it is written, and where it is from."""
+    """A known value, its error (0: exact), its formula, and its source."""
 
     value: float
     error: float
@@ -23,20 +24,19 @@ class Known:
     reference: str
 
 
-_EXACT = "exact, Nienhuis 1984"
 _CUBE, _HIGHER = "Wang et al. 2013", "Zhang et al. 2021"
 
-#: 1/nu, its error, d_f, its error, and the source, by dimension; two dimensions are below.
-_NUMERICAL = {
-    3: (1.1410, 0.0015, 3 - 0.47705, 0.00015, _CUBE),
-    4: (1.461, 0.005, 3.0446, 0.0007, _HIGHER),
-    5: (1.743, 0.010, 3.5260, 0.0014, _HIGHER),
+#: 1/nu, d_f, their errors, and the source, by dimension.
+_EXPONENTS: dict[int, tuple[Exact, Exact, float, float, str]] = {
+    2: (Fraction(3, 4), Fraction(91, 48), 0.0, 0.0, "exact, Nienhuis 1984"),
+    3: (1.1410, 3 - 0.47705, 0.0015, 0.00015, _CUBE),
+    4: (1.461, 3.0446, 0.005, 0.0007, _HIGHER),
+    5: (1.743, 3.5260, 0.010, 0.0014, _HIGHER),
 }
 
-#: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: what
-#: wrapping probabilities and p_c read off them show (cluster sizes have 3/2: R. M. Ziff, Phys. Rev.
-#: E 83, 020107 (2011)).  Three: moment ratios; Wang et al. saw wrapping with smaller corrections
-#: still, which a fit by 1.2 takes in.
+#: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: of
+#: wrapping probabilities (cluster sizes have 3/2: R. M. Ziff, Phys. Rev. E 83, 020107 (2011)).
+#: Three: of moment ratios; those of wrapping are smaller.
 _CORRECTIONS = {
     2: (2.0, 0.0, "Newman and Ziff 2001"),
     3: (1.2, 0.2, _CUBE),
@@ -54,24 +54,28 @@ def known_exponents(dimension: int) -> dict[str, Known]:
     >>> known_exponents(7)
     {}
     """
-    if dimension == 2:
-        exact = {
-            "1/nu": (3, 4),
-            "beta/nu": (5, 48),
-            "gamma/nu": (43, 24),
-            "d_f": (91, 48),
-            "tau": (187, 91),
-        }
-        return {name: Known(a / b, 0.0, f"{a}/{b}", _EXACT) for name, (a, b) in exact.items()}
-    if dimension not in _NUMERICAL:
+    if dimension not in _EXPONENTS:
         return {}
-    y_t, y_t_error, d_f, error, reference = _NUMERICAL[dimension]
+    return derive_exponents(dimension, *_EXPONENTS[dimension])
+
+
+def derive_exponents(
+    dimension: int, y_t: Exact, d_f: Exact, y_t_error: float, error: float, reference: str
+) -> dict[str, Known]:
+    """Return the exponents that follow from 1/nu and d_f by hyperscaling.
+
+    An exact value, a Fraction, is also its expression.
+    """
+    values = {
+        "1/nu": (y_t, y_t_error),
+        "beta/nu": (dimension - d_f, error),
+        "gamma/nu": (2 * d_f - dimension, 2 * error),
+        "d_f": (d_f, error),
+        "tau": (1 + dimension / d_f, float(dimension / d_f**2) * error),
+    }
     return {
-        "1/nu": Known(y_t, y_t_error, "", reference),
-        "beta/nu": Known(dimension - d_f, error, "", reference),
-        "gamma/nu": Known(2 * d_f - dimension, 2 * error, "", reference),
-        "d_f": Known(d_f, error, "", reference),
-        "tau": Known(1 + dimension / d_f, dimension / d_f**2 * error, "", reference),
+        name: Known(float(x), e, str(x) if isinstance(x, Fraction) else "", reference)
+        for name, (x, e) in values.items()
     }
 
 
@@ -79,7 +83,7 @@ def correction_exponent(dimension: int, *, periodic: bool) -> Known:
     """Return omega of the leading correction L^-omega to a spanning or wrapping probability.
 
     periodic: along every axis.  An open side shifts L by a constant, a correction of relative size
-    1 / L in every dimension, which leads unless the bulk's falls more slowly still.
+    1 / L in every dimension, which leads unless that of the bulk falls more slowly.
 
     Sources: R. M. Ziff, Phys. Rev. Lett. 69, 2670 (1992); J.-P. Hovi and A. Aharony, Phys. Rev. E
     53, 235 (1996); M. E. J. Newman and R. M. Ziff, Phys. Rev. E 64, 016706 (2001); H. G.

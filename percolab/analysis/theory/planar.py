@@ -50,9 +50,7 @@ def crossing_probability(aspect_ratio: float, angle: float = math.pi / 2) -> flo
     from 0.05 to 20 and the angle from 0.1 to pi - 0.1.
 
     P = 3 Gamma(2/3) / Gamma(1/3)^2  eta^(1/3)  2F1(1/3, 2/3; 4/3; eta), an incomplete beta
-    function, with the cross-ratio eta of the four corners.
-
-    Source: J. Cardy, J. Phys. A 25, L201 (1992).
+    function, with the cross-ratio eta of the four corners: J. Cardy, J. Phys. A 25, L201 (1992).
 
     >>> round(crossing_probability(1.0), 12)
     0.5
@@ -69,12 +67,9 @@ def crossing_probability(aspect_ratio: float, angle: float = math.pi / 2) -> flo
 def double_crossing_probability(aspect_ratio: float, angle: float = math.pi / 2) -> float:
     """Return Watts' probability that a parallelogram is crossed along both of its sides.
 
-    Arguments and errors as for :func:`crossing_probability`.
-
-    P = Cardy's - sqrt(3) / (2 pi)  eta  3F2(1, 1, 4/3; 2, 5/3; eta).
-
-    Source: G. M. T. Watts, J. Phys. A 29, L363 (1996); proved by J. Dubedat, Ann. Probab. 34, 2176
-    (2006).
+    P = Cardy's - sqrt(3) / (2 pi)  eta  3F2(1, 1, 4/3; 2, 5/3; eta): G. M. T. Watts, J. Phys. A 29,
+    L363 (1996); proved by J. Dubedat, Ann. Probab. 34, 2176 (2006).  Arguments and errors as for
+    :func:`crossing_probability`.
 
     >>> round(double_crossing_probability(1.0), 8)
     0.32212046

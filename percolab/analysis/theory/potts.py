@@ -10,7 +10,7 @@ With v = exp(beta) - 1 the critical point is the positive root of
 
 the last two are each other's duals, v v* = q.  For q = 2 it is known on every planar lattice:
 x = tanh K is the root in (0, 1) of a polynomial, the sum of x^(bonds) over the even subgraphs of
-one cell on a torus, those that wind around it an odd number of times in some direction taken
+one cell on a torus, those that wind around it an odd number of times in some direction being
 negative.  Above q = 4 in two dimensions, and q = 2 in three, the transition is of first order, and
 the point is where both phases have the same free energy.
 
@@ -25,8 +25,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
-from percolab.analysis.theory.known_exponents import Known, known_exponents
+from percolab.analysis.theory.known_exponents import (
+    Exact,
+    Known,
+    derive_exponents,
+    known_exponents,
+)
 
 _BAXTER = "Baxter 1973"
 _TRIANGULAR = "Baxter, Temperley and Ashley 1978"
@@ -61,10 +67,14 @@ _NUMERICAL = {
     ("cubic", 3): Known(0.550565, 1.0e-5, "first order", "Janke and Villanova 1997"),
 }
 
-#: y_t = 3 - Delta_epsilon and y_h = 3 - Delta_sigma of the Ising model in three dimensions, with
-#: errors.  C.-H. Chang et al., arXiv:2411.15300 (2024).
-_ISING_3D = (1.58737472, 2.9e-7, 2.481851194, 2.4e-8)
-_BOOTSTRAP = "Chang et al. 2024"
+#: y_t, y_h, their errors and the source by dimension and q: with sqrt(q) = -2 cos(pi g), 1/2 <= g
+#: <= 1, y_t = 3 - 3 / (2g) and y_h = (2g + 1)(2g + 3) / (8g); of the Ising model in space C.-H.
+#: Chang et al., arXiv:2411.15300 (2024).
+_PLANAR = "exact, den Nijs 1979 and Nienhuis 1984"
+_EXPONENTS: dict[tuple[int, int], tuple[Exact, Exact, float, float, str]] = {
+    (2, q): (3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g), 0.0, 0.0, _PLANAR)
+    for q, g in ((2, Fraction(3, 4)), (3, Fraction(5, 6)), (4, Fraction(1)))
+} | {(3, 2): (1.58737472, 2.481851194, 2.9e-7, 2.4e-8, "Chang et al. 2024")}
 
 #: Above this q the transition in two dimensions is of first order.
 _LARGEST_CONTINUOUS = 4
@@ -74,7 +84,7 @@ def critical_point(lattice: str, q: int) -> Known | None:
     """Return beta_c of the q-state Potts model on a lattice of the library, or None if unknown.
 
     The coupling of the Ising model is half of it at q = 2.  An error of 0 means exact.  The
-    expression says "first order" where the transition is.  ValueError if q is below 1.
+    expression contains "first order" where the transition is.  ValueError if q is below 1.
 
     >>> round(critical_point("square", 2).value / 2, 8), critical_point("square", 3).expression
     (0.44068679, 'ln(1 + sqrt(q))')
@@ -118,65 +128,32 @@ def potts_exponents(dimension: int, q: int) -> dict[str, Known]:
     """Return the known critical exponents of the q-state Potts model by name; empty if unknown.
 
     1/nu (that is, y_t), beta/nu (d - y_h), gamma/nu (2 y_h - d), d_f (y_h, the dimension of the
-    clusters of open bonds), alpha/nu (2 y_t - d) and tau of their sizes (1 + d / d_f).  Empty too
+    clusters of open bonds), tau of their sizes (1 + d / d_f) and alpha/nu (2 y_t - d).  Empty too
     where the transition is of first order.  At q = 4 in two dimensions all of them come with
-    logarithms, which make estimates from any size look different.  ValueError if q is below 1.
+    logarithms, which change estimates at any size.  ValueError if q is below 1.
 
-    >>> {name: known.expression for name, known in potts_exponents(2, 3).items()}
-    {'1/nu': '6/5', 'beta/nu': '2/15', 'gamma/nu': '26/15', 'd_f': '28/15', 'tau': '29/14', \
-'alpha/nu': '2/5'}
+    >>> [known.expression for known in potts_exponents(2, 3).values()]
+    ['6/5', '2/15', '26/15', '28/15', '29/14', '2/5']
     """
     if q < 1:
         raise ValueError(f"q = {q}: must be at least 1")
     if q == 1:
         return known_exponents(dimension)
-    if dimension == 2 and q <= _LARGEST_CONTINUOUS:
-        return _planar_exponents(q)
-    if dimension == 3 and q == 2:
-        y_t, t_error, y_h, h_error = _ISING_3D
-        return {
-            "1/nu": Known(y_t, t_error, "", _BOOTSTRAP),
-            "beta/nu": Known(3 - y_h, h_error, "", _BOOTSTRAP),
-            "gamma/nu": Known(2 * y_h - 3, 2 * h_error, "", _BOOTSTRAP),
-            "d_f": Known(y_h, h_error, "", _BOOTSTRAP),
-            "tau": Known(1 + 3 / y_h, 3 / y_h**2 * h_error, "", _BOOTSTRAP),
-            "alpha/nu": Known(2 * y_t - 3, 2 * t_error, "", _BOOTSTRAP),
-        }
-    return {}
-
-
-def _planar_exponents(q: int) -> dict[str, Known]:
-    """Return the exact exponents in two dimensions.
-
-    With sqrt(q) = -2 cos(pi g), 1/2 <= g <= 1: y_t = 3 - 3 / (2g), y_h = (2g + 1)(2g + 3) / (8g).
-    """
-    from fractions import Fraction
-
-    g = {2: Fraction(3, 4), 3: Fraction(5, 6), 4: Fraction(1)}[q]
-    y_t, y_h = 3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g)
-    exact = {
-        "1/nu": y_t,
-        "beta/nu": 2 - y_h,
-        "gamma/nu": 2 * y_h - 2,
-        "d_f": y_h,
-        "tau": 1 + 2 / y_h,
-        "alpha/nu": 2 * y_t - 2,
-    }
-    reference = "exact, den Nijs 1979 and Nienhuis 1984"
-    return {name: Known(float(x), 0.0, str(x), reference) for name, x in exact.items()}
+    if (dimension, q) not in _EXPONENTS:
+        return {}
+    found = derive_exponents(dimension, *_EXPONENTS[dimension, q])
+    y_t, _, error, *_ = _EXPONENTS[dimension, q]
+    alpha = 2 * y_t - dimension
+    written = str(alpha) if isinstance(alpha, Fraction) else ""
+    return found | {"alpha/nu": Known(float(alpha), 2 * error, written, found["1/nu"].reference)}
 
 
 def _root(coefficients: Sequence[int], upper: float) -> float:
     """Return the root in (0, upper) of a polynomial that changes sign once there."""
+    from numpy.polynomial.polynomial import polyval
     from scipy.optimize import brentq
 
-    def polynomial(x: float) -> float:
-        value = 0.0
-        for coefficient in reversed(coefficients):
-            value = value * x + coefficient
-        return value
-
-    return float(brentq(polynomial, 0.0, upper, xtol=1e-15, rtol=1e-15))
+    return float(brentq(polyval, 0.0, upper, (coefficients,), xtol=1e-15, rtol=1e-15))
 
 
 def spin_correction(dimension: int, q: int, *, periodic: bool) -> Known:
@@ -186,8 +163,8 @@ def spin_correction(dimension: int, q: int, *, periodic: bool) -> Known:
 
     Sources: in the plane, the irrelevant field of the Ising model, J. Salas and A. D. Sokal, J.
     Stat. Phys. 98, 551 (2000), and the next thermal exponent at q = 3, B. Nienhuis, J. Phys. A 15,
-    199 (1982); at q = 4 corrections are logarithms, for which no power stands.  In space, at q = 2,
-    F. Kos et al., JHEP 2016, 36 (2016).
+    199 (1982); at q = 4 corrections are logarithms.  In space, at q = 2, F. Kos et al., JHEP 2016,
+    36 (2016).
 
     >>> spin_correction(2, 3, periodic=True).value, spin_correction(3, 2, periodic=False).value
     (0.8, 0.82968)

@@ -42,7 +42,7 @@ _NEGLECTED = 40.0
 class WrappingProbabilities:
     """Probabilities that a critical torus has a cluster that wraps around it.
 
-    x, y:    along this axis at least, whatever it does along the other
+    x, y:    along this axis at least
     either:  along at least one axis
     both:    along both, by one cluster or, each winding around both, by several
     x_alone: along x and not along y
@@ -68,9 +68,7 @@ def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
     """Return the wrapping probabilities of a torus with periods 1, along x, and tau, along y.
 
     tau: i r for a rectangle of height r and width 1.  ValueError unless 0.1 <= Im tau <= 10 and
-    |Re tau| <= 1.
-
-    Source: Pinson (1994), as derived at the head of this module.
+    |Re tau| <= 1.  Source: Pinson (1994), as derived above.
 
     >>> round(wrapping_probabilities(1j).x, 9)
     0.521058289
@@ -103,10 +101,9 @@ def excess_clusters(tau: complex) -> float:
         Z(q) = S(g, 1 - g) + (q - 1) S(g, 1/2) / 2,
         S(g, e) = sum over (n, m) of Z(n, m) cos(2 pi e gcd(n, m)),
 
-    whose second term gives the cluster that wraps in two ways the weight q of its own: Euler's
-    relation counts it by loops as one less.  tau and errors as for :func:`wrapping_probabilities`.
-
-    Source: Kleban and Ziff (1998), from the partition function of di Francesco et al. (1987).
+    whose second term gives the cluster that wraps in two ways its weight q: Euler's relation counts
+    it by loops as one less.  tau and errors as for :func:`wrapping_probabilities`.  Source: Kleban
+    and Ziff (1998), from the partition function of di Francesco et al. (1987).
 
     >>> round(excess_clusters(1j), 6)
     0.883576

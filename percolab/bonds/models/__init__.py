@@ -1,4 +1,4 @@
-"""The registry of models: what is drawn at random, one file each, loaded when it is asked for."""
+"""The registry of models: what is drawn at random, one file each, loaded when it is used."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What every model of percolation says of itself: words in, planes of open bonds out.
+"""What every model of percolation states: words in, planes of open bonds out.
 
 A model's file in this folder has a class that inherits from :class:`Model`, and where it needs
 kernels of its own, their *hooks* (:mod:`percolab.bonds.hooks`):
 
 draw    which uniform numbers, from which keyed words, are compared with which threshold
 cull    what is removed before labeling: bonds with a vacant site
-order   the number of a bond, at which it opens; without it every p is measured by itself
+order   the number of a bond, at which it opens; without it every p is measured separately
 """
 
 from __future__ import annotations

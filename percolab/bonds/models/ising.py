@@ -20,6 +20,9 @@ class Ising(Potts):
 
     name: ClassVar[str] = "ising"
     exponent: ClassVar[int] = 2
+    title: ClassVar[str] = "Ising model"
+    coupling_symbol: ClassVar[str] = "K"
+    varying: ClassVar[str] = "probability that the bond of two equal spins is open, 1 - exp(-2 K)"
     states: int = 2
 
     @classmethod
@@ -31,21 +34,6 @@ class Ising(Potts):
                 "or potts:q=2, whose coupling is beta = 2 K"
             )
         return cls()
-
-    @property
-    def title(self) -> str:
-        """What it is called in a figure."""
-        return "Ising model"
-
-    @property
-    def varying(self) -> str:
-        """What p is, in words."""
-        return "probability that the bond of two equal spins is open, 1 - exp(-2 K)"
-
-    @property
-    def coupling_symbol(self) -> str:
-        """What J / kT is called."""
-        return "K"
 
     def __str__(self) -> str:
         """The text: its name."""

@@ -26,6 +26,9 @@ class Potts(Model):
     name: ClassVar[str] = "potts"
     #: What J / kT is multiplied by in p = 1 - exp(-...).
     exponent: ClassVar[int] = 1
+    #: What J / kT is called, and what p is in words.
+    coupling_symbol: ClassVar[str] = "beta"
+    varying: ClassVar[str] = "probability that the bond of two equal spins is open, 1 - exp(-beta)"
     states: int = 0
 
     def __post_init__(self) -> None:
@@ -55,16 +58,6 @@ class Potts(Model):
     def title(self) -> str:
         """What it is called in a figure."""
         return f"{self.states}-state Potts model"
-
-    @property
-    def varying(self) -> str:
-        """What p is, in words."""
-        return "probability that the bond of two equal spins is open, 1 - exp(-beta)"
-
-    @property
-    def coupling_symbol(self) -> str:
-        """What J / kT is called: "K" of the Ising model, "beta" of a Potts model."""
-        return "beta"
 
     def coupling_to_p(self, coupling: float) -> float:
         """Return p of J / kT.

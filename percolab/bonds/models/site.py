@@ -19,6 +19,7 @@ class Site(Model):
 
     name: ClassVar[str] = "site"
     draws_sites: ClassVar[bool] = True
+    bond_varies: ClassVar[bool] = False
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Site:
@@ -27,8 +28,3 @@ class Site(Model):
             read_fixed(text, rest)
             raise InputError(f"model {text}: only site-bond has a probability that is fixed")
         return cls()
-
-    @property
-    def bond_varies(self) -> bool:
-        """Whether p is the probability of a bond."""
-        return False

@@ -1,7 +1,7 @@
 """Site-bond percolation: sites are occupied, and bonds between occupied ones are open, at random.
 
-What is left out of site_p and bond_p is p; if both are left out, both are p.  The hooks are in
-:mod:`percolab.bonds.sites`.
+The one of site_p and bond_p that is left out is p; if both are left out, both are p.  The hooks
+are in :mod:`percolab.bonds.sites`.
 Source: Hoshen, Klymko and Kopelman, J. Stat. Phys. 21, 583 (1979).
 """
 

@@ -317,7 +317,7 @@ def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:
         found = energy_histogram(satisfied)
         states, sites = system.model.states, system.num_sites
         first = find_first_order(
-            satisfied, beta=beta, q=states, num_sites=sites, one_chain=bool(item.task.chains)
+            satisfied, beta=beta, q=states, num_sites=sites, one_chain=item.task.is_serial
         )
     except AnalysisError:
         return None

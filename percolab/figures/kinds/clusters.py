@@ -11,7 +11,7 @@ import numpy as np
 from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, standard_error
-from percolab.analysis.stored_data import curves_of, read_cluster_curves
+from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, sizes_and_range
@@ -210,7 +210,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     """
     results, exact = figures.results, figures.head["exact"]
     clusters = read_cluster_curves(results)
-    spanning: Sequence[SpanningCurve] = curves_of(results) if results.study.boundary else ()
+    spanning: Sequence[SpanningCurve] = read_curves(results) if results.study.boundary else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
     estimates = {item.name: item for item in sizes[0].estimates} if len(sizes) == 1 else {}
     names = [*(["median"] if spanning else []), *_MAXIMA]

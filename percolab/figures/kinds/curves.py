@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Estimate, SpanningCurve, ThresholdFit, fit_size
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.threshold import cut
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
@@ -251,7 +251,7 @@ def draw_spanning(
     with_drift: bool = True,
 ) -> Drawn:
     """Draw the curves of a study, those of these sizes alone if any are named."""
-    drawn: Any = curves_of(figures.results, figures.name)
+    drawn: Any = read_curves(figures.results, figures.name)
     if not isinstance(figures.fit_or_problem, str):
         fit = figures.fit
         shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)

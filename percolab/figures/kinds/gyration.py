@@ -8,7 +8,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
-from percolab.analysis.local_slopes import LocalSlopes, local_slopes
+from percolab.analysis.power_law import LocalSlopes, local_slopes
 from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.json_values import plain
-from percolab.analysis.local_slopes import LocalSlopes, local_slopes
+from percolab.analysis.power_law import LocalSlopes, local_slopes
 from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at

@@ -16,7 +16,7 @@ from percolab.analysis.stored_spins import (
     describe_system,
     list_spin_tasks,
 )
-from percolab.analysis.theory.ising_curves import (
+from percolab.analysis.theory.ising import (
     BINDER_AT_CRITICALITY,
     BINDER_SOURCE,
     exact_infinite,

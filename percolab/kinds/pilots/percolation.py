@@ -3,7 +3,7 @@
 A pilot's samples are drawn for that purpose: they are not the study's.
 
 **Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
-which it spans.  A few samples' T are found by bisection; their mean and spread say where R_L(p)
+which it spans.  A few samples' T are found by bisection; their mean and spread show where R_L(p)
 rises along each axis.  An anisotropic lattice, like the honeycomb's brick wall, spans along one
 axis at smaller p than along another, and the p values serve all of them.  On a torus nothing spans,
 and T is the smallest p at which a sample wraps around.
@@ -30,7 +30,7 @@ window then reaches up to there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +38,6 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
-from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
@@ -70,30 +69,23 @@ Floats = NDArray[np.float64]
 def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
     """Return the p of every size of a study on a grid of p."""
     place = place_probabilities if study.structure.is_scalable else place_over_maxima
-    return place(study, labeler=pilot.labeler, device=pilot.device, report=pilot.on_p)
+    return place(study, pilot)
 
 
-def place_probabilities(
-    study: Study,
-    *,
-    labeler: str | None = None,
-    device: Device,
-    report: Callable[[int, tuple[float, ...]], None] | None = None,
-) -> dict[int, tuple[float, ...]]:
+def place_probabilities(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
     """Return the p values of every size of a study, small sizes first.
 
     InputError if the lattice does not span even with all bonds open, or spans at every p.
     """
     grids: dict[int, tuple[float, ...]] = {}
-    for size, low, high in find_transitions(study, labeler=labeler, device=device):
+    for size, low, high in find_transitions(study, pilot):
         grids[size] = covering(low, high, POINTS)
-        if report is not None:
-            report(size, grids[size])
+        pilot.on_p(size, grids[size])
     return grids
 
 
 def find_transitions(
-    study: Study, *, labeler: str | None, device: Device
+    study: Study, pilot: PilotConditions
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield every size, small ones first, and the p between which it begins to span.
 
@@ -101,7 +93,7 @@ def find_transitions(
     """
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
-        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), window, labeler, device)
+        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), window, pilot)
         # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
         if thresholds.max() < 2.0**-_MAX_STEPS:
             raise InputError(
@@ -113,23 +105,13 @@ def find_transitions(
         yield size, centres - _REACH * spreads, centres + _REACH * spreads
 
 
-def place_window(
-    task: Task, window: tuple[float, float] | None, labeler: str | None, device: Device
-) -> tuple[float, float]:
-    """Return two p between which nearly all samples of a task begin to span, along every axis.
-
-    window: where they do at another size, or None.  InputError as :func:`place_probabilities`.
-    """
-    thresholds = _sample_thresholds(make_pilot_task(task), window or (0.0, 1.0), labeler, device)
-    return find_threshold_range(thresholds)
-
-
 def place_windows(
     study: Study, sizes: Iterable[int], stored: Collection[TaskResult], pilot: PilotConditions
 ) -> dict[int, tuple[float, float]]:
-    """Return where the thresholds of these sizes are looked for first.
+    """Return two p for each of these sizes, between which thresholds are looked for first.
 
-    stored: tasks of the study, whose thresholds tell it where there are some.
+    stored: tasks of the study, whose thresholds show it where there are some.  InputError as
+    :func:`place_probabilities`.
     """
     windows: dict[int, tuple[float, float]] = {}
     for size in sizes:
@@ -137,9 +119,9 @@ def place_windows(
         if len(found) > 1:
             windows[size] = find_threshold_range(found)
             continue
-        before = windows[max(windows)] if windows else None
-        windows[size] = place_window(study.task(size), before, pilot.labeler, pilot.device)
-        low, high = windows[size]
+        before = windows[max(windows)] if windows else (0.0, 1.0)
+        found = _sample_thresholds(make_pilot_task(study.task(size)), before, pilot)
+        low, high = windows[size] = find_threshold_range(found)
         pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
     return windows
 
@@ -171,14 +153,14 @@ def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
 
 
 def _sample_thresholds(
-    task: Task, window: tuple[float, float], labeler: str | None, device: Device
+    task: Task, window: tuple[float, float], pilot: PilotConditions
 ) -> np.ndarray:
     """Return T of every sample along the axes looked at, float64 (SAMPLES, axes), by bisection.
 
     These are the open ones; on a torus, where nothing spans, all of them, and T is where the sample
     begins to wrap around.
     """
-    sampler = GridSampler(task, labeler=labeler, device=device)
+    sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)
     flags = [1 << axis for axis in open_axes(task.boundary)]
     if not flags:
         flags = [1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary))]
@@ -221,13 +203,7 @@ def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...
     return tuple(sorted(p for p in found if 0.0 < p < 1.0))
 
 
-def place_over_maxima(
-    study: Study,
-    *,
-    labeler: str | None = None,
-    device: Device,
-    report: Callable[[int, tuple[float, ...]], None] | None = None,
-) -> dict[int, tuple[float, ...]]:
+def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
     """Return the p values of every size of a study, small sizes first.
 
     InputError as :func:`place_probabilities`, if the study has ends to connect.
@@ -235,16 +211,16 @@ def place_over_maxima(
     grids: dict[int, tuple[float, ...]] = {}
     spanning: dict[int, list[tuple[float, float]]] = {}
     if study.boundary:
-        for size, begin, end in find_transitions(study, labeler=labeler, device=device):
+        for size, begin, end in find_transitions(study, pilot):
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
-        sampler = GridSampler(make_pilot_task(study.task(size)), labeler=labeler, device=device)
+        task = make_pilot_task(study.task(size))
+        sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
         windows = [_narrowed(sampler, first, which) for which in _PEAKED]
         low, high = np.array(windows + spanning.get(size, [])).T
         grids[size] = covering(low, high, CLUSTER_POINTS)
-        if report is not None:
-            report(size, grids[size])
+        pilot.on_p(size, grids[size])
     return grids
 
 

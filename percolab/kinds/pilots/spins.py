@@ -17,7 +17,7 @@ that one and the 20 times.  At high temperature such clusters are so small that 
 do what one of all clusters does: of long chains only every n-th update is measured.
 
 At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
-a burn-in is what a chain needs to forget where in its phase it was, and this is said.
+a burn-in is what a chain needs to forget where in its phase it was, and a note reports this.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,6 @@ from percolab.analysis.autocorrelation import autocorrelation
 from percolab.analysis.transition_order import RELAXED, is_relaxed
 from percolab.bonds.words import GENERATORS
 from percolab.errors import AnalysisError, InputError
-from percolab.kernels.device import Device
 from percolab.kinds.chains import ChainSampler
 from percolab.kinds.pilots.percolation import POINTS, covering
 from percolab.measure.columns import open_axes
@@ -64,7 +64,7 @@ _MOST_MEASURED, _UPDATES_PER_POINT = 2**10, 64
 #: Measured updates in which chains of two phases have not left them, at least.
 _LEAST_APART = 8 * _SWEEPS
 _PHASES = "chains that start ordered and at random stay in different phases"
-#: The burn-in where the pilot cannot tell it.
+#: The burn-in where the pilot does not find it.
 _UNKNOWN_BURN_IN = 2**10
 #: Standard errors within which chains of both starts agree.
 _AGREEING = 3.0
@@ -76,35 +76,35 @@ def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]
     """Return the p of every size of a study of spins."""
     grids = {}
     for size in study.sizes:
-        grids[size] = place_spins(study.task(size), pilot.labeler, pilot.device)
+        grids[size] = place_spins(study.task(size), pilot)
         pilot.on_p(size, grids[size])
     return grids
 
 
-def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float, ...]:
+def place_spins(task: Task, pilot: PilotConditions) -> tuple[float, ...]:
     """Return the p values of a task of spins, in ascending order, whatever its update is."""
     task = replace(task, update="sw")
-    begin = invaded(task, labeler, device)
+    begin = invaded(task, pilot)
     reach = max(_REACH * float(begin.std()), 2.0**-_STEPS)
     low, high = float(begin.mean()) - reach, float(begin.mean()) + reach
     edges = np.array([[max(low, 0.0)], [min(high, 1.0)]])
     burn_in, sweeps = _BURN_IN, _SWEEPS
     for around in range(_ROUNDS):
         p = covering(edges[0], edges[1], POINTS)
-        seen = _probabilities(task, p, burn_in, sweeps, labeler, device)
+        seen = _probabilities(task, p, burn_in, sweeps, pilot)
         edges = _transitions(seen, np.array(p))
         if around == 0:
             # Chains that know their start yet make the transition wider than it is.
             middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
-            found = find_burn_in(replace(task, p=middle), labeler, device)
+            found = find_burn_in(replace(task, p=middle), pilot)
             sweeps = _SWEEPS if found.warning else max(found.updates, _SWEEPS)
             burn_in = sweeps // 2
     return covering(edges[0], edges[1], POINTS)
 
 
-def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
+def invaded(task: Task, pilot: PilotConditions) -> Floats:
     """Return the p at which invaded clusters begin to span, float64 (chains * sweeps,)."""
-    sampler = ChainSampler(_pilot(task, (0.5,), 0, 1), labeler=labeler, device=device)
+    sampler = _make_sampler(_pilot(task, (0.5,), 0, 1), pilot)
     count = min(max(_SITES // task.num_points, _LEAST_CHAINS), _MOST_CHAINS)
     mask = sum(1 << axis for axis in open_axes(task.boundary))
     if not mask:
@@ -154,42 +154,38 @@ def _pilot(
     every: int = 1,
 ) -> Task:
     """Return a task of chains of their own."""
-    return replace(
-        task,
-        purpose="pilot",
-        p=tuple(p),
-        burn_in=burn_in,
-        block_size=sweeps,
-        measure=measure,
-        every=every,
-        chains=0,
-    )
+    given: dict[str, Any] = {
+        "p": tuple(p),
+        "burn_in": burn_in,
+        "block_size": sweeps,
+        "every": every,
+    }
+    return replace(task, purpose="pilot", measure=measure, chains=0, **given)
 
 
-def _blocks(task: Task, numbers: Sequence[int], labeler: str | None, device: Device) -> list[Block]:
-    sampler = ChainSampler(task, labeler=labeler, device=device)
+def _make_sampler(task: Task, pilot: PilotConditions) -> ChainSampler:
+    return ChainSampler(task, labeler=pilot.labeler, device=pilot.device)
+
+
+def _blocks(task: Task, numbers: Sequence[int], pilot: PilotConditions) -> list[Block]:
+    sampler = _make_sampler(task, pilot)
     items = [(number, p) for number in numbers for p in task.p]
     return sampler.make_blocks(numbers, sampler.measure(items))
 
 
 def _probabilities(
-    task: Task,
-    p: Sequence[float],
-    burn_in: int,
-    sweeps: int,
-    labeler: str | None,
-    device: Device,
+    task: Task, p: Sequence[float], burn_in: int, sweeps: int, pilot: PilotConditions
 ) -> Floats:
     """Return how often samples span, along every axis looked at, at each p: (axes, points).
 
     On a graph without ends to connect, the share of the largest cluster.
     """
-    pilot = _pilot(task, p, burn_in, sweeps)
+    own = _pilot(task, p, burn_in, sweeps)
     # From chains of another number than those of the invaded clusters.
     first = _MOST_CHAINS + 2 * round(1e3 * p[0])
-    blocks = _blocks(pilot, range(first, first + _CHAINS), labeler, device)
+    blocks = _blocks(own, range(first, first + _CHAINS), pilot)
     sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
-    names = [column.name for column in pilot.observables]
+    names = [column.name for column in own.observables]
     words = [
         name
         for name in names
@@ -229,17 +225,17 @@ def _crossing(rising: Floats, p: Floats, value: float) -> float:
 
 @dataclass(frozen=True)
 class BurnIn:
-    """Updates at the start of a chain that are not measured, and what must be said of them."""
+    """Updates at the start of a chain that are not measured, and a warning about them."""
 
     updates: int
     warning: str = ""
 
 
-def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
+def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
     """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
 
     With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
-    stay in two phases, or are correlated over so long that no chain of a pilot tells it, there is a
+    stay in two phases, or are correlated over so long that no chain of a pilot shows it, there is a
     warning.  InputError: updates of some clusters are so slow.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
@@ -248,8 +244,8 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
     sweeps, every, needed, start = _SWEEPS, 1, 0.0, 0
     while sweeps * every <= most:
         burn_in = max(round(needed), _BURN_IN, start)
-        pilot = _pilot(task, p, burn_in, sweeps, ("series",), every)
-        blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
+        own = _pilot(task, p, burn_in, sweeps, ("series",), every)
+        blocks = _blocks(own, range(1000, 1000 + _CHAINS), pilot)
         series = _read_series(blocks, len(p))
         tau, is_complete = _longest(series)
         needed = _TIMES * tau * every
@@ -259,7 +255,7 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
             if _have_met(series, tau):
                 return BurnIn(10 * math.ceil((burn_in + needed) / 10))
         apart = _in_two_phases(series)
-        if apart.any() and sweeps >= _LEAST_APART and is_relaxed(pilot):
+        if apart.any() and sweeps >= _LEAST_APART and is_relaxed(own):
             at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
             updates = max(RELAXED * task.size, _LEAST_APART)
             return BurnIn(updates, f"{_PHASES} at p = {at}: a transition of first order")

@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
+from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import (
     Columns,
     Pairs,
-    read_named_pairs,
     read_pairs,
     split_line,
 )
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
-from percolab.lattices.graph_files.weights import EdgeWeights
 from percolab.lattices.topology import MAX_POINTS
 
 #: Headers that say which columns name the sites.
@@ -40,21 +38,17 @@ _ENDS = (
 #: What tables have in place of a value that is not known.
 _MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
-# The first column, in quotes or up to a separator, and what comes after it.
+# The first column, in quotes or up to a separator, and that separator.
 _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
 
 def read_edge_list(
-    path: Path,
-    num_sites: int | None,
-    multi: bool,
-    weights: bool = False,
-    wanted: Sequence[str] = (),
-) -> GraphData:
-    """Return the graph of an edge list; sites are 0 to the largest number unless given.
+    path: Path, num_sites: int | None, weights: bool, requested: Sequence[str]
+) -> Edges:
+    """Return the edges of an edge list; sites are 0 to the largest number unless given.
 
     Where the first bond's sites are no numbers, all sites have names.
-    wanted: the columns of the two sites, and of the weight, by the names that the header gives
+    requested: the columns of the two sites, and of the weight, by the names that the header gives
     """
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
@@ -65,7 +59,11 @@ def read_edge_list(
     if first is not None:
         second, parts = next_data_line(parts)
         following = second.text if second is not None else None
-        options: dict[str, Any] = {"top": top, "alone": num_sites is not None, "wanted": wanted}
+        options: dict[str, Any] = {
+            "top": top,
+            "alone": num_sites is not None,
+            "requested": requested,
+        }
         try:
             layout = detect_layout(first.text, following, **options)
             bond = following if layout.is_header else first.text
@@ -82,59 +80,29 @@ def read_edge_list(
             )
         kept = [line for line in (None if layout.is_header else first, second) if line is not None]
         parts = chain([Lines(line.text + b"\n", line.line) for line in kept], parts)
-    elif wanted:
-        raise InputError(f"{path}: has no header that names the columns {', '.join(wanted)}")
+    elif requested:
+        raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
+    pairs = read_pairs(path, parts, layout.columns, weights=weights, has_names=has_names)
+    notes, names = _header_notes(layout, first), None
     if has_names:
-        return _with_names(path, parts, layout, first, num_sites, multi, weights)
-    pairs = read_pairs(path, parts, layout.columns, weights=weights)
-    num_edges = len(pairs.bonds) + pairs.num_loops
-    if num_sites is None:
-        if num_edges == 0:
+        if layout.may_be_header and first is not None and _stands_alone(pairs):
+            if _has_repeats(pairs.bonds[1:]):
+                pairs = _without_first(pairs)
+                columns = replace(layout.columns, weight=-1)
+                notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
+            else:
+                notes = (
+                    f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a "
+                    "header, name the columns of the sites in it (--columns)",
+                )
+        names, count = pairs.names, len(pairs.names)
+    else:
+        notes += _numbered_from_one(pairs.bonds)
+        count = pairs.largest + 1 if num_sites is None else num_sites
+        if count == 0:
             raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
-        num_sites = pairs.largest + 1
-        check_num_sites(path, num_sites, num_edges, None)
-    return graph_data(
-        num_sites,
-        pairs.bonds,
-        multi=multi,
-        num_loops=pairs.num_loops,
-        notes=_header_notes(layout, first) + _numbered_from_one(pairs.bonds),
-        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
-    )
-
-
-def _with_names(
-    path: Path,
-    parts: Iterator[Lines],
-    layout: Layout,
-    first: Lines | None,
-    num_sites: int | None,
-    multi: bool,
-    weights: bool,
-) -> GraphData:
-    """Return the graph of an edge list whose sites have names."""
-    pairs = read_named_pairs(path, parts, layout.columns, weights=weights)
-    notes = _header_notes(layout, first)
-    if layout.may_be_header and first is not None and _stands_alone(pairs):
-        if _has_repeats(pairs.bonds[1:]):
-            pairs = _without_first(pairs)
-            columns = replace(layout.columns, weight=-1)
-            notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
-        else:
-            notes = (
-                f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a header, "
-                "name the columns of the sites in it (--columns)",
-            )
-    check_num_sites(path, len(pairs.names), len(pairs.bonds) + pairs.num_loops, num_sites)
-    return graph_data(
-        len(pairs.names),
-        pairs.bonds,
-        multi=multi,
-        names=pairs.names,
-        num_loops=pairs.num_loops,
-        notes=notes,
-        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
-    )
+    check_num_sites(path, count, len(pairs.bonds) + pairs.num_loops, num_sites)
+    return Edges(count, pairs.bonds, pairs.weights, names, pairs.num_loops, notes)
 
 
 class Layout(NamedTuple):
@@ -151,7 +119,7 @@ class Layout(NamedTuple):
 
     @property
     def may_be_header(self) -> bool:
-        """Whether the first line may be a header yet, of which only the lines below can tell."""
+        """Whether the first line may be a header, which only the lines below can decide."""
         return not self.is_header and not any(map(_is_number, self.words))
 
 
@@ -162,7 +130,7 @@ def detect_layout(
     top: int,
     delimiter: str = "",
     alone: bool = False,
-    wanted: Sequence[str] = (),
+    requested: Sequence[str] = (),
 ) -> Layout:
     """Return how the lines of an edge list are laid out, and whether this first one is a header.
 
@@ -170,7 +138,7 @@ def detect_layout(
     one (source,target; from,to; ... or weight), or if the line after it has numbers below its
     words.  alone: whether a line with nothing below it is one, too.
     delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks.
-    wanted: names of columns that a header must have.
+    requested: names of columns that a header must have.
 
     >>> detect_layout(b"weight;From;To", top=9).columns
     Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=9)
@@ -183,8 +151,8 @@ def detect_layout(
     own = delimiter or (found.group(1).decode() if found else "")
     cells = split_line(line.decode("utf-8", "replace"), own)
     names = [name.lower() for name in cells]
-    if wanted:
-        columns = Columns(own, *columns_named(wanted, cells), top=top)
+    if requested:
+        columns = Columns(own, *columns_named(requested, cells), top=top)
         return Layout(columns, tuple(cells), True, True)
     bond = Layout(Columns(own, top=top), tuple(cells))
     if len(names) < 2 or any(map(_is_number, names[:2])):
@@ -227,13 +195,13 @@ def take_columns(given: Any) -> tuple[Any, ...]:
     return found
 
 
-def columns_named(wanted: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
+def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
     """Return the columns of the sites and of the weight, or -1, that a user names.
 
     InputError: a name that no column has, or that two have.
     """
     found = []
-    for name in wanted:
+    for name in requested:
         if names.count(name) != 1:
             why = "two columns have this name" if name in names else "there is no such column"
             there = ", ".join(map(str, names))
@@ -247,7 +215,7 @@ def columns_named(wanted: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[in
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether numbers are below words: of sites, or elsewhere below a line of words alone.
 
-    What stands for a missing value is no word.
+    Placeholders of missing values are no words.
     """
     only_words = not any(map(_is_number, cells))
     return any(
@@ -282,20 +250,20 @@ def _has_names(line: bytes, columns: Columns) -> bool:
 
 
 def _header_notes(layout: Layout, first: Lines | None) -> tuple[str, ...]:
-    """Return a line that tells of a header that is not a usual one, and of columns not used."""
+    """Return a note on a header that is not a usual one, and on columns that are not used."""
     if not layout.is_header or first is None:
         return ()
     words, (one, other), weight = layout.words, layout.columns.sites, layout.columns.weight
     rest = [word for at, word in enumerate(words) if at not in (one, other, weight) and word]
-    text = ", ".join(rest)
-    unused = f"not used: the columns {text[:80]}{'...' if len(text) > 80 else ''}"
+    names = ", ".join(rest)
+    unused = f"not used: the columns {names[:80]}{'...' if len(names) > 80 else ''}"
     if layout.is_plain:
         return (unused,) if rest else ()
-    told = (
+    text = (
         f"line {first.line} is read as a header: sites are in the columns {words[one]} and "
         f"{words[other]}"
     )
-    return (f"{told}; {unused}" if rest else told,)
+    return (f"{text}; {unused}" if rest else text,)
 
 
 def _not_a_matrix(path: Path) -> Iterator[Lines]:

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.repeats import FIRST, PARALLEL, mark_repeats
-from percolab.lattices.graph_files.weights import EdgeWeights, make_bond_weights
+from percolab.lattices.graph_files.repeats import (
+    FIRST,
+    MIRROR,
+    PARALLEL,
+    mark_repeats,
+    repeated_edges,
+)
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 
-#: Sites that a file may claim without being asked twice: this many, and so many more an edge.
+#: Sites that a file may claim unless their number is given: this many, and so many more an edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
+
+
+class Edges(NamedTuple):
+    """The edges of a graph as a file or an object has them, before any are left out or merged.
+
+    num_sites: sites, numbered from 0
+    ends:      int32 (num_edges, 2), the two sites of every edge
+    weights:   int64 or float64 (num_edges,), finite; None where they are not requested
+    names:     of the sites, where they are not just their numbers
+    num_loops: self-loops that are not among ``ends`` any more
+    notes:     what a user should know about the file, one line each
+    is_matrix: edges are entries of an adjacency matrix
+    base:      the number that the file gives to site 0
+    """
+
+    num_sites: int
+    ends: np.ndarray
+    weights: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
+    num_loops: int = 0
+    notes: tuple[str, ...] = ()
+    is_matrix: bool = False
+    base: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +59,7 @@ class GraphData(Shown):
     num_merged: parallel edges that were merged into another one
     notes:      what a user should know about the file, one line each
     weights:    int64 or float64 (num_bonds,), read-only, the bonds' weights, finite; None where
-                they were not asked for
+                they are not requested
     """
 
     num_sites: int
@@ -75,67 +104,102 @@ def check_options(num_sites: Any, multi: Any) -> None:
         raise InputError(f"num_sites = {num_sites!r}, but only integers are allowed")
 
 
-def check_num_sites(path: Path, claimed: int, num_edges: int, asked: int | None) -> None:
-    """Raise InputError unless a file's number of sites is possible, plausible and as asked.
+def check_num_sites(path: Path | str, claimed: int, num_edges: int, requested: int | None) -> None:
+    """Raise InputError unless a file's number of sites is possible, plausible and as requested.
 
     A few edges between sites of huge numbers would be a graph of isolated sites, gigabytes large.
     """
     if not 1 <= claimed <= MAX_POINTS:
         raise InputError(f"{path}: has {claimed} sites, but a graph has 1 to {MAX_POINTS}")
-    if asked is not None and asked != claimed:
-        raise InputError(f"{path}: has {claimed} sites, not the {asked} asked for")
-    if asked is None and claimed > FREE_SITES + SITES_PER_EDGE * num_edges:
+    if requested is not None and requested != claimed:
+        raise InputError(f"{path}: has {claimed} sites, not the {requested} asked for")
+    if requested is None and claimed > FREE_SITES + SITES_PER_EDGE * num_edges:
         raise InputError(
             f"{path}: {claimed} sites for {num_edges} edges, more than {SITES_PER_EDGE} an edge "
             f"and {FREE_SITES}; renumber the sites 0, 1, 2, ... or give the number of sites"
         )
 
 
-def graph_data(
-    num_sites: int,
-    edges: np.ndarray,
-    *,
-    multi: bool,
-    is_matrix: bool = False,
-    names: tuple[str, ...] | None = None,
-    num_loops: int = 0,
-    notes: tuple[str, ...] = (),
-    weights: EdgeWeights | None = None,
-) -> GraphData:
-    """Return the graph of edges, int32 (num_edges, 2) without self-loops.
+def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
+    """Return the graph of edges without self-loops; parallel ones are merged unless ``multi``.
 
-    Parallel edges are merged unless ``multi``; an entry (j, i) of a matrix that says again what
-    its entry (i, j) says is no edge of its own either way.
+    An entry (j, i) of a matrix that repeats its entry (i, j) is no edge of its own either way.
+    A merged bond has the least weight of its edges.
 
-    weights: of the edges; merged ones get the least.  InputError: two such entries of a matrix have
-    different weights.
+    where: the file, for errors.  InputError: two such entries of a matrix have different weights.
     """
-    sites, count = edges, num_sites
-    if num_sites > 4 * len(edges):  # most sites have no bond: only the others need be looked at
-        _, numbers = np.unique(edges, return_inverse=True)
+    joins = edges.ends[:, 0] != edges.ends[:, 1]
+    if not joins.all():
+        values = None if edges.weights is None else edges.weights[joins]
+        loops = edges.num_loops + joins.size - int(np.count_nonzero(joins))
+        edges = edges._replace(ends=edges.ends[joins], weights=values, num_loops=loops)
+    ends, num_sites, notes = edges.ends, edges.num_sites, edges.notes
+    sites, count = ends, num_sites
+    if num_sites > 4 * len(ends):  # most sites have no bond: only the others are numbered
+        _, numbers = np.unique(ends, return_inverse=True)
         sites, count = numbers.reshape(-1, 2).astype(np.int32), numbers.size
-    marks = mark_repeats(sites, count, is_matrix)
+    marks = mark_repeats(sites, count, edges.is_matrix)
     kept = marks <= PARALLEL if multi else marks == FIRST
     num_merged = 0 if multi else int(np.count_nonzero(marks == PARALLEL))
-    bonds = edges if kept.all() else edges[kept]
-    if num_loops:
-        notes += (f"{num_loops} self-loops left out: they join nothing",)
+    if edges.num_loops:
+        notes += (f"{edges.num_loops} self-loops left out: they join nothing",)
     if num_merged:
-        least = "" if weights is None else " with the least weight"
+        least = "" if edges.weights is None else " with the least weight"
         notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites{least}",)
-    found = None
+    weights = edges.weights
     if weights is not None:
-        found = make_bond_weights(
-            edges, sites, count, marks, weights, multi=multi, is_matrix=is_matrix
+        if marks.any():
+            same = repeated_edges(sites, count, marks, edges.is_matrix)
+            weights = _merge_weights(edges, same, marks, where, multi)[kept]
+        if weights.dtype == np.float64:
+            weights = weights + 0.0  # which makes -0.0 positive
+    bonds = ends if kept.all() else ends[kept]
+    return GraphData(num_sites, bonds, edges.names, edges.num_loops, num_merged, notes, weights)
+
+
+def _merge_weights(
+    edges: Edges, same: np.ndarray, marks: np.ndarray, where: Path | str, multi: bool
+) -> np.ndarray:
+    """Return the weights that edges have as bonds, one for each edge.
+
+    same, marks: as :mod:`percolab.lattices.graph_files.repeats` returns them
+    """
+    assert edges.weights is not None
+    values = edges.weights.copy()
+    mirrors = np.flatnonzero(marks == MIRROR)
+    differing = mirrors[values[mirrors] != values[same[mirrors]]]
+    if differing.size:
+        firsts = same[same]
+        members = np.flatnonzero(np.isin(firsts, firsts[differing]))
+        members = members[np.argsort(firsts[members], kind="stable")]
+        starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
+        for own in np.split(members, starts[1:]):
+            merged = _merge_both_entries(edges.ends[own], values[own], edges.base, where)
+            values[own[marks[own] <= PARALLEL]] = merged
+    if not multi:
+        parallel = np.flatnonzero(marks == PARALLEL)
+        np.minimum.at(values, same[parallel], values[parallel])
+    return values
+
+
+def _merge_both_entries(
+    ends: np.ndarray, values: np.ndarray, base: int, where: Path | str
+) -> np.ndarray:
+    """Return the weights of the bonds between two sites, from their entries (i, j) and (j, i).
+
+    They are those of the side with more entries; each of the other side must be one of them.
+    """
+    is_upper = ends[:, 0] == ends[0, 0]
+    more, fewer, at = values[is_upper], values[~is_upper], ends[0]
+    if more.size < fewer.size:
+        more, fewer, at = fewer, more, at[::-1]
+    strange = Counter(fewer.tolist()) - Counter(more.tolist())
+    if strange:
+        i, j = (at + np.int64(base)).tolist()
+        missed = next(iter(Counter(more.tolist()) - Counter(fewer.tolist())))
+        raise InputError(
+            f"{where}: is not symmetric: entry ({i}, {j}) is {missed}, entry ({j}, {i}) is "
+            f"{next(iter(strange))}, but a bond has one weight"
         )
-        if found.dtype == np.float64:
-            found = found + 0.0  # which makes -0.0 positive
-    return GraphData(num_sites, bonds, names, num_loops, num_merged, notes, found)
-
-
-def without_loops(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return edges, int32 (num_edges, 2), from their sites, and the number of loops left out."""
-    joins = first != second
-    edges = np.empty((int(np.count_nonzero(joins)), 2), np.int32)
-    edges[:, 0], edges[:, 1] = first[joins], second[joins]
-    return edges, first.size - len(edges)
+    found: np.ndarray = more
+    return found

@@ -7,14 +7,13 @@ an edge list, so nothing is set aside for what a header merely promises.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
+from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
-from percolab.lattices.graph_files.weights import EdgeWeights
 
 #: Columns of an entry's line by what the header says the values are.
 _WIDTHS = {b"pattern": 2, b"integer": 3, b"real": 3}
@@ -22,10 +21,8 @@ _SYMMETRIES = (b"general", b"symmetric")
 _SIZE = re.compile(rb"\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*")
 
 
-def read_matrix_market(
-    path: Path, num_sites: int | None, multi: bool, weights: bool = False
-) -> GraphData:
-    """Return the graph whose adjacency matrix a Matrix Market file holds."""
+def read_matrix_market(path: Path, num_sites: int | None, weights: bool) -> Edges:
+    """Return the edges of the graph whose adjacency matrix a Matrix Market file holds."""
     parts = read_lines(path)
     banner = next(parts, None)
     if banner is None:
@@ -35,7 +32,7 @@ def read_matrix_market(
     if weights and width < 3:
         raise InputError(f"{path}: line 1: is a pattern, whose bonds have no weights")
     rest = Lines(banner.text[end + 1 :], banner.line + 1)
-    size, parts = next_data_line(_chained(rest, parts))
+    size, parts = next_data_line(chain([rest], parts))
     claimed, entries = _size(path, size)
     check_num_sites(path, claimed, entries, num_sites)
     columns = Columns(width=width, base=1, top=claimed)
@@ -43,19 +40,9 @@ def read_matrix_market(
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_edges < entries:
         raise InputError(f"{path}: holds {num_edges} entries, but its header promises {entries}")
-    return graph_data(
-        claimed,
-        pairs.bonds,
-        multi=multi,
-        is_matrix=True,
-        num_loops=pairs.num_loops,
-        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path, base=1),
+    return Edges(
+        claimed, pairs.bonds, pairs.weights, num_loops=pairs.num_loops, is_matrix=True, base=1
     )
-
-
-def _chained(first: Lines, parts: Iterator[Lines]) -> Iterator[Lines]:
-    yield first
-    yield from parts
 
 
 def _width(path: Path, banner: bytes) -> int:

@@ -7,7 +7,6 @@ come.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,14 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
 from percolab.lattices.graph_files.graph_data import (
+    Edges,
     GraphData,
     check_num_sites,
     check_options,
-    graph_data,
-    without_loops,
+    merge_edges,
 )
-from percolab.lattices.graph_files.through_networkx import DIRECTED, networkx_weights, read_edges
-from percolab.lattices.graph_files.weights import EdgeWeights, plain_weights, weights_from_objects
+from percolab.lattices.graph_files.through_networkx import edges_of_networkx
+from percolab.lattices.graph_files.weights import plain_weights, weights_from_objects
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -48,14 +47,14 @@ def graph_from_object(
     weights: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> GraphData:
-    """Return sites and bonds of a graph that is given as objects or arrays, and weights if wanted.
+    """Return sites and bonds of a graph given as objects or arrays, and weights if requested.
 
     graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; a
     pandas.DataFrame, whose sites are in the columns source and target, or as a header of a file may
     name them, or else in the first two, and the weights in the column weight; an integer array
     (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may be texts, their
     names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never read as an
-    adjacency matrix, and one of 2 or 3 rows that may be one is refused.
+    adjacency matrix, and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
@@ -66,38 +65,29 @@ def graph_from_object(
     import scipy.sparse
 
     check_options(num_sites, multi)
-    wanted = take_columns(columns)
-    if wanted and not is_frame(graph):
+    requested = take_columns(columns)
+    if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
     try:
         if is_frame(graph):
-            return _graph_from_frame(graph, wanted, num_sites, multi, weights)
-        if _is_networkx(graph):
-            return _graph_from_networkx(graph, num_sites, multi, weights)
-        if scipy.sparse.issparse(graph):
-            return _graph_from_sparse(graph, num_sites, multi, weights)
-        if weights and isinstance(graph, tuple) and len(graph) == 2:
-            return _graph_from_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
-        if isinstance(graph, list):
+            edges = _edges_of_frame(graph, requested, num_sites, weights)
+        elif _is_networkx(graph):
+            edges = _edges_of_networkx(graph, num_sites, weights)
+        elif scipy.sparse.issparse(graph):
+            edges = _edges_of_sparse(graph, num_sites, weights)
+        elif weights and isinstance(graph, tuple) and len(graph) == 2:
+            edges = _edges_of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites)
+        elif isinstance(graph, list):
             if not any(isinstance(row, tuple) for row in graph):
                 _refuse_matrix(graph)
-            return _graph_from_rows(graph, num_sites, multi, weights)
-        if isinstance(graph, np.ndarray):
-            _refuse_matrix(graph)
-        if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] in (2, 3):
-            if weights and graph.shape[1] == 2:
-                raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
-            pairs = _whole(graph[:, :2])
-            values = plain_weights(graph[:, 2]) if weights else None
-            return _graph_from_pairs(pairs, values, num_sites, multi)
+            edges = _edges_of_rows(graph, num_sites, weights)
+        else:
+            edges = _edges_of_array(graph, num_sites, weights)
     except InputError:
         raise
     except (ValueError, TypeError) as error:
         raise InputError(" ".join(str(error).split())) from error
-    kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
-    raise InputError(
-        f"a graph is no {type(graph).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
-    )
+    return merge_edges(edges, "the matrix", multi)
 
 
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
@@ -116,11 +106,9 @@ def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "biuf":
         return
     count = len(array)
-    if count in (2, 3):
-        is_binary = np.isin(array, (0, 1)).all()
-        is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
-        if not (is_binary or is_symmetric):
-            return
+    is_binary = np.isin(array, (0, 1)).all()
+    is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
+    if count in (2, 3) and (is_binary or is_symmetric):
         raise InputError(
             f"an array ({count}, {count}) that may be edges or an adjacency matrix: give a matrix "
             "as scipy.sparse.csr_array(array), edges as a list of tuples"
@@ -154,10 +142,22 @@ def numbered(sites: Iterable[Hashable]) -> dict[Hashable, int]:
     return numbers
 
 
-def _graph_from_rows(
-    given: Sequence[Any], num_sites: int | None, multi: bool, weights: bool
-) -> GraphData:
-    """Return the graph of a list of edges."""
+def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
+    if isinstance(given, np.ndarray):
+        _refuse_matrix(given)
+        if given.ndim == 2 and given.shape[1] in (2, 3):
+            if weights and given.shape[1] == 2:
+                raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
+            pairs = _whole(given[:, :2])
+            values = plain_weights(given[:, 2]) if weights else None
+            return _edges_of_pairs(pairs, values, num_sites)
+    kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
+    raise InputError(
+        f"a graph is no {type(given).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
+    )
+
+
+def _edges_of_rows(given: Sequence[Any], num_sites: int | None, weights: bool) -> Edges:
     # A text is no pair of its letters.
     is_listed = all(isinstance(row, Iterable) and not isinstance(row, str | bytes) for row in given)
     rows = [tuple(row) for row in given] if is_listed else [()]
@@ -167,22 +167,21 @@ def _graph_from_rows(
     if not any(isinstance(site, str) for row in rows for site in row[:2]):
         pairs = np.array([row[:2] for row in rows], object)
         pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
-        return _graph_from_pairs(pairs, values, num_sites, multi)
+        return _edges_of_pairs(pairs, values, num_sites)
     numbers = numbered(str(site) for row in rows for site in row[:2])
     pairs = np.array([[numbers[str(site)] for site in row[:2]] for row in rows])
-    return _graph_from_pairs(pairs, values, num_sites, multi, tuple(map(str, numbers)))
+    return _edges_of_pairs(pairs, values, num_sites, tuple(map(str, numbers)))
 
 
-def _graph_from_frame(
-    frame: Any, wanted: tuple[Any, ...], num_sites: int | None, multi: bool, weights: bool
-) -> GraphData:
-    """Return the graph of a data frame with a row an edge."""
+def _edges_of_frame(
+    frame: Any, requested: tuple[Any, ...], num_sites: int | None, weights: bool
+) -> Edges:
     labels = list(frame.columns)
     names = [str(label).lower() for label in labels]
     if len(labels) < 2:
         raise InputError("a data frame of edges has two columns of sites")
-    if wanted:
-        sites, weight = columns_named(wanted, labels)
+    if requested:
+        sites, weight = columns_named(requested, labels)
     else:
         sites = known_ends(names) or (0, 1)
         weight = names.index("weight") if "weight" in names else -1
@@ -196,11 +195,9 @@ def _graph_from_frame(
         raise InputError(f"row {missing[0]} of the data frame lacks a site")
     arrays = [column.to_numpy() for column in used]
     if not all(column.dtype.kind in "iuf" for column in arrays):
-        return _graph_from_rows(
-            list(zip(*(column.tolist() for column in used))), num_sites, multi, weights
-        )
+        return _edges_of_rows(list(zip(*(column.tolist() for column in used))), num_sites, weights)
     pairs = np.stack([_whole(column) for column in arrays[:2]], axis=1)
-    return _graph_from_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites, multi)
+    return _edges_of_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites)
 
 
 def _whole(sites: np.ndarray) -> np.ndarray:
@@ -215,13 +212,12 @@ def _whole(sites: np.ndarray) -> np.ndarray:
     return found
 
 
-def _graph_from_pairs(
+def _edges_of_pairs(
     pairs: np.ndarray,
     values: np.ndarray | None,
     num_sites: int | None,
-    multi: bool,
     names: tuple[str, ...] | None = None,
-) -> GraphData:
+) -> Edges:
     if pairs.size == 0:
         pairs = np.empty((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
@@ -235,17 +231,11 @@ def _graph_from_pairs(
         wrong = pairs[(pairs < 0) | (pairs > most)][0]
         raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
     count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    check_num_sites(Path("pairs"), count, len(pairs), num_sites)
-    edges, num_loops = without_loops(pairs[:, 0], pairs[:, 1])
-    weights = None
-    if values is not None:
-        weights = EdgeWeights(values[pairs[:, 0] != pairs[:, 1]], "pairs")
-    return graph_data(count, edges, multi=multi, names=names, num_loops=num_loops, weights=weights)
+    check_num_sites("pairs", count, len(pairs), num_sites)
+    return Edges(count, pairs.astype(np.int32), values, names)
 
 
-def _graph_from_networkx(
-    graph: Any, num_sites: int | None, multi: bool, weights: bool
-) -> GraphData:
+def _edges_of_networkx(graph: Any, num_sites: int | None, weights: bool) -> Edges:
     nodes = list(graph.nodes)
     if num_sites not in (None, len(nodes)):
         raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
@@ -253,27 +243,11 @@ def _graph_from_networkx(
         raise InputError("the graph has no nodes")
     is_numbered = set(nodes) == set(range(len(nodes)))
     numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
-    found = None
-    edges = read_edges(graph, numbers)
-    if weights:
-        try:
-            values = networkx_weights(graph)
-        except InputError as error:
-            raise InputError(f"the graph: {error}") from error
-        found = EdgeWeights(values[edges[:, 0] != edges[:, 1]], "the graph")
-    edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
-    return graph_data(
-        len(nodes),
-        edges,
-        multi=multi,
-        names=None if is_numbered else tuple(nodes),
-        num_loops=num_loops,
-        notes=(DIRECTED,) if graph.is_directed() else (),
-        weights=found,
-    )
+    names = None if is_numbered else tuple(nodes)
+    return edges_of_networkx(graph, numbers, names, weights, "the graph")
 
 
-def _graph_from_sparse(matrix: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+def _edges_of_sparse(matrix: Any, num_sites: int | None, weights: bool) -> Edges:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
     if num_sites not in (None, matrix.shape[0]):
@@ -281,11 +255,6 @@ def _graph_from_sparse(matrix: Any, num_sites: int | None, multi: bool, weights:
     entries = matrix.tocoo(copy=True)
     if matrix.format == "bsr":  # the zeros in its blocks are filling
         entries.eliminate_zeros()
-    found = None
-    if weights:
-        values = plain_weights(entries.data)
-        found = EdgeWeights(values[entries.row != entries.col], "the matrix")
-    edges, num_loops = without_loops(entries.row, entries.col)
-    return graph_data(
-        matrix.shape[0], edges, multi=multi, is_matrix=True, num_loops=num_loops, weights=found
-    )
+    ends = np.stack([entries.row, entries.col], axis=1, dtype=np.int32)
+    values = plain_weights(entries.data) if weights else None
+    return Edges(matrix.shape[0], ends, values, is_matrix=True)

@@ -1,8 +1,8 @@
 """Lines of an edge list or of a matrix -> pairs of sites and their weights.
 
 NumPy reads blocks of lines that are plain numbers.  Any other block is read line by line, with the
-csv module, and so are sites with names; that is slower by a factor of ten, and says which line is
-wrong and how.
+csv module, and so are sites with names; that is slower by a factor of ten, and reports the line
+that is wrong.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Pairs(NamedTuple):
     """Pairs of sites, int32 (num_pairs, 2), self-loops left out.
 
     largest: site, of those in self-loops as well, or -1.  weights: of the pairs, int64 where all
-    are written as integers, else float64; None if not wanted.  names: of all sites, where they have
-    some, by their numbers.
+    are written as integers, else float64; None if not requested.  names: of all sites, where they
+    have some, by their numbers.
     """
 
     bonds: np.ndarray
@@ -73,7 +73,7 @@ class Pairs(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Sites, int64 (num_pairs, 2), of a block of lines, and weights; None if they are not wanted.
+    """Sites, int64 (num_pairs, 2), of a block of lines, and weights, None if not requested.
 
     large: line and digits of the first integer among the weights that no float is.
     """
@@ -108,17 +108,23 @@ def read_pairs(
     *,
     most: int | None = None,
     weights: bool = False,
+    has_names: bool = False,
 ) -> Pairs:
-    """Return the pairs of sites that the lines name, in their order, and their weights if wanted.
+    """Return the pairs of sites that the lines name, in their order, and weights if requested.
 
-    InputError: a line that is not laid out so, more than ``most`` pairs, a weight that is missing,
-    not finite or beyond int64, or an integer beyond 2^53 beside weights that are none.
+    Sites with names are numbered in the order in which these first stand in the file.
+
+    InputError: a line that is not laid out so, more than ``most`` pairs, a name that is too long or
+    cannot be printed, a weight that is missing, not finite or beyond int64, or an integer beyond
+    2^53 next to weights that are none.
     """
+    numbers: dict[str, int] | None = {} if has_names else None
     bonds, values = [np.empty((0, 2), np.int32)], [np.empty(0, np.int64)]
     large: tuple[int, int] | None = None
     entries, largest = 0, -1
     for part in parts:
-        block = _plain_block(part, columns, weights) or _read_block(path, part, columns, weights)
+        block = None if has_names else _plain_block(part, columns, weights)
+        block = block or _read_block(path, part, columns, weights, numbers)
         joins = block.sites[:, 0] != block.sites[:, 1]
         bonds.append(block.sites[joins].astype(np.int32))
         if block.weights is not None:
@@ -127,9 +133,11 @@ def read_pairs(
         entries, largest = entries + len(joins), max(largest, block.sites.max(initial=-1))
         if most is not None and entries > most:
             raise InputError(f"{path}: holds more than the {most} entries that its header promises")
+    if len(numbers or ()) > MAX_POINTS:
+        raise InputError(f"{path}: has {largest + 1} sites, but a graph has 1 to {MAX_POINTS}")
     found = np.concatenate(bonds)
     joined = _joined(path, values, large) if weights else None
-    return Pairs(found, entries - len(found), int(largest), joined)
+    return Pairs(found, entries - len(found), int(largest), joined, tuple(numbers or ()))
 
 
 def _joined(path: Path, values: list[np.ndarray], large: tuple[int, int] | None) -> np.ndarray:
@@ -137,8 +145,8 @@ def _joined(path: Path, values: list[np.ndarray], large: tuple[int, int] | None)
     found = np.concatenate(values)
     if found.dtype == np.float64 and large is not None:
         raise InputError(
-            f"{path}: line {large[0]}: weight '{large[1]}', but beside weights with a point or an "
-            "exponent integers are at most 2^53, as floats do not tell larger ones apart"
+            f"{path}: line {large[0]}: weight '{large[1]}', but next to weights with a point or an "
+            "exponent integers are at most 2^53, as floats do not distinguish larger ones"
         )
     return found
 
@@ -212,68 +220,40 @@ def _large_in(part: Lines, values: np.ndarray) -> tuple[int, int] | None:
     return None
 
 
-def _read_block(path: Path, part: Lines, columns: Columns, weights: bool) -> _Block:
-    """Return a block, read line by line; InputError names the line that is wrong."""
+def _read_block(
+    path: Path, part: Lines, columns: Columns, weights: bool, numbers: dict[str, int] | None
+) -> _Block:
+    """Return a block, read line by line; InputError names the line that is wrong.
+
+    numbers: of the sites with names, to which new names are added; None if sites are numbers
+    """
     pairs: list[tuple[int, int]] = []
     values: list[int | float] = []
     large: tuple[int, int] | None = None
-    for place, line in _data_lines(part.text.decode("utf-8", "replace"), part.line):
+    text = part.text.decode("utf-8", "replace") if numbers is None else _decode_names(path, part)
+    for place, line in _data_lines(text, part.line):
         where, cells = f"{path}: line {place}", split_line(line, columns.delimiter)
-        one, other = (_site(cells, at, line, columns, where) for at in columns.sites)
         value = cells[columns.weight] if 0 <= columns.weight < len(cells) else ""
-        if value.lower().lstrip("+-") == "nan":
-            raise InputError(f"{where}: weight {shown(value.encode())}, but a weight is a number")
+        if numbers is None:
+            one, other = (_site(cells, at, line, columns, where) for at in columns.sites)
+            if value.lower().lstrip("+-") == "nan":
+                found = shown(value.encode())
+                raise InputError(f"{where}: weight {found}, but a weight is a number")
+        else:
+            one, other = (_named_site(cells, at, line, numbers, where) for at in columns.sites)
         if columns.width and len(cells) != columns.width:
-            told = shown(line.encode())
-            raise InputError(f"{where}: {told}, but a line has {columns.width} columns")
+            found = shown(line.encode())
+            raise InputError(f"{where}: {found}, but a line has {columns.width} columns")
         pairs.append((one, other))
         if weights or columns.width == 3:
             values.append(weight := _weight(value, columns.weight, line, where))
-            large = large or _if_large(place, weight)
+            if large is None and isinstance(weight, int) and abs(weight) > MOST_OF_FLOATS:
+                large = place, weight
     sites = np.array(pairs, np.int64).reshape(-1, 2)
     if not weights:
         return _Block(sites, None)
-    return _Block(sites, _array(values), large)
-
-
-def read_named_pairs(
-    path: Path, parts: Iterable[Lines], columns: Columns, *, weights: bool = False
-) -> Pairs:
-    """Return the pairs of sites with names that the lines have, as :func:`read_pairs` does.
-
-    Sites are numbered in the order in which their names first stand in the file.
-    InputError: a line without two names, a name that is too long or cannot be printed, text that is
-    not UTF-8, or a weight that is missing or not finite.
-    """
-    numbers: dict[str, int] = {}
-    pairs: list[tuple[int, int]] = []
-    values: list[int | float] = []
-    large: tuple[int, int] | None = None
-    loops = 0
-    for part in parts:
-        for place, line in _data_lines(_text_of_names(path, part), part.line):
-            cells, ends = split_line(line, columns.delimiter), []
-            for at in columns.sites:
-                name = cells[at] if at < len(cells) else ""
-                if name not in numbers:
-                    _check_name(name, line, f"{path}: line {place}")
-                    numbers[name] = len(numbers)
-                ends.append(numbers[name])
-            if weights:
-                text = cells[columns.weight] if 0 <= columns.weight < len(cells) else ""
-                value = _weight(text, columns.weight, line, f"{path}: line {place}")
-                large = large or _if_large(place, value)
-            if ends[0] == ends[1]:
-                loops += 1
-                continue
-            pairs.append((ends[0], ends[1]))
-            if weights:
-                values.append(value)
-    if len(numbers) > MAX_POINTS:
-        raise InputError(f"{path}: has {len(numbers)} sites, but a graph has 1 to {MAX_POINTS}")
-    bonds = np.array(pairs, np.int32).reshape(-1, 2)
-    joined = _joined(path, [_array(values)], large) if weights else None
-    return Pairs(bonds, loops, len(numbers) - 1, joined, tuple(numbers))
+    is_integer = all(isinstance(weight, int) for weight in values)
+    return _Block(sites, np.array(values, np.int64 if is_integer else np.float64), large)
 
 
 def _data_lines(block: str, first: int) -> Iterator[tuple[int, str]]:
@@ -299,26 +279,16 @@ def _site(cells: list[str], at: int, line: str, columns: Columns, where: str) ->
 
 def _weight(text: str, column: int, line: str, where: str) -> int | float:
     if not text:
-        told = shown(line.encode())
-        raise InputError(f"{where}: {told}, but there is no weight in column {column + 1}")
+        raise InputError(
+            f"{where}: {shown(line.encode())}, but there is no weight in column {column + 1}"
+        )
     try:
         return weight_of_text(text)
     except ValueError as error:
         raise InputError(f"{where}: weight {shown(text.encode())}, {error}") from error
 
 
-def _array(weights: list[int | float]) -> np.ndarray:
-    is_integer = all(isinstance(weight, int) for weight in weights)
-    return np.array(weights, np.int64 if is_integer else np.float64)
-
-
-def _if_large(place: int, weight: int | float) -> tuple[int, int] | None:
-    """Return line and digits of a weight if it is an integer beyond floats."""
-    is_large = isinstance(weight, int) and abs(weight) > MOST_OF_FLOATS
-    return (place, int(weight)) if is_large else None
-
-
-def _text_of_names(path: Path, part: Lines) -> str:
+def _decode_names(path: Path, part: Lines) -> str:
     """Return a block of lines as text; InputError names the one that is not UTF-8."""
     try:
         return part.text.decode()
@@ -330,12 +300,16 @@ def _text_of_names(path: Path, part: Lines) -> str:
         ) from error
 
 
-def _check_name(name: str, line: str, where: str) -> None:
-    """Raise InputError unless a site can have this name."""
-    if not name:
-        raise InputError(f"{where}: {shown(line.encode())}, but a line names two sites")
-    if len(name.encode()) > LONGEST_NAME or not name.isprintable():
-        raise InputError(
-            f"{where}: site {shown(name.encode())}, but a name has at most {LONGEST_NAME} bytes, "
-            "all printable"
-        )
+def _named_site(cells: list[str], at: int, line: str, numbers: dict[str, int], where: str) -> int:
+    """Return the number of a column's site; a new name gets the next number."""
+    name = cells[at] if at < len(cells) else ""
+    if name not in numbers:
+        if not name:
+            raise InputError(f"{where}: {shown(line.encode())}, but a line names two sites")
+        if len(name.encode()) > LONGEST_NAME or not name.isprintable():
+            raise InputError(
+                f"{where}: site {shown(name.encode())}, but a name has at most {LONGEST_NAME} "
+                "bytes, all printable"
+            )
+        numbers[name] = len(numbers)
+    return numbers[name]

@@ -7,13 +7,18 @@ from pathlib import Path
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.edge_list import read_edge_list, take_columns
-from percolab.lattices.graph_files.graph_data import GraphData, check_options
+from percolab.lattices.graph_files.graph_data import (
+    Edges,
+    GraphData,
+    check_options,
+    merge_edges,
+)
 from percolab.lattices.graph_files.matrix_market import read_matrix_market
 from percolab.lattices.graph_files.sparse_npz import read_npz
 from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
 
 #: Readers by the end of the file's name.
-_READERS: dict[str, Callable[[Path, int | None, bool, bool], GraphData]] = {
+_READERS: dict[str, Callable[[Path, int | None, bool], Edges]] = {
     ".mtx": read_matrix_market,
     ".npz": read_npz,
     ".graphml": read_graphml,
@@ -47,13 +52,15 @@ def read_graph(
     check_options(num_sites, multi)
     if not isinstance(path, str | Path):
         raise InputError(f"graph = {path!r}, but it is the name of a file")
-    path, wanted = Path(path), take_columns(columns)
+    path, requested = Path(path), take_columns(columns)
     read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if read is not None and wanted:
+    if read is not None and requested:
         raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
     try:
         if read is not None:
-            return read(path, num_sites, multi, weights)
-        return read_edge_list(path, num_sites, multi, weights, wanted)
+            edges = read(path, num_sites, weights)
+        else:
+            edges = read_edge_list(path, num_sites, weights, requested)
+        return merge_edges(edges, path, multi)
     except MemoryError as error:
         raise InputError(f"{path}: does not fit into memory") from error

@@ -1,4 +1,4 @@
-"""Which edges repeat another one: a counting sort by the smaller site, then one look at each."""
+"""Which edges repeat another one: a counting sort by the smaller site, then one pass."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def repeated_edges(edges, num_sites, marks, is_matrix):
     """
     order, ends = _sorted_by_smaller(edges, num_sites)
     same = np.arange(len(edges))
-    # Of the smaller site that is looked at, by the larger: the first edge, and the first and the
-    # last of those entries to which there is no MIRROR yet.
+    # Of the current smaller site, by the larger: the first edge, and the first and the last of the
+    # entries without a MIRROR so far.
     first = np.zeros(num_sites, np.int64)
     waiting = np.full((num_sites, 2), -1, np.int64)
     following = np.full(len(edges), -1, np.int64)

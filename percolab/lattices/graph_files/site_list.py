@@ -38,11 +38,9 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
         found = [_list_sites(path_or_text.encode(), num_sites, where)]
     else:
         path = Path(path_or_text)
-        where, found = str(path), list(_sites_in(path, num_sites))
-    sites = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
-    if not sites.size:
-        raise InputError(f"{where}: names no sites")
-    return sites
+        where = str(path)
+        found = [_list_sites(line, num_sites, place) for line, place in _data_lines(path)]
+    return _unite(found, where)
 
 
 def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
@@ -61,16 +59,16 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     name = given.name if isinstance(given, Path) and not given.is_file() else text
     if _named(name, numbers) or not Path(text).is_file():
         return _sites_from_names(name, numbers, "")
-    path, sites = Path(text), [np.empty(0, np.int32)]
-    for part in read_lines(path):
-        for number, line in enumerate(part.text.split(b"\n"), part.line):
-            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
-                where = f"{path}: line {number}"
-                sites.append(_sites_from_names(line.decode("utf-8", "replace"), numbers, where))
-    result = np.unique(np.concatenate(sites))
-    if not result.size:
-        raise InputError(f"{path}: names no sites")
-    return result
+    lines = ((line.decode("utf-8", "replace"), place) for line, place in _data_lines(Path(text)))
+    return _unite([_sites_from_names(line, numbers, place) for line, place in lines], text)
+
+
+def _unite(found: Sequence[np.ndarray], where: str) -> np.ndarray:
+    """Return all sites, ascending, each once; InputError if there are none."""
+    sites = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+    if not sites.size:
+        raise InputError(f"{where}: names no sites")
+    return sites
 
 
 def _named(text: str, numbers: dict[str, int]) -> list[str]:
@@ -95,11 +93,12 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
     return np.unique(np.array([numbers[name] for name in found], np.int32))
 
 
-def _sites_in(path: Path, num_sites: int) -> Iterator[np.ndarray]:
+def _data_lines(path: Path) -> Iterator[tuple[bytes, str]]:
+    """Yield the lines of a file that are neither blank nor comments, and their places."""
     for part in read_lines(path):
         for number, line in enumerate(part.text.split(b"\n"), part.line):
-            if line and not line.lstrip().startswith((b"#", b"%")):
-                yield _list_sites(line, num_sites, f"{path}: line {number}")
+            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+                yield line, f"{path}: line {number}"
 
 
 def _list_sites(text: bytes, num_sites: int, where: str) -> np.ndarray:

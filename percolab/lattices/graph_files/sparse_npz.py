@@ -1,7 +1,7 @@
 """SciPy's sparse matrices in .npz files, as scipy.sparse.save_npz writes them.
 
-Each array's own header is compared with the bytes that its member of the archive holds before SciPy
-reads it, so that no memory is taken for data that the file does not hold.  Nothing is unpickled.
+Before SciPy reads an array, its header is compared with the bytes in the archive, so that no memory
+is taken for data that are not there.  Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from percolab.lattices.graph_files.graph_data import (
-    GraphData,
-    check_num_sites,
-    graph_data,
-    without_loops,
-)
+from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.stream import check_unpacked, file_size, refused
-from percolab.lattices.graph_files.weights import NOT_FINITE, EdgeWeights, plain_weights
+from percolab.lattices.graph_files.weights import NOT_FINITE, plain_weights
 
-#: Arrays of indices; beside them are data, format and shape.
+#: Arrays of indices, next to data, format and shape.
 _INDICES = {"shape", "indices", "indptr", "row", "col", "coords"}
 _KNOWN = _INDICES | {"data", "format", "_is_array"}
 _FORMATS = ("csr", "csc", "bsr", "coo")
@@ -32,8 +27,8 @@ _READ_HEADER = {
 }
 
 
-def read_npz(path: Path, num_sites: int | None, multi: bool, weights: bool = False) -> GraphData:
-    """Return the graph whose adjacency matrix, csr, csc, coo or bsr, an .npz file holds.
+def read_npz(path: Path, num_sites: int | None, weights: bool) -> Edges:
+    """Return the edges of the adjacency matrix, csr, csc, coo or bsr, in an .npz file.
 
     Every stored entry is an edge, whatever its value, but for the zeros in the blocks of bsr.
     """
@@ -43,26 +38,13 @@ def read_npz(path: Path, num_sites: int | None, multi: bool, weights: bool = Fal
         entries = matrix.tocoo()
         if matrix.format == "bsr":
             entries.eliminate_zeros()
-        rows, columns = (each.astype(np.int32, copy=False) for each in (entries.row, entries.col))
-        found = _weights(entries.data, rows, columns) if weights else None
+        ends = np.stack([entries.row, entries.col], axis=1, dtype=np.int32)
+        found = _weights(entries.data, ends) if weights else None
     except Exception as error:  # an archive of anything makes its readers raise anything
         raise refused(
             path, "an adjacency matrix as scipy.sparse.save_npz writes it", error
         ) from error
-    claimed = matrix.shape[0]
-    del matrix, entries
-    edges, num_loops = without_loops(rows, columns)
-    if found is not None and num_loops:
-        found = found[rows != columns]
-    del rows, columns
-    return graph_data(
-        claimed,
-        edges,
-        multi=multi,
-        is_matrix=True,
-        num_loops=num_loops,
-        weights=None if found is None else EdgeWeights(found, path),
-    )
+    return Edges(matrix.shape[0], ends, found, is_matrix=True)
 
 
 def _load(path: Path) -> Any:
@@ -118,11 +100,11 @@ def _check_values(data: np.ndarray) -> None:
         raise ValueError("a value is NaN, but a weight is a number")
 
 
-def _weights(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _weights(values: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return the values of entries as weights; ValueError if one is not finite or too large."""
     if values.dtype.kind == "f":
         wrong = np.flatnonzero(~np.isfinite(values))
         if wrong.size:
-            entry = int(rows[wrong[0]]), int(columns[wrong[0]])
+            entry = tuple(ends[wrong[0]].tolist())
             raise ValueError(f"entry {entry} is {values[wrong[0]]}, {NOT_FINITE}")
     return plain_weights(values)

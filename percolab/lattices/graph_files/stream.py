@@ -120,7 +120,7 @@ def read_lines(path: Path) -> Iterator[Lines]:
 def next_data_line(parts: Iterable[Lines]) -> tuple[Lines | None, Iterator[Lines]]:
     """Return the first line that is neither blank nor a comment, and the lines after it.
 
-    The line comes alone; it is None, and nothing is left, where there is none.
+    The line is returned alone; without one it is None, and no lines are left.
     """
     parts = iter(parts)
     for part in parts:

@@ -23,7 +23,7 @@ from typing import Any
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import open_results
-from percolab.benchmark import StageTime, places_of, time_stages
+from percolab.benchmark import StageTime, choose_places, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures.bethe import plot_bethe
@@ -94,7 +94,7 @@ def timing(device: Device, folder: Path) -> Found:
     labelers = ("four_step", "tiled") if device.kind == "cuda" else ("four_step",)
     for name in LATTICES.values():
         lattice = load_lattice(name)
-        places = places_of(lattice, RATIOS, None)
+        places = choose_places(lattice, RATIOS, None)
         for size, labeler in product(SIZES[device.kind], labelers):
             records += time_stages(
                 lattice, size, places, device=device, labeler=labeler, stages=("labels",)
@@ -113,7 +113,7 @@ def bethe_clusters(number: str, numbering: str, device: Device, folder: Path) ->
 def bethe_drawn(numbering: str, device: str) -> tuple[Found, Any, Found]:
     """Return what is said of the clusters of Fig 8 or 9, the figure and its numbers."""
     lattice = BetheLattice(3, numbering)
-    (place,) = places_of(lattice, (RATIOS[-1],), None)
+    (place,) = choose_places(lattice, (RATIOS[-1],), None)
     chosen = random_configuration(lattice, DRAWN_SHELLS, place.p)
     clusters = chosen.label("four_step", device)
     title = rf"Bethe lattice, $z = 3$, {numbering} numbering, $p = {place.ratio:g}\,p_c$"
@@ -126,7 +126,7 @@ def bethe_timing(device: Device, folder: Path) -> Found:
     lattices = [BetheLattice(3, numbering) for numbering in NUMBERINGS]
     records: list[StageTime] = []
     for shells, lattice in product(TIMED_SHELLS[device.kind], lattices):
-        places = places_of(lattice, RATIOS, None)
+        places = choose_places(lattice, RATIOS, None)
         records += time_stages(
             lattice,
             shells,

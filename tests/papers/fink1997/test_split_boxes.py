@@ -20,7 +20,6 @@ from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
-from percolab.papers.fink1997 import quad
 from percolab.papers.fink1997.boxes import BoxRaster
 from percolab.parts.transport import Local
 from percolab.run import rank_group
@@ -198,21 +197,6 @@ def test_what_a_rank_raises_is_raised_and_no_other_waits(rank, merge, monkeypatc
     assert {item.name for item in threading.enumerate()} <= {"MainThread", "tqdm_monitor"}
 
 
-def test_all_ranks_of_quad_have_the_row(monkeypatch):
-    """What the others have found is not asked for, but there."""
-    found = []
-    merge_over = quad.merge_over
-
-    def told(*given):
-        found.append(merge_over(*given))
-        return found[-1]
-
-    monkeypatch.setattr(quad, "merge_over", told)
-    record_of(blocks="2x2", merge="quad:bubbles", samples=1, block_size=1, p=[0.5])
-    rows = {tuple(quad.row_from_boxes(item).numbers.tolist()) for item in found}
-    assert (len(found), len(rows)) == (4, 1)
-
-
 # --- processes -----------------------------------------------------------------------------------
 
 CUBIC = {"L": [8], "p": [0.2488], "samples": 6, "boundary": "periodic", "measure": "sizes"}
@@ -275,11 +259,3 @@ def test_a_rank_of_mpi_that_fails_ends_all():
     done = by_ranks(8, *GIVEN, "quad:bubbles", "--out", "boxes.h5", code=_BROKEN)
     assert done.returncode
     assert "percolab: error: rank 6: ZeroDivisionError: of a rank" in done.stderr
-
-
-@by_mpi
-@pytest.mark.slow
-def test_other_numbers_of_ranks_are_refused():
-    done = by_ranks(3, *GIVEN, "quad", "--out", "boxes.h5")
-    assert done.returncode == 2
-    assert "3 ranks, but blocks 2x2x2 are 8 boxes" in done.stderr

@@ -1,12 +1,13 @@
-"""A plain judge of minimum spanning trees, and the cases that Guo's Prim is tried on."""
+"""The cases that Guo's Prim is tried on, and the comparison with plain sorting."""
 
 import numpy as np
+from boruvka_support import keys_of_sample, tree_words
 from helpers import lattice
 
-from percolab.bonds.words import uniform_number
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 
+SEED = 2**63 + 5
 #: Lattice: shape and boundary; seams, vacant points, parallel bonds and self-loops over seams.
 LATTICES = {
     "square": ((5, 4), ("periodic", "open")),
@@ -39,42 +40,25 @@ def topologies():
     yield "bethe", bethe_topology(3)
 
 
-def numbers_of(topology):
-    """Return the numbers of all bonds, with their ends: int64 (bonds, 3)."""
-    k, owner, other = topology.bonds().T
-    return np.column_stack([32 * topology.num_words * k + owner, owner, other])
-
-
-def judged_words(topology, keys):
-    """Return the tree of keys by sorting all bonds and joining sites, uint32 (1, words)."""
-    root = list(range(topology.num_points))
-
-    def find(site):
-        while root[site] != site:
-            site = root[site]
-        return site
-
-    words = np.zeros((1, topology.exists.size), np.uint32)
-    bonds = sorted(numbers_of(topology).tolist(), key=lambda bond: (int(keys[bond[0]]), bond[0]))
-    for number, owner, other in bonds:
-        a, b = find(owner), find(other)
-        if a != b:
-            root[a] = b
-            words[0, number >> 5] |= np.uint32(1 << (number & 31))
-    return words
-
-
-def sample_keys(topology, generator, seed, sample):
-    """Return the keys of a sample's bonds by their numbers, from the definition."""
-    keys = np.zeros(32 * topology.exists.size, np.uint64)
-    for number in numbers_of(topology)[:, 0]:
-        word, bit = np.uint32(number >> 5), np.uint32(number & 31)
-        args = np.uint64(seed), np.uint64(sample), word, bit
-        keys[number] = uniform_number(generator, *args)
-    return keys
-
-
 def tied_keys(topology, rng, kinds):
     """Return keys of which there are few different ones, the largest there is among them."""
     values = np.append(rng.integers(0, 2**64, kinds - 1, np.uint64), np.uint64(2**64 - 1))
     return values[rng.integers(0, kinds, 32 * topology.exists.size)]
+
+
+def assert_given_trees(trees, topology, rng, kinds):
+    """Assert that trees of given keys with so many different values each are the reference's."""
+    for count in kinds:
+        keys = tied_keys(topology, rng, int(count))
+        assert trees.build_given(keys) == 1
+        np.testing.assert_array_equal(trees.words(1)[0], tree_words(topology, keys))
+
+
+def assert_sampled_trees(trees, topology):
+    """Assert the same of samples, as many at once as there may be."""
+    samples = np.array([7, 2**40, 8][: trees.capacity], np.uint64)
+    for generator in (0, 1):
+        assert trees.build(generator, SEED, samples) == samples.size
+        for words, sample in zip(trees.words(samples.size), samples, strict=True):
+            keys = keys_of_sample(generator, SEED, int(sample), topology)
+            np.testing.assert_array_equal(words, tree_words(topology, keys))

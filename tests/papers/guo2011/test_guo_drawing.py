@@ -34,22 +34,22 @@ def record(tmp_path):
 
 def test_a_record_as_the_paper_agrees_with_it(record, tmp_path):
     out = tmp_path / "figures"
-    said = dict(line.split(": ", 1) for line in drawing.draw_all(record(PAPER), out))
-    assert list(said) == ["fig5", "fig6"]
-    for name in said:
+    reported = dict(line.split(": ", 1) for line in drawing.draw_all(record(PAPER), out))
+    assert list(reported) == ["fig5", "fig6"]
+    for name in reported:
         for suffix in ("png", "pdf", "svg"):
             assert (out / f"guo-{name}.{suffix}").stat().st_size > 4000
-    assert "7.8 times as fast, which agrees" in said["fig5"]
+    assert "7.8 times as fast, which agrees" in reported["fig5"]
     # 4.1 against sqrt(V / 1024), which is at most 4.
-    assert "at no V up to the largest with the primitive" in said["fig6"]
-    assert "at every V than Kruskal" not in said["fig6"]
+    assert "at no V up to the largest with the primitive" in reported["fig6"]
+    assert "at every V than Kruskal" not in reported["fig6"]
     rows = (out / "table.md").read_text().splitlines()
     assert (
         rows[0]
         == "| V | CPU, heap | CPU, kruskal | without primitive | with primitive | one launch |"
     )
     assert rows[2].startswith("| 1024 | 1 | 0.5 | 8 | 4.1 |")
-    assert (out / "findings.txt").read_text().splitlines()[0] == f"fig5: {said['fig5']}"
+    assert (out / "findings.txt").read_text().splitlines()[0] == f"fig5: {reported['fig5']}"
 
 
 def sentence(ways):

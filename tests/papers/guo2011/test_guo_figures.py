@@ -1,6 +1,5 @@
 """The program that measures Guo's figures: its graphs, and its records in CUDA's simulator."""
 
-import importlib.util
 import json
 
 import numpy as np
@@ -36,9 +35,6 @@ def test_a_tree_that_differs_is_a_failure():
         bench.check(words)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
 def test_every_way_is_measured(tmp_path):
     out = tmp_path / "record.json"
     done = run_simulated(PROGRAM, str(out))

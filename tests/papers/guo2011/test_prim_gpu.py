@@ -1,9 +1,15 @@
-"""Guo's Prim and its primitive on a real GPU, beside a plain judge and Prim on the CPU."""
+"""Guo's Prim and its primitive on a real GPU, compared with sorted bonds and Prim on the CPU."""
 
 import numpy as np
 import pytest
 from helpers import lattice
-from prim_support import judged_words, random_graph, sample_keys, tied_keys, topologies
+from prim_support import (
+    assert_given_trees,
+    assert_sampled_trees,
+    random_graph,
+    tied_keys,
+    topologies,
+)
 
 from percolab.trees import new_trees
 
@@ -24,20 +30,10 @@ def made(way, topology, capacity=1):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CASES)
-def test_trees_are_those_of_the_judge(name, way):
-    topology = CASES[name]
-    trees = made(way, topology, 3)
-    rng = np.random.default_rng(6)
-    for kinds in (1, 2, 5, 1000):
-        keys = tied_keys(topology, rng, kinds)
-        trees.build_given(keys)
-        np.testing.assert_array_equal(trees.words(1), judged_words(topology, keys))
-    for generator in (0, 1):
-        samples = np.array([7, 2**40, 8], np.uint64)[: trees.capacity]
-        trees.build(generator, 2**63 + 5, samples)
-        for words, sample in zip(trees.words(samples.size), samples, strict=True):
-            wanted = judged_words(topology, sample_keys(topology, generator, 2**63 + 5, sample))
-            np.testing.assert_array_equal(words[None], wanted)
+def test_trees_are_those_of_sorted_bonds(name, way):
+    trees = made(way, CASES[name], 3)
+    assert_given_trees(trees, CASES[name], np.random.default_rng(6), (1, 2, 5, 1000))
+    assert_sampled_trees(trees, CASES[name])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -45,11 +41,7 @@ def test_random_graphs_with_few_and_many_ties(way):
     rng = np.random.default_rng(7)
     for sites, bonds, kinds in rng.integers([1, 0, 1], [700, 3000, 12], (20, 3)):
         topology = random_graph(rng, int(sites), int(bonds))
-        trees = made(way, topology)
-        for _ in range(3):
-            keys = tied_keys(topology, rng, int(kinds))
-            trees.build_given(keys)
-            np.testing.assert_array_equal(trees.words(1), judged_words(topology, keys))
+        assert_given_trees(made(way, topology), topology, rng, (kinds,) * 3)
 
 
 #: One group and many, one group a lane and several; with candidates in shared memory, beyond what

@@ -1,6 +1,5 @@
 """The program that measures Weigel's figures: its records in CUDA's simulator, and its fits."""
 
-import importlib.util
 import json
 
 import numpy as np
@@ -12,20 +11,13 @@ from percolab.papers.weigel2011 import figures as script
 #: Runs it in the simulator.
 PROGRAM = "papers/weigel2011/simulated_weigel_figures.py"
 
-needs_cuda = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
-
 
 @pytest.mark.slow
-@needs_cuda
 def test_every_part_is_measured_and_others_are_kept(tmp_path):
     out = tmp_path / "record.json"
     out.write_text(json.dumps({"parts": {"older": {"records": []}}}))
     parts = "sizes,local,beta,few,states,komura,cpu"
-    done = run_simulated(
-        "papers/weigel2011/simulated_weigel_figures.py", str(out), "--parts", parts
-    )
+    done = run_simulated(PROGRAM, str(out), "--parts", parts)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())["parts"]
     assert list(found) == ["older", *parts.split(",")]
@@ -55,7 +47,7 @@ def test_every_part_is_measured_and_others_are_kept(tmp_path):
     assert "2.0 steps" in done.stdout or "3.0 steps" in done.stdout
 
 
-@needs_cuda
+@pytest.mark.slow
 def test_without_time_everything_is_named_as_skipped(tmp_path):
     out = tmp_path / "record.json"
     asked = ("--parts", "sizes,cpu", "--seconds", "-1")
