@@ -2,9 +2,9 @@
 
 matplotlib and scipy load when a figure is made.
 
-kinds/      one file a kind that results give: curves, drift, collapse, clusters, ...
-study_view  stored results as the kinds ask of them, and what a kind declares
-report      all that results give on one page; page, its HTML
+kinds/      the kinds of figures that results give: curves, collapse, clusters, thermal, ...
+study_view  stored results with the options of their figures, and the declaration of a kind
+report      all figures and fits of results on one page; page, its HTML
 lattice     a lattice and its bonds
 bethe, configuration, colours, legend: one sample, coloured by cluster
 tree        a minimum spanning tree and its trunk
