@@ -21,7 +21,7 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
-#: What the library tells, where nothing is printed: INFO what differs from what was asked for and
+#: What the library logs where nothing is printed: INFO what differs from the request and
 #: what takes time, DEBUG every save.
 LOGGER = logging.getLogger("percolab")
 
@@ -47,7 +47,7 @@ class ProgressWatcher(Watcher):
         self._ahead = 0
 
     def noted(self, text: str) -> None:
-        """Say what differs from what was asked for."""
+        """Report what differs from the request."""
         self._say(text)
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
@@ -110,7 +110,7 @@ class ProgressWatcher(Watcher):
 
 
 class LoggedProgress(ProgressWatcher):
-    """Tells the logger "percolab" of progress, and draws a bar where one is wanted.
+    """Logs progress to "percolab", and draws a bar on request.
 
     bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs
     """

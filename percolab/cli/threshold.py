@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, published_line
+from percolab.cli.options import as_json, echo_json, exit_if_interrupted, published_line
 from percolab.cli.progress import ProgressWatcher, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
-from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter
 
 if TYPE_CHECKING:
@@ -72,12 +70,8 @@ def command(
     request = request_threshold(lattice, goal, out=out, **given_settings(given))
     watcher = ProgressWatcher(silent=quiet, estimate=root_text)
     options = make_options(request, watcher=watcher)
-    with ResultsWriter(request.out) as options["writer"]:
-        try:
-            results = find_threshold(request.study, goal, **options)
-        except Interrupted as stop:
-            echo(f"{stop.reason}. Run the same command again to continue {out}.", err=True)
-            sys.exit(stop.exit_code)
+    with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
+        results = find_threshold(request.study, goal, **options)
     if why_no_roots(results.study):
         _write_scaling(results, goal.error, Path(out), as_json=as_json)
         return
