@@ -97,8 +97,8 @@ def write_threshold_fit(
     from percolab.analysis import fit_table
     from percolab.analysis.root_text import asks_for_roots
 
-    others = without_defaults(options, "nu", "priors") | {"quantities": quantities}
-    if asks_for_roots(stored) and not any(map(is_given, others.values())):
+    others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
+    if asks_for_roots(stored) and all(value in (None, False) for value in others.values()):
         _write_roots(stored, as_json)
         return
     if quantities is not None:

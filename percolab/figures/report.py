@@ -50,7 +50,7 @@ from percolab.figures.study_kinds import find_in_figures
 from percolab.kernels.registry import load
 from percolab.lattices.graph import TERMINALS
 from percolab.store.results import StoredResults
-from percolab.tasks.study import SAMPLE_VERSION, Study
+from percolab.tasks.study import SAMPLE_VERSION
 
 _FIT_HEADER = (
     "observable", "p_c", "statistical", "systematic", "p_c of the drift", "1/nu", "value at p_c",

@@ -16,6 +16,7 @@ from percolab.figures.kinds import (
     collapse,
     curves,
     gyration,
+    roots,
     sizes,
     thermal,
     thresholds,
@@ -33,6 +34,7 @@ from percolab.store.results import StoredResults
 KINDS: dict[str, FigureKind] = {
     "curves": curves.CURVES,
     "drift": curves.DRIFT,
+    "roots": roots.ROOTS,
     "collapse": collapse.COLLAPSE,
     "clusters": clusters.CLUSTERS,
     "sizes": sizes.SIZES,

@@ -148,8 +148,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return [text, f"p_c is {found['value']:.6g} with an error of {found['error']:.1e}."]
 
 
-KIND = FigureKind(
-    place=3,
+ROOTS = FigureKind(
     help="roots of P(two directions) - P(none wraps) on tori, against L",
     meaning=(
         "Left: D, the probability that a cluster wraps in two independent directions less that "
@@ -160,7 +159,7 @@ KIND = FigureKind(
         "statistical part of that. Dotted: how far a root of size L may be from p_c, one sigma of "
         "the prior."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )
