@@ -198,6 +198,16 @@ def test_a_drift_makes_the_larger_size_decide_and_enters_the_error():
     assert alone.threshold.systematic_error == pytest.approx(1.5 / 16**4)
 
 
+@pytest.mark.parametrize("length", [8.0, 24.0])
+def test_where_bonds_cross_the_drift_has_three_terms(length):
+    terms = 1.5 / length**4, 0.02 / length**2, 0.02 * np.log(length) / length**2
+    assert OTHERS.of_length(length) == pytest.approx(np.linalg.norm(terms))
+    assert PLANAR_SITES.of_length(length) == pytest.approx(terms[0])
+    one, other = OTHERS.spread(np.array([length, 2 * length])).diagonal() ** 0.5
+    assert one == pytest.approx(OTHERS.of_length(length))
+    assert other < one / 2.5
+
+
 def test_roots_that_contradict_each_other_give_no_answer():
     fit = combine_roots([one_root(32, 0.5, 1e-5), one_root(48, 0.5002, 1e-5)], PLANAR_BONDS)
     assert "contradict" in fit.problem
@@ -228,6 +238,14 @@ def test_a_sweep_on_a_torus_has_roots_too():
     fit = fit_roots(results)
     assert [root.size for root in fit.roots] == [8, 12]
     assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error < 0.04
+
+
+def test_many_p_of_the_same_samples_tell_hardly_more_than_one():
+    grid = [0.48, 0.485, 0.49, 0.495, 0.5, 0.505, 0.51, 0.515, 0.52]
+    results = torus(L=[8], p=grid, samples=2000, block_size=20)
+    (root,) = fit_roots(results).roots
+    _, _, errors = read_differences(results.tasks.values())
+    assert root.value.error > 0.8 * errors.min() / root.slope
 
 
 def test_files_without_the_columns_have_the_same_roots(monkeypatch):
