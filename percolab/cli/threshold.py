@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, exit_if_interrupted, published_line
+from percolab.cli.options import as_json, echo_json, exit_if_interrupted, published_lines
 from percolab.cli.progress import ProgressWatcher, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
@@ -116,10 +116,9 @@ def _write_scaling(
     sizes = ", ".join(map(str, sorted(study.sizes)))
     echo(f"{study.structure.title}, {study.model}: finite-size scaling of L = {sizes}; {out}")
     write_threshold(results, target_error)
-    known = study.structure.threshold(study.model)
-    if known is not None:
-        fit = fit_results(results)
-        echo(published_line(known, fit.threshold, fit.threshold_error))
+    fit = fit_results(results)
+    for line in published_lines(results, fit.threshold, fit.threshold_error):
+        echo(line)
 
 
 def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
@@ -142,10 +141,7 @@ def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str
         f"{_advice(study, fit)}; samples in {out}",
         *(f"note: {note}" for note in fit.notes),
     ]
-    known = study.structure.threshold(study.model)
-    if known is not None:
-        lines.append(published_line(known, value.value, value.error))
-    return lines
+    return [*lines, *published_lines(results, value.value, value.error)]
 
 
 def _advice(study: Study, fit: RootFit) -> str:
