@@ -116,8 +116,8 @@ class Results(StoredResults):
         """Return p, means and standard errors of an observable at one size, float64 (points,).
 
         observable: a name of ``percolab observables``.  L: one of the sizes; may be left out where
-        there is one.  p: of method "threshold", where R_L(p) is wanted, over the transition unless
-        given.  seed: which, where merged results have several.  An error is NaN where a single
+        there is one.  p: of method "threshold", at which R_L(p) is returned, by default over the
+        transition.  seed: which, where merged results have several.  An error is NaN where a single
         block or chain gives none.
 
         InputError: an observable, a size or a seed that is not here.
@@ -132,12 +132,12 @@ class Results(StoredResults):
             check_probabilities(p)
         header, rows = long_table(self, p)
         at = {name: header.index(name) for name in header}
-        wanted = {
+        target = {
             "observable": observable,
             "L": None if L is None else take_integer("L", L),
             "seed": None if seed is None else take_integer("seed", seed),
         }
-        for key, value in wanted.items():
+        for key, value in target.items():
             known = sorted({row[at[key]] for row in rows})
             if value is None and len(known) > 1:
                 raise InputError(f"{key}: give one of {', '.join(map(str, known))}")
@@ -230,11 +230,11 @@ def sweep(
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
-        what differs from what was asked for and what takes time (level INFO).
+    watcher: receives the progress, in place of the bar and of the logger "percolab", which gets
+        what differs from the request and what takes time (level INFO).
 
     Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
-    that says whether what was finished is saved: with ``out`` it is, and the same call goes on.
+    that says whether what was finished is saved: with ``out`` it is, and the same call resumes.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
     >>> [item.num_samples for item in results.tasks.values()]

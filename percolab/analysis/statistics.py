@@ -44,6 +44,14 @@ def half_width(values: Floats) -> float:
     return float(0.5 * (high - low))
 
 
+def standard_error(values: Floats) -> Floats:
+    """Return the standard error of the mean over the first axis, NaN of a single value."""
+    count = len(values)
+    if count < 2:
+        return np.full(np.shape(values)[1:], np.nan)
+    return np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+
+
 def jackknife_error(without: Floats) -> Floats:
     """Return the error of numbers (...) from their values without one block each (n_blocks, ...).
 

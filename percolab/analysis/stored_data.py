@@ -66,7 +66,7 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
         raise AnalysisError(analysis.no_curve)
     name = observable or default_observable(results)
     items = [item for item in joined(results).tasks.values() if item.blocks]
-    curves = [analysis.curve(item, name) for item in items]
+    curves = [_curve(item, name) for item in items]
     return sorted(curves, key=lambda curve: curve.L)
 
 

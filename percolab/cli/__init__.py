@@ -60,7 +60,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest command where an unknown one was given."""
-        # While a line is completed, nothing is told of the words in it.
+        # While a line is completed, its words are not checked.
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
             raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -112,7 +112,7 @@ def _write_any_letter() -> None:
 
 
 def _check_environment() -> None:
-    """End with one line where a number of threads is none: numba, which reads it, tells it long."""
+    """End with one line where a number of threads is none: numba would report it at length."""
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")
     if not (threads.isdecimal() and int(threads) >= 1):
         _fail(f"NUMBA_NUM_THREADS={threads}, but it must be an integer of at least 1, or not set")
@@ -150,7 +150,7 @@ def _show_version(context: click.Context) -> None:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda context, _, asked: _show_version(context) if asked else None,
+    callback=lambda context, _, given: _show_version(context) if given else None,
     help="Show the version and exit.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and when.")

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import Number, WholeNumber, output_file
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from percolab.benchmark import Benchmark, Record, Setting
@@ -29,32 +31,6 @@ _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
 #: Sizes without -L.
 _SIZES = {"cpu": "64,256,1024", "cuda": "64,256,1024,4096"}
 _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options as they are given."""
-
-    lattices: tuple[str, ...]
-    sizes: str | None
-    ratios: str | None
-    probabilities: str | None
-    labelers: tuple[str, ...]
-    stages: tuple[str, ...]
-    model: str | None
-    update: str | None
-    chains: int | None
-    boundary: str | None
-    points: str | None
-    sites: float | None
-    samples: int | None
-    layers: str | None
-    device: str
-    runs: int
-    peers: bool
-    quick: bool
-    json_file: str | None
-    plot_file: str | None
 
 
 @click.command()
@@ -118,7 +94,7 @@ def command(**given: Any) -> None:
     from percolab.benchmark.timer import make_timer
     from percolab.figures import save_figure
 
-    options = Options(**given)
+    options = SimpleNamespace(**given)
     for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
         _check_target(name, path)
     job = _make_job(options)
@@ -169,11 +145,10 @@ class _Job:
             yield from TIMED[stage](self.setting)
 
 
-def _make_job(options: Options) -> _Job:
+def _make_job(options: SimpleNamespace) -> _Job:
     """Return the job of the options; InputError if it cannot be timed."""
     from percolab.benchmark import check_stage
     from percolab.bonds.model import Model
-    from percolab.errors import InputError
 
     model = Model.parse(options.model or "bond")
     if model.has_spins:
@@ -199,7 +174,7 @@ def _make_job(options: Options) -> _Job:
     return _Job(setting, _make_plan(options, setting, first) if first else None, further)
 
 
-def _make_setting(options: Options, model: Model, *, several: bool) -> Setting:
+def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
     """Return what the further stages read; several: whether a stage uses several devices."""
     from percolab.benchmark import Setting
     from percolab.kernels.device import Device
@@ -228,7 +203,7 @@ def _make_setting(options: Options, model: Model, *, several: bool) -> Setting:
     )
 
 
-def _make_plan(options: Options, setting: Setting, stages: set[str]) -> Benchmark:
+def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
     """Return the plan of the first stages; InputError if it cannot be followed."""
     from percolab.benchmark import Benchmark, choose_places
     from percolab.tasks.values import parse_sizes
@@ -252,12 +227,11 @@ def _make_plan(options: Options, setting: Setting, stages: set[str]) -> Benchmar
     return plan
 
 
-def _make_spin_job(options: Options, model: Model) -> _Job:
+def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
     """Return a job that times sweeps of spins."""
     from dataclasses import replace
 
     from percolab.benchmark.spin_times import SpinSetting
-    from percolab.errors import InputError
     from percolab.spins.update import Update
     from percolab.tasks.values import parse_sizes
 
@@ -299,7 +273,6 @@ def _write_document(file: str | None, document: dict[str, Any]) -> None:
 
 def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
-    from percolab.errors import InputError
     from percolab.figures import FORMATS
     from percolab.store.output_files import TIMES
 
@@ -314,7 +287,6 @@ def _check_target(option: str, file: str | None) -> None:
 
 
 def _read_ratios(text: str) -> tuple[float, ...]:
-    from percolab.errors import InputError
 
     try:
         ratios = tuple(float(part) for part in text.split(","))
@@ -327,8 +299,6 @@ def _read_ratios(text: str) -> tuple[float, ...]:
 
 def _read_whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
     """Return the positive integers of an option, or None."""
-    from percolab.errors import InputError
-
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]

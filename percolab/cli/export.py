@@ -9,6 +9,7 @@ import click
 
 from percolab.cli.options import counted, is_given, output_file, results_file
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from percolab.store.results import StoredResults
@@ -52,7 +53,6 @@ def command(
     CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
     arrays over task and point, need percolab[tables].
     """
-    from percolab.errors import InputError
     from percolab.store import output_files as files
     from percolab.store.results import read_results
     from percolab.tables.csv_text import csv_text
@@ -105,17 +105,16 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
 def _table(
     stored: StoredResults, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
 ) -> Table:
-    """Return the table that was asked for; InputError for options that exclude each other."""
-    from percolab.errors import InputError
+    """Return the requested table; InputError for options that exclude each other."""
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
     from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
-    asked = [name for name, is_given in tables.items() if is_given]
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(asked)}: each is a table of its own; give one of them")
+    chosen = [name for name, is_given in tables.items() if is_given]
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)}: each is a table of its own; give one of them")
     if thresholds:
         if probabilities is not None:
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from percolab.cli.answers import find_answers
-from percolab.cli.fit_quantities import without_defaults, write_quantity_fit
 from percolab.cli.options import (
     as_json,
     choose_observable,
@@ -16,11 +16,12 @@ from percolab.cli.options import (
     estimates_text,
     fit_from_options,
     fit_options,
-    is_given,
     one_line_errors,
-    published_line,
+    published_lines,
+    refuse,
     refuse_scaling,
     results_file,
+    write_answer,
 )
 from percolab.cli.terminal import echo
 from percolab.kernels.registry import load
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: What an answer has besides the fit: values for JSON, and texts.
 Part = tuple[dict[str, Any], list[str]]
+#: Options of the fit of several quantities at once.
+_JOINT = ("omega", "min_size", "degree", "nu", "priors")
 
 
 @click.command()
@@ -53,14 +56,7 @@ Part = tuple[dict[str, Any], list[str]]
     "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
 )
 @as_json
-def command(
-    results: str,
-    as_json: bool,
-    exponents: bool,
-    collapse: bool,
-    quantities: str | None,
-    **options: Any,
-) -> None:
+def command(results: str, as_json: bool, quantities: str | None, **options: Any) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
     docs/analysis.md says what each number means.
@@ -83,23 +79,22 @@ def command(
     from percolab.store.results import read_results
 
     stored = read_results(results)
-    given = options | {"exponents": exponents, "collapse": collapse}
     answers = find_answers(stored.study)
     if answers.scales and not stored.study.structure.is_scalable:
-        refuse_scaling(given | {"quantities": quantities})
-        _estimate(stored, as_json, **options)
+        refuse_scaling(options | {"quantities": quantities})
+        _write_estimates(stored, as_json, options["observable"], options["bootstrap"])
         return
-    load(answers.fit)(stored, as_json, quantities, given)
+    load(answers.fit)(stored, as_json, quantities, options)
 
 
 def write_threshold_fit(
     stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
-    """Write the threshold and what else is asked for."""
+    """Write the threshold and what else is requested."""
     from percolab.analysis import fit_table
 
     if quantities is not None:
-        write_quantity_fit(stored, quantities, as_json=as_json, **without_defaults(options))
+        _write_quantity_fit(stored, as_json, quantities, options)
         return
     exponents, collapse = options.pop("exponents"), options.pop("collapse")
     name = choose_observable(stored, options["observable"])
@@ -111,11 +106,10 @@ def write_threshold_fit(
         parts.append(
             _collapses(stored, name, fit.threshold, options["min_size"], options["bootstrap"])
         )
-    if as_json:
-        echo_json(fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()})
-        return
     texts = [text for _, part in parts for text in part]
-    echo("\n\n".join([*texts, *_published(stored, fit)]))
+    texts += published_lines(stored, fit.threshold, fit.threshold_error)
+    record = fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()}
+    write_answer(record, "\n\n".join(texts), as_json=as_json)
 
 
 def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
@@ -125,11 +119,9 @@ def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
 
     shared = {key: options[key] for key in ("omega", "min_size")}
     found = read_sample_thresholds(stored, name, **shared)
-    return (
-        ({}, [])
-        if found is None
-        else ({"sample_thresholds": found.to_dict()}, [sample_table(found)])
-    )
+    if found is None:
+        return {}, []
+    return {"sample_thresholds": found.to_dict()}, [sample_table(found)]
 
 
 def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
@@ -148,13 +140,6 @@ def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part
     return record, texts
 
 
-def _published(stored: StoredResults, fit: ThresholdFit) -> list[str]:
-    known = stored.study.structure.threshold(stored.study.model)
-    if known is None:
-        return []
-    return [published_line(known, fit.threshold, fit.threshold_error)]
-
-
 def _collapses(
     stored: StoredResults, name: str, p_c: float, min_size: int | None, bootstrap: int
 ) -> Part:
@@ -168,43 +153,88 @@ def _collapses(
 
     clusters = ["largest", "chi"] if stored.study.kind.codec.holds_columns else []
     # A replica of a collapse is a search, so there are fewer of them.
-    replicas = min(bootstrap, 50)
+    options: dict[str, Any] = {"min_size": min_size, "bootstrap": min(bootstrap, 50)}
     with one_line_errors():
         found = [
-            compute_collapse(
-                stored,
-                item,
-                threshold=p_c if item in clusters else None,
-                min_size=min_size,
-                bootstrap=replicas,
-            )
+            compute_collapse(stored, item, threshold=p_c if item in clusters else None, **options)
             for item in [name, *clusters]
         ]
     return {"collapses": [item.to_dict() for item in found]}, [collapse_table(found)]
 
 
+def _write_quantity_fit(
+    stored: StoredResults, as_json: bool, quantities: str, options: dict[str, Any]
+) -> None:
+    """Write the joint fit of dimensionless quantities; InputError for an option of the other fit.
+
+    quantities: names with commas.
+    """
+    from percolab.analysis.stored_fits import fit_quantities
+    from percolab.analysis.text import quantity_table
+
+    refuse(_others(options), "not with --quantities; leave one of them out")
+    found = fit_quantities(stored, _split(quantities), **_joint(options))
+    texts = [quantity_table(found)]
+    texts += published_lines(stored, found.threshold, found.threshold_error)
+    write_answer(found.to_dict(), "\n\n".join(texts), as_json=as_json)
+
+
+def write_spin_fit(
+    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
+) -> None:
+    """Write the transition of spins; InputError for an option that only percolation has.
+
+    quantities: names with commas, None for the default ones.
+    """
+    from percolab.analysis.spin_fit import fit_spins
+    from percolab.analysis.text import spin_table
+
+    refuse(_others(options), "the fit of spins does not take it; leave it out")
+    found = fit_spins(stored, _split(quantities or "all"), **_joint(options))
+    write_answer(found.to_dict(), spin_table(found), as_json=as_json)
+
+
 def write_trees(
     stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
 ) -> None:
-    """Write what trees tell; InputError where an option of another fit is given."""
+    """Write the weights and paths of trees; InputError for an option of another fit."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
-    from percolab.errors import InputError
 
-    given = without_defaults(options, "nu", "priors") | {"quantities": quantities}
-    for name, value in given.items():
-        if is_given(value):
-            raise InputError(f"--{name.replace('_', '-')}: trees have no such fit; leave it out")
+    given = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
+    refuse(given, "trees have no such fit; leave it out")
     found = fit_trees(stored)
-    if as_json:
-        echo_json(found.to_dict())
-        return
-    echo(described(stored.study))
-    echo(tree_table(found))
+    write_answer(
+        found.to_dict(), f"{described(stored.study)}\n{tree_table(found)}", as_json=as_json
+    )
 
 
-def _estimate(
-    stored: StoredResults, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
+def _joint(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _JOINT}
+
+
+def _others(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a joint fit does not take."""
+    given = _without_defaults(options, "bootstrap")
+    return {name: value for name, value in given.items() if name not in _JOINT}
+
+
+def _without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options of a command without these, where they were not given."""
+    source = click.get_current_context().get_parameter_source
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in names or source(name) != ParameterSource.DEFAULT
+    }
+
+
+def _write_estimates(
+    stored: StoredResults, as_json: bool, observable: str | None, bootstrap: int
 ) -> None:
     """Write the thresholds of every size alone."""
     from percolab.analysis.stored_fits import read_estimates

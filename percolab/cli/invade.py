@@ -13,8 +13,8 @@ from percolab.cli.options import (
     counted,
     echo_json,
     input_files,
-    is_given,
     output_file,
+    refuse,
     write_figure,
 )
 from percolab.cli.setting_options import setting_option
@@ -24,6 +24,7 @@ from percolab.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from percolab.analysis import Known
     from percolab.analysis.invasions import InvasionMeans
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from percolab.trees.invasion import Invasion
 
 #: Radii within which sites are counted grow by this factor, from here on, up to this part of how
-#: far every invasion reaches: further out it goes on being invaded.
+#: far every invasion reaches: further out sites are still being invaded.
 _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 
 
@@ -98,7 +99,7 @@ def command(**given: Any) -> None:
     from percolab.store.output_files import check_suffix
 
     _check_samples(given)
-    structure, sizes, asked = _asked(given)
+    structure, sizes, request = _read_request(given)
     samples = given["samples"] or 1
     if given["out"]:
         check_invasion_target(given["out"], input_files())
@@ -108,7 +109,7 @@ def command(**given: Any) -> None:
     for name in ("out", "plot"):
         if given[name] and len(sizes) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
-    invaders = [_invader(structure, size, asked) for size in sizes]
+    invaders = [_invader(structure, size, request) for size in sizes]
     means, first, curves, fit = [], None, None, None
     for size, invader in zip(sizes, invaders):
         rows, masses, radii = [], [], _radii(invader)
@@ -149,10 +150,8 @@ def command(**given: Any) -> None:
 def _check_samples(given: dict[str, Any]) -> None:
     """Give the first sample its number; InputError for what given weights do not have."""
     if given["weights"] is not None:
-        for name in ("samples", "sample", "seed", "rng"):
-            if given[name] is not None:
-                raise InputError(f"--{name}: given weights (--weights) have no samples; "
-                                 "leave it out")  # fmt: skip
+        reason = "given weights (--weights) have no samples"
+        refuse(given, reason, "samples", "sample", "seed", "rng")
     given["sample"] = given["sample"] or 0
     p0 = given["p0"]
     if p0 is None:
@@ -163,48 +162,43 @@ def _check_samples(given: dict[str, Any]) -> None:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
 
 
-def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
+def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
     """Return the structure, its sizes and the settings of an invasion that options name."""
     from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
     from percolab.tasks.values import parse_sizes
 
-    asked = {name: given[name] for name in ("source", "target", "trapping")}
-    asked |= {
+    request = {name: given[name] for name in ("source", "target", "trapping")}
+    request |= {
         name: given[name] if given[name] is not None else SETTINGS[name].default
         for name in ("model", "seed", "rng")
     }
-    asked |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
+    request |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
     in_file = given["weights"] == "file"
     if in_file and given["graph"] is None:
         raise InputError("--weights file: only a graph's file (--graph) has weights in it")
-    asked["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
+    request["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
     if given["graph"] is not None:
-        for name in ("lattice", "L", "boundary"):
-            if given[name] is not None:
-                raise InputError(f"{'-L' if name == 'L' else f'--{name}'}: a graph (--graph) has "
-                                 "one size and no axes; leave it out")  # fmt: skip
+        refuse(given, "a graph (--graph) has one size and no axes", "lattice", "L", "boundary")
         if given["source"] is None:
             raise InputError("an invasion of a graph needs --source")
         options = {name: given[name] for name in ("multi", "columns")}
         if given["target"] is not None:
             # The sample of a sweep with this source and target.
-            options |= {name: asked.pop(name) for name in ("source", "target")}
-            asked |= {"source": None, "target": None}
+            options |= {name: request.pop(name) for name in ("source", "target")}
+            request |= {"source": None, "target": None}
         if in_file:
             graph, data = load_weighted_graph(given["graph"], **options)
-            asked["weights"] = data.weights
+            request["weights"] = data.weights
         else:
             graph = load_graph(given["graph"], **options)
-        return graph, [graph.num_sites], asked
-    for name in ("multi", "columns"):
-        if is_given(given[name]):
-            raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
+        return graph, [graph.num_sites], request
+    refuse(given, "only a graph (--graph) has it", "multi", "columns")
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), asked
+    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), request
 
 
 def _stop(text: str | None) -> Any:
@@ -224,11 +218,11 @@ def _weights(name: str) -> np.ndarray:
     return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
-def _invader(structure: Structure, size: int, asked: dict[str, Any]) -> Invader:
+def _invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
     from percolab.configurations.invade import Invader, make_field
 
-    settings = {name: asked[name] for name in asked if name != "boundary"}
-    return Invader(make_field(structure, size, asked["boundary"]), **settings)
+    settings = {name: request[name] for name in request if name != "boundary"}
+    return Invader(make_field(structure, size, request["boundary"]), **settings)
 
 
 def _row(found: Invasion, p0: float | None) -> dict[str, Any]:
@@ -281,15 +275,12 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
                          "invasion when it is made (percolab invade --plot)")  # fmt: skip
     structure = load_structure(record["lattice"])
     names = ("source", "target", "stop", "trapping", "model", "seed", "rng", "boundary")
-    asked = {name: record[name] for name in names} | {"weights": None}
-    invader = _invader(structure, record["L"], asked)
+    request = {name: record[name] for name in names} | {"weights": None}
+    invader = _invader(structure, record["L"], request)
     found = invader.run(record["sample"])
     if not np.array_equal(found.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
     return invader, found, record
-
-
-# The fractal dimension
 
 
 def _radii(invader: Invader) -> np.ndarray | None:
@@ -335,18 +326,14 @@ def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | N
     return fit_size_dimension(means)
 
 
-def _known_dimension(invader: Invader) -> tuple[float, float, str] | None:
-    """Return (d_f, its error, source) where an invaded cluster is known to have it."""
+def _known_dimension(invader: Invader) -> Known | None:
+    """Return d_f where an invaded cluster is known to have it."""
     from percolab.analysis.theory.known_exponents import known_exponents
 
     dimension = invader.field.structure.dimension
     known = known_exponents(dimension).get("d_f")
-    if known is None or invader.given is not None or (invader.trapping and dimension == 2):
-        return None
-    return known.value, known.error, known.expression or known.reference
-
-
-# What is told
+    differs = invader.given is not None or (invader.trapping and dimension == 2)
+    return None if differs else known
 
 
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
@@ -385,23 +372,21 @@ def _title(invader: Invader, record: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _finite(value: float) -> float | None:
-    return value if value == value else None
-
-
 def _json(
     record: dict[str, Any],
     means: list[InvasionMeans],
     first: Invasion,
     fit: Value | None,
 ) -> dict[str, Any]:
+    from percolab.analysis.json_values import plain
+
     sizes = [
         {
             "L": item.L,
             "samples": item.samples,
             "reached": item.reached,
             **{
-                name: {"mean": item.means[name], "error": _finite(item.errors[name])}
+                name: plain({"mean": item.means[name], "error": item.errors[name]})
                 for name in item.means
             },
         }
@@ -432,11 +417,10 @@ def _echo(
     taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
     if len(means) == 1 and item.samples == 1:
         share = 100 * first.num_invaded / first.num_sites
-        echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
-                   f"({share:.3g} %), front {item.means['front']:.0f}")  # fmt: skip
+        invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
+        echo(f"{invaded} ({share:.3g} %), front {item.means['front']:.0f}")
         if first.breakthrough is not None:
-            echo(f"breakthrough at step {first.breakthrough}, {taken} = "
-                       f"{first.threshold:.12g}")  # fmt: skip
+            echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")
         elif invader.has_target:
             echo("the target was not reached")
         echo(f"largest burst {item.means['largest_burst']:.0f}")
@@ -452,12 +436,12 @@ def _echo(
             rows.append((item.L, item.samples, item.reached, *texts))
         echo(Table(head, rows).to_text())
     if fit is not None:
-        told = f"D = {fit}"
+        line = f"D = {fit}"
         if fit.chi_square is not None:
-            told += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
+            line += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
         known = _known_dimension(invader)
         if known is not None:
-            told += f"; percolation has {known[0]:.6g}  ({known[2]})"
-        echo(told)
+            line += f"; percolation has {known.value:.6g}  ({known.expression or known.reference})"
+        echo(line)
     if given["out"]:
         echo(f"steps in {given['out']}")

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, output_file
+from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
     describe_directions,
     has_point,
     lattice_and_size,
     need,
-    refuse,
     sample_keys,
     sample_options,
 )
@@ -99,15 +98,12 @@ def command(
     if summary.get("periodic_axes"):
         echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
     if names is not None and summary["largest"]:
-        told = ", ".join(_largest_names(clusters, names))
+        first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
-        echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
+        echo(f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}")
     for item in crossing[:_MOST_NAMED]:
-        which = (
-            f"of {item['name']}, {counted(item['sites'], 'site')},"
-            if names
-            else (f"{item['label']} of {counted(item['sites'], 'site')}")
-        )
+        sites = counted(item["sites"], "site")
+        which = f"of {item['name']}, {sites}," if names else f"{item['label']} of {sites}"
         echo(f"cluster {which} {describe_directions(item)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
@@ -133,15 +129,13 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
             raise InputError(f"{option}: only {need_of} has it; leave it out")
     if given["graph"] is not None:
         return _graph_configuration(name, given)
-    refuse(given, "only a graph (--graph) has it", "source", "target", "columns")
-    if given["multi"]:
-        raise InputError("--multi: only a graph (--graph) has it; leave it out")
+    refuse(given, "only a graph (--graph) has it", "source", "target", "columns", "multi")
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
         return random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
     reason = "INPUT is a configuration already"
-    refuse(given, reason, "p", *OF_SPINS, "seed", "sample", "rng", "model")
-    refuse(given, reason, "bethe", "shells", "numbering")
+    sampled = ("p", *OF_SPINS, "seed", "sample", "rng", "model")
+    refuse(given, reason, *sampled, "bethe", "shells", "numbering")
     keys = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")
@@ -159,8 +153,8 @@ def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configurati
     refuse(given, "a graph (--graph) has its own", "lattice", "size", "boundary")
     refuse(given, "a graph (--graph) is no Bethe lattice", "bethe", "shells", "numbering")
     if not has_point(given):
-        refuse(given, "without -p all bonds are open", "seed", "sample", "rng", "model")
-        refuse(given, "without -p all bonds are open", *OF_SPINS)
+        sampled = ("seed", "sample", "rng", "model", *OF_SPINS)
+        refuse(given, "without -p all bonds are open", *sampled)
     options = {name: given[name] for name in ("source", "target", "multi", "columns")}
     graph = load_graph(given["graph"], **options)
     keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})

@@ -6,6 +6,7 @@ import click
 
 from percolab.cli.options import counted
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 
 
 @click.command()
@@ -19,7 +20,6 @@ def command(parts: tuple[str, ...], out: str) -> None:
     The same samples twice are refused: independent runs need different seeds.  Of one long chain
     (sweep --chains 1) the longest part is taken, if the parts agree.
     """
-    from percolab.errors import InputError
     from percolab.store.merging import merge
     from percolab.store.results import ResultsWriter, read_results
 
@@ -30,5 +30,5 @@ def command(parts: tuple[str, ...], out: str) -> None:
         merged = merge(read, report=lambda line: echo(line, err=True))
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
-    told = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
-    echo(f"{', '.join(told)}, {counted(samples, 'sample')} in {out}")
+    counts = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
+    echo(f"{', '.join(counts)}, {counted(samples, 'sample')} in {out}")

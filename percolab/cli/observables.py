@@ -48,8 +48,8 @@ def command(boundary: str | None, as_json: bool) -> None:
     only_spins = [item for name, item in with_spins.items() if name not in found]
     always = [item for item in CHAIN_COLUMNS if not item.measure]
     spins = [_record(item) | {"model": "spins"} for item in (*only_spins, *always)]
-    asked = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
-    extras = [_record(item) | {"measure": item.measure} for item in asked]
+    measured = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
+    extras = [_record(item) | {"measure": item.measure} for item in measured]
     of_trees = {item.name: item for kinds in chosen for item in list_columns(kinds, trees=True)}
     trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
     of_packages = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from percolab.cli.terminal import echo
+from percolab.errors import InputError, nearest
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -109,17 +111,19 @@ def fit_from_options(
         return fit_results(results, choose_observable(results, observable), **given)
 
 
-def published_line(known: Any, value: float, error: float) -> str:
-    """Return the line on a published threshold, and how far a fitted one is from it."""
+def published_lines(results: StoredResults, value: float = 0.0, error: float = 0.0) -> list[str]:
+    """Return the line on the published threshold if there is one, with a fit's distance from it."""
+    known = results.study.structure.threshold(results.study.model)
+    if known is None:
+        return []
     line = f"published {known.value:.12g}  {known.expression}  ({known.reference})"
-    return f"{line}: {(value - known.value) / error:+.1f} sigma" if error > 0 else line
+    return [f"{line}: {(value - known.value) / error:+.1f} sigma" if error > 0 else line]
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn a ValueError about an option of a fit into an InputError."""
     from percolab.analysis import AnalysisError
-    from percolab.errors import InputError
 
     try:
         yield
@@ -132,12 +136,11 @@ def one_line_errors() -> Iterator[None]:
 def choose_observable(results: StoredResults, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
     from percolab.analysis.stored_data import default_observable, probability_names
-    from percolab.errors import InputError, nearest
 
     known = probability_names(results)
     name = default_observable(results) if observable is None else observable
     if name not in known:
-        # Where there is none at all, that is what is to be said.
+        # Where there is none at all, this raises the reason.
         default_observable(results)
         raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     return name
@@ -161,13 +164,11 @@ def estimates_text(results: StoredResults, *, bootstrap: int = 200) -> str:
     from percolab.analysis.stored_fits import read_estimates
 
     text = estimate_table(read_estimates(results, bootstrap=bootstrap))
-    known = results.study.structure.threshold(results.study.model)
-    if known is None:
-        return text
-    return (
-        f"{text}\n\npublished {known.value:.12g}  {known.expression}  ({known.reference}), of the "
-        "infinite lattice: finite ones do not scale to it"
-    )
+    known = [
+        f"{line}, of the infinite lattice: finite ones do not scale to it"
+        for line in published_lines(results)
+    ]
+    return "\n\n".join([text, *known])
 
 
 def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
@@ -183,15 +184,7 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
 
 
 #: Options of a fit of several sizes.
-_SCALING = (
-    "omega",
-    "min_size",
-    "degree",
-    "window",
-    "exponents",
-    "collapse",
-    "quantities",
-)
+_SCALING = ("omega", "min_size", "degree", "window", "exponents", "collapse", "quantities")
 
 
 def is_given(value: Any) -> bool:
@@ -203,14 +196,23 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False
 
 
-def refuse_scaling(options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option of a fit of several sizes, for where none scale."""
-    from percolab.errors import InputError
+def flag(name: str) -> str:
+    """Return an option as it is written: -L, -p, --min-size."""
+    letter = {"size": "L"}.get(name, name)
+    return f"-{letter}" if len(letter) == 1 else f"--{name.replace('_', '-')}"
 
-    for key in _SCALING:
-        if is_given(options.get(key)):
-            name = key.replace("_", "-")
-            raise InputError(f"--{name}: there is no fit of several sizes here; leave it out")
+
+def refuse(given: Mapping[str, Any], reason: str, *names: str) -> None:
+    """Raise InputError if one of these options is given, or any if none is named."""
+    for name in names or given:
+        if is_given(given.get(name)):
+            advice = "" if reason.endswith("out") else "; leave it out"
+            raise InputError(f"{flag(name)}: {reason}{advice}")
+
+
+def refuse_scaling(options: Mapping[str, Any]) -> None:
+    """Raise InputError for an option of a fit of several sizes, where none scale."""
+    refuse(options, "there is no fit of several sizes here", *_SCALING)
 
 
 def input_files() -> list[Path]:
@@ -247,7 +249,6 @@ def output_file(out: str | Path | None, default: str | Path, kind: Kind | None =
 
 def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
     """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
-    from percolab.errors import InputError
     from percolab.figures import save_figure
 
     try:
@@ -262,3 +263,26 @@ def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
 def echo_json(record: Any) -> None:
     """Write a record to stdout as indented JSON without NaN."""
     echo(json.dumps(record, indent=2, allow_nan=False))
+
+
+def write_answer(record: Any, text: str, *, as_json: bool) -> None:
+    """Write a record to stdout as JSON, or in place of it the text for a reader."""
+    if as_json:
+        echo_json(record)
+    else:
+        echo(text)
+
+
+@contextmanager
+def exit_if_interrupted(out: str | Path) -> Iterator[None]:
+    """End with the exit code of an interruption, and one line on what the results file has."""
+    from percolab.run.stored import Interrupted
+
+    try:
+        yield
+    except Interrupted as error:
+        held = f"finished blocks are in {out}"
+        if not error.stored:
+            held = f"{out} lacks the blocks since its last save"
+        echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
+        sys.exit(error.exit_code)

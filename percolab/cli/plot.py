@@ -14,6 +14,7 @@ from percolab.cli.options import (
     fit_options,
     output_file,
     read_study,
+    refuse,
     refuse_scaling,
     results_file,
     write_figure,
@@ -72,8 +73,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         check_suffix(out, FORMATS, "a figure")
         output_file(out, "")
     if kind == "invasion" or (kind is None and holds_invasion(results)):
-        if options["observable"] is not None:
-            raise InputError("--observable: an invasion has none; leave it out")
+        refuse(options, "an invasion has none", "observable")
         refuse_scaling(options)
         target = output_file(out, _beside(Path(results), kind))
         figure, numbers = stored_figure(results)

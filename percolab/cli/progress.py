@@ -20,7 +20,7 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
-#: What the library tells, where nothing is printed: INFO what differs from what was asked for and
+#: What the library logs where nothing is printed: INFO what differs from the request and
 #: what takes time, DEBUG every save.
 LOGGER = logging.getLogger("percolab")
 
@@ -29,7 +29,7 @@ _FIT_EVERY = 3.0
 
 
 class ProgressWatcher(Watcher):
-    """Draws a bar in samples and keeps the current estimate of p_c beside it."""
+    """Draws a bar in samples and keeps the current estimate of p_c next to it."""
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
@@ -40,7 +40,7 @@ class ProgressWatcher(Watcher):
         self._ahead = 0
 
     def noted(self, text: str) -> None:
-        """Say what differs from what was asked for."""
+        """Report what differs from the request."""
         self._say(text)
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
@@ -103,7 +103,7 @@ class ProgressWatcher(Watcher):
 
 
 class LoggedProgress(ProgressWatcher):
-    """Tells the logger "percolab" of progress, and draws a bar where one is wanted.
+    """Logs progress to "percolab", and draws a bar on request.
 
     bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs
     """

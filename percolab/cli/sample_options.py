@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from percolab.bonds.model import Model
-from percolab.cli.options import F, WholeNumber
+from percolab.cli.options import F, WholeNumber, flag, refuse
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
@@ -78,7 +78,7 @@ def _point(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what options say of a sample beside lattice and size, those left out at defaults."""
+    """Return the options of a sample other than lattice and size, those left out at defaults."""
     found = with_defaults(given, *DEFAULTS)
     if Model.parse(found["model"]).has_spins:
         found["sweeps"] = SHOWN_SWEEPS
@@ -90,18 +90,9 @@ def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: DEFAULTS[key] if given[key] is None else given[key] for key in keys}
 
 
-def refuse(given: dict[str, Any], reason: str, *keys: str) -> None:
-    """Raise InputError if one of these options is given."""
-    names = {"size": "-L", "p": "-p", "T": "-T", "K": "-K"}
-    for key in keys:
-        if given[key] is not None:
-            raise InputError(f"{names.get(key, f'--{key}')}: {reason}; leave it out")
-
-
 def need(given: dict[str, Any], what: str, *keys: str) -> None:
     """Raise InputError unless all of these options are given."""
-    names = {"size": "-L", "p": "-p"}
-    missing = [names.get(key, f"--{key}") for key in keys if given[key] is None]
+    missing = [flag(key) for key in keys if given[key] is None]
     if missing:
         raise InputError(f"{what} needs {' and '.join(missing)}")
 
@@ -110,5 +101,5 @@ def describe_directions(item: dict[str, Any]) -> str:
     """Return along which axes a cluster spans, and around which it wraps."""
     if item["spanning"] == ["source-target"]:
         return "connects source and target"
-    told = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
-    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
+    ways = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
+    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in ways if axes)

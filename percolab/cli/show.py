@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, output_file, write_figure
+from percolab.cli.options import as_json, counted, echo_json, output_file, refuse, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
     describe_directions,
     lattice_and_size,
     need,
-    refuse,
     sample_keys,
     sample_options,
     with_defaults,
 )
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,13 +64,12 @@ def command(
 
     With --json every number drawn goes to stdout.
     """
-    from percolab.errors import InputError
     from percolab.figures import FORMATS
 
     if out is not None and not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
-    if weights is not None and not as_tree:
-        raise InputError("--weights: only a tree (--tree) has it; leave it out")
+    if not as_tree:
+        refuse({"weights": weights}, "only a tree (--tree) has it")
     target = output_file(out, _OUT)
     if as_tree:
         figure, numbers = _show_tree(labels, weights, given)
@@ -99,7 +98,6 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
     """Return the figure of the tree of a sample, or of given weights, and its numbers."""
     from percolab.configurations.picture import make_title, plain_text
     from percolab.configurations.tree import read_weights, tree, tree_from_array
-    from percolab.errors import InputError
     from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
     from percolab.lattices.lattice import AXIS_NAMES, load_lattice
 
@@ -133,9 +131,9 @@ def _show_labels(name: str, given: dict[str, Any]) -> Drawn:
     from percolab.configurations.picture import draw_picture
     from percolab.lattices.lattice import load_lattice
 
-    refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
-    refuse(given, "LABELS is a configuration already", "rng", "model", *OF_SPINS)
-    refuse(given, "LABELS is a configuration already", "bethe", "shells", "numbering")
+    sampled = ("size", "p", "seed", "sample", "rng", "model", *OF_SPINS)
+    reason = "LABELS is a configuration already"
+    refuse(given, reason, *sampled, "bethe", "shells", "numbering")
     lattice = load_lattice(given["lattice"]) if given["lattice"] is not None else None
     found = read_labels(name, lattice, given["boundary"])
     kind = found.record.get("kind")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from percolab.cli.options import as_json, complete_study, echo_json
+from percolab.cli.options import as_json, complete_study, write_answer
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.lattices.shown import Table
@@ -23,10 +23,7 @@ def command(name: str | None, as_json: bool) -> None:
     if name is None:
         rows = [(each, study_summary(each)) for each in study_names()]
         found = Table(("name", "summary"), rows)
-        if as_json:
-            echo_json(found.to_json())
-        else:
-            echo(found.to_text())
+        write_answer(found.to_json(), found.to_text(), as_json=as_json)
         return
     if as_json:
         raise InputError("--json is of the list of studies: leave out the name")

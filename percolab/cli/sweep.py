@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
@@ -12,7 +11,13 @@ from typing import Any
 import click
 
 from percolab.cli.answers import find_answers
-from percolab.cli.options import complete_study, counted, described, estimates_text
+from percolab.cli.options import (
+    complete_study,
+    counted,
+    described,
+    estimates_text,
+    exit_if_interrupted,
+)
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
@@ -21,7 +26,6 @@ from percolab.errors import InputError
 from percolab.kernels.registry import load
 from percolab.run.request import make_options
 from percolab.run.runner import prepare_study, run_study
-from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE
 from percolab.tasks.settings import MPI
@@ -121,19 +125,13 @@ def _sweep(
             tasks = counted(len(prepared.tasks), "task")
             echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
             return
-        try:
+        with exit_if_interrupted(request.out):
             results = run_study(request.study, request.rule, **options)
-        except Interrupted as error:
-            held = f"finished blocks are in {request.out}"
-            if not error.stored:
-                held = f"{request.out} lacks the blocks since its last save"
-            echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
-            sys.exit(error.exit_code)
     _write_end(results, request.out, request.rule.target_error)
 
 
 def write_transition(results: StoredResults, target_error: float | None) -> None:
-    """Write where spins order, in one line, and what must be said of it."""
+    """Write where spins order, in one line, and its notes."""
     from percolab.analysis import AnalysisError
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, described, echo_json
+from percolab.cli.options import as_json, described, exit_if_interrupted, write_answer
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
-from percolab.cli.terminal import echo
 from percolab.kernels.registry import list_names
 from percolab.run.request import make_options
 from percolab.run.runner import run_study
-from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import make_request
 from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
@@ -78,22 +75,11 @@ def command(
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
     options = make_options(request, watcher=ProgressWatcher(silent=quiet))
-    with ResultsWriter(request.out) as options["writer"]:
-        try:
-            results = run_study(request.study, request.rule, **options)
-        except Interrupted as error:
-            echo(
-                f"{error.reason}; finished blocks are in {request.out}. Run the same command again "
-                "to go on.",
-                err=True,
-            )
-            sys.exit(error.exit_code)
+    with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(request.out):
+        results = run_study(request.study, request.rule, **options)
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
     found = fit_trees(results)
-    if as_json:
-        echo_json(found.to_dict())
-        return
-    echo(f"{described(results.study)}; results in {request.out}")
-    echo(tree_table(found))
+    text = f"{described(results.study)}; results in {request.out}\n{tree_table(found)}"
+    write_answer(found.to_dict(), text, as_json=as_json)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from percolab.cli.options import counted, echo_json, input_files, is_given
+from percolab.cli.options import counted, input_files, refuse, write_answer
 from percolab.cli.setting_options import given_settings
-from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _OF_SAMPLES = ("samples", "seed", "rng", "workers")
 def write_given_tree(
     weights: str, given: dict[str, Any], *, method: str | None = None, as_json: bool = False
 ) -> None:
-    """Find the tree of given weights, write it to a file if asked, and print what it is.
+    """Find the tree of given weights, write it to a file if requested, and print a summary.
 
     weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
     (classes, ..., y, x), of a graph one for each bond.
@@ -34,9 +33,7 @@ def write_given_tree(
     from percolab.configurations.tree_files import check_tree_file, write_tree_file
 
     settings = given_settings(given)
-    for name in _OF_SAMPLES:
-        if name in settings:
-            raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
+    refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = settings.get("out")
     if out is not None:
         check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
@@ -46,13 +43,11 @@ def write_given_tree(
     if out is not None:
         write_tree_file(out, found)
     paths = find_paths(found)
-    if as_json:
-        more = {} if out is None else {"tree": str(out)}
-        echo_json(more | {"of": _structure_name(found)} | found.to_dict() | {"paths": paths})
-        return
-    echo(tree_text(found, paths))
+    record = {"of": _structure_name(found)} | found.to_dict() | {"paths": paths}
+    text = tree_text(found, paths)
     if out is not None:
-        echo(f"tree in {out}")
+        record, text = {"tree": str(out)} | record, f"{text}\ntree in {out}"
+    write_answer(record, text, as_json=as_json)
 
 
 def find_paths(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
@@ -88,10 +83,10 @@ def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> st
         f"weight {tree.weight}",
     ]
     for name, path in paths.items():
-        told = "none"
+        shown = "none"
         if path is not None:
-            told = f"{counted(path['length'], 'bond')}, largest weight {path['largest']}"
-        lines.append(f"path {name}: {told}")
+            shown = f"{counted(path['length'], 'bond')}, largest weight {path['largest']}"
+        lines.append(f"path {name}: {shown}")
     return "\n".join(lines)
 
 
@@ -103,10 +98,7 @@ def _graph_result(weights: str, settings: dict[str, Any], ways: dict[str, Any]) 
     from percolab.configurations.tree import read_weight_list, tree
     from percolab.lattices.graph import load_graph
 
-    for name in ("lattice", "L", "boundary"):
-        if name in settings:
-            flag = "-L" if name == "L" else f"--{name}"
-            raise InputError(f"{flag}: a graph (--graph) has its own; leave it out")
+    refuse(settings, "a graph (--graph) has its own", "lattice", "L", "boundary")
     keys = {name: settings[name] for name in _OF_GRAPHS if name in settings}
     if weights == IN_FILE:
         return tree(settings["graph"], **keys, **ways)
@@ -118,9 +110,7 @@ def _lattice_result(weights: str, settings: dict[str, Any], ways: dict[str, Any]
     from percolab.configurations.tree import read_weights, tree_from_array
     from percolab.lattices.structure import load_structure
 
-    for name in _OF_GRAPHS:
-        if is_given(settings.get(name)):
-            raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
+    refuse(settings, "only a graph (--graph) has it", *_OF_GRAPHS)
     if weights == IN_FILE:
         raise InputError(
             "--weights file: only a graph's file (--graph) holds weights; of a lattice they are a "

@@ -2,9 +2,9 @@
 
 matplotlib and scipy load when a figure is made.
 
-kinds/      one file a kind that results give: curves, drift, collapse, clusters, ...
-study_view  stored results as the kinds ask of them, and what a kind declares
-report      all that results give on one page; page, its HTML
+kinds/      the kinds of figures that results give: curves, collapse, clusters, thermal, ...
+study_view  stored results with the options of their figures, and the declaration of a kind
+report      all figures and fits of results on one page; page, its HTML
 lattice     a lattice and its bonds
 bethe, configuration, colours, legend: one sample, coloured by cluster
 tree        a minimum spanning tree and its trunk
@@ -13,7 +13,6 @@ style       the look of all figures, and a new figure that has it
 sheet       what is drawn on: a new figure, or one panel of a user
 notebook    a figure that a notebook shows
 axes        names of sizes, the published threshold, ticks and legends
-inset       the crossings close up
 math_text   symbols in mathematics
 files       how a figure is written
 """

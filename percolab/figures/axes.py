@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.figures.math_text import typeset
-from percolab.figures.style import EXACT_LINE
+from percolab.figures.style import EXACT_LINE, Axes, Figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from percolab.analysis.value import ChiSquare
 
-#: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+#: A published threshold and its source: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
 
 #: Numbers that are as short when they are written out as in powers of ten.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
-#: Width of a digit in parts of the font's size, with the room beside a label of a tick.
+#: Width of a digit in parts of the font's size, with the space next to a label of a tick.
 _DIGIT, _BESIDE = 0.64, 1.6
 
 
@@ -73,7 +70,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def letter_panels(panels: Iterable[Axes]) -> None:
-    """Write (a), (b), ... beside the upper left corners of panels, unless there is but one."""
+    """Write (a), (b), ... next to the upper left corners of panels, unless there is but one."""
     each = list(panels)
     for letter, axes in zip("abcdefghijklmnop", each if len(each) > 1 else ()):
         axes.annotate(
@@ -83,7 +80,7 @@ def letter_panels(panels: Iterable[Axes]) -> None:
 
 
 def label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name lines on logarithmic axes beside their right ends: x, y, name and colour of each.
+    """Name lines on logarithmic axes next to their right ends: x, y, name and colour of each.
 
     Names that would overlap are moved apart, and a thin line leads to each.
     """
@@ -98,19 +95,19 @@ def label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> Non
     # In parts of the height of the panel, of which titles and ticks leave this much.
     inches = 0.78 * figure.get_figheight() / max(axes.get_subplotspec().get_gridspec().nrows, 1)  # type: ignore[union-attr]
     apart = 1.25 * float(rcParams["legend.fontsize"]) / 72 / inches
-    wanted = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
+    ideal = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
     # Names that touch stand together, with the middle of their ends as theirs.
     groups: list[list[int]] = []
     for number in range(len(ordered)):
         groups.append([number])
         while len(groups) > 1:
             one, two = groups[-2:]
-            middle = [float(np.mean([wanted[n] for n in group])) for group in (one, two)]
+            middle = [float(np.mean([ideal[n] for n in group])) for group in (one, two)]
             if middle[1] - middle[0] >= apart * (len(one) + len(two)) / 2:
                 break
             groups[-2:] = [[*one, *two]]
     for group in groups:
-        middle_of = float(np.mean([wanted[n] for n in group]))
+        middle_of = float(np.mean([ideal[n] for n in group]))
         for place, n in enumerate(group):
             x, y, name, colour = ordered[n]
             at = middle_of + apart * (place - (len(group) - 1) / 2)
@@ -170,6 +167,16 @@ def exact_label(exact: Exact) -> str:
     return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
 
 
+def known_word(known: Any) -> str:
+    """Return what a figure calls a known value: exact, or published where it has an error."""
+    return "published" if known.error else "exact"
+
+
+def beside_known(known: Any) -> str:
+    """Return the known value in a line below a fitted one, "" where there is none."""
+    return "" if known is None else f"\n({known_word(known)}: ${known.value:.5g}$)"
+
+
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
     from percolab.analysis.value import is_rejected
@@ -207,6 +214,17 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
     return np.where(known, errors, np.nan) if known.any() else None
 
 
+def draw_bars(axes: Axes, x: Any, y: Any, errors: np.ndarray, look: Any, **style: Any) -> None:
+    """Draw points with their standard errors, NaN where one is not known, in a look and a style."""
+    axes.errorbar(x, y, bars_if_known(errors), **{"elinewidth": 0.8} | look | style)
+
+
+def interval_bars(curve: Any) -> np.ndarray:
+    """Return how far the interval of a curve's probability extends below and above, (2, m)."""
+    bars: np.ndarray = np.abs(np.stack(curve.interval()) - curve.probability)
+    return bars
+
+
 def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:
     """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
     known = any(np.isfinite(each).any() for each in errors)
@@ -217,6 +235,11 @@ def only_p(curves: Sequence[Any]) -> float | None:
     """Return the p of curves of several sizes at one p alone, which are drawn against L."""
     found = np.unique(np.concatenate([curve.p for curve in curves]))
     return float(found[0]) if found.size == 1 and len({curve.L for curve in curves}) > 1 else None
+
+
+def title_with_p(title: str, at: float | None) -> str:
+    """Return the title of a figure, with the p of curves that are all at one p."""
+    return title if at is None else f"{title}, $p = {at:.8g}$"
 
 
 def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:

@@ -1,13 +1,13 @@
 """The clusters of a Bethe lattice as a figure, shell after shell around the centre.
 
 As Figs 8 and 9 of Komura (2016): a circle for every site with its number in it while there is room,
-open bonds and sites in the colour of their cluster, which no cluster beside it has.  matplotlib
+open bonds and sites in the colour of their cluster, which no neighbouring cluster has.  matplotlib
 loads when a figure is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from percolab.errors import InputError
 from percolab.figures import new_figure
 from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours
+from percolab.figures.configuration import draw_discs, make_map
 from percolab.figures.legend import add_legend, legend_numbers
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: More sites than this lie too close in the outermost shell, and in smaller ones there are numbers.
 MOST_SITES, MOST_NUMBERED = 1600, 200
@@ -65,8 +63,7 @@ def plot_bethe(
     sites = site_numbers(len(places), lattice.numbering)
     with new_figure(_INCHES, _INCHES + 0.8) as figure:
         axes: Any = figure.subplots()
-        axes.set_axis_off()
-        axes.set_aspect("equal")
+        make_map(axes)
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
         set_title(figure, title)
         radius = _radius(shells, coordination_number)
@@ -117,15 +114,8 @@ def _points_per_unit(places: np.ndarray) -> float:
 def _draw_sites(
     axes: Axes, places: np.ndarray, sites: np.ndarray, colours: ClusterColours, radius: float
 ) -> None:
-    from matplotlib.collections import EllipseCollection
-
     faces = colours.rgb(sites) / 255.0
-    width = np.full(len(places), 2 * radius)
-    circles = EllipseCollection(
-        width, width, np.zeros(len(places)), units="xy", offsets=places,
-        offset_transform=axes.transData, facecolors=faces, linewidths=0, zorder=3,
-    )  # fmt: skip
-    axes.add_collection(circles)
+    draw_discs(axes, places, 2 * radius, facecolors=faces)
     if len(places) > MOST_NUMBERED:
         return
     digits = len(str(len(places) - 1))

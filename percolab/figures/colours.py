@@ -70,7 +70,7 @@ class ClusterColours:
 def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
     """Choose the colours of clusters, the same for the same clusters.
 
-    grey_singles: whether single sites are grey, also beside each other, or have colours as others.
+    grey_singles: whether single sites are grey, also next to each other, or have colours as others.
     """
     found = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
@@ -106,10 +106,10 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
     """Return the spanning clusters, the largest first, and the largest cluster."""
     axes: dict[int, list[str]] = {}
     around: dict[int, list[str]] = {}
-    for told, named in ((axes, clusters.spanning), (around, clusters.wrapping)):
+    for ways, named in ((axes, clusters.spanning), (around, clusters.wrapping)):
         for name, numbers in named.items():
             for number in numbers.tolist():
-                told.setdefault(number, []).append(name)
+                ways.setdefault(number, []).append(name)
     if not clusters.sizes.size:
         return ()
     largest = int(clusters.by_size[0])

@@ -8,7 +8,7 @@ made.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
 from percolab.figures.lattice import check_places
 from percolab.figures.legend import add_legend, legend_numbers
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
 MOST_WITH_BONDS, MOST_POINTS = 4096, 2**24
@@ -50,8 +47,8 @@ def plot_clusters(
     """Draw clusters on their lattice; return the figure and every number in it, for JSON.
 
     opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
-    draws sites alone.  spins: uint8 (num_points,), to be drawn beside the clusters, each of so many
-    ``states``.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
+    draws sites alone.  spins: uint8 (num_points,), to be drawn next to the clusters, each of
+    ``states`` states.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
     leads down, as the rows of an image do.
 
     InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
@@ -60,9 +57,9 @@ def plot_clusters(
     topology = clusters.topology
     check_drawable(lattice, topology.num_points)
     colours = choose_colours(clusters)
-    layers = _layers(topology.shape)
+    layers = choose_layers(topology.shape)
     places = lattice.positions(topology.shape) if lattice.dimension == 2 else None
-    plane = _in_plane(lattice)
+    plane = in_plane(lattice)
     ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
     corners = ends @ plane
     width, height = np.ptp(corners, axis=0)
@@ -82,7 +79,7 @@ def plot_clusters(
         else:
             drawn = "cells"
             for axes, layer in zip(panels, layers, strict=True):
-                _draw_cells(axes, colours, plane, topology.shape, layer)
+                _draw_layer(axes, colours.rgb(), plane, topology.shape, layer)
                 if lattice.dimension == 3:
                     what = "" if spins is None else "clusters, "
                     axes.set_title(f"{what}$z = {layer}$", fontsize=9)
@@ -92,9 +89,9 @@ def plot_clusters(
             for axes, layer in zip(grid.ravel()[: len(layers)], layers, strict=True):
                 if drawn == "bonds" and places is not None:
                     diameter = _bond_length(lattice, topology, places)
-                    _draw_discs(axes, places[there], rgb[there], diameter)
+                    draw_discs(axes, places[there], diameter, facecolors=rgb[there] / 255.0)
                 else:
-                    _draw_image(axes, rgb, plane, topology.shape, layer)
+                    _draw_layer(axes, rgb, plane, topology.shape, layer)
                 which = f", $z = {layer}$" if lattice.dimension == 3 else ""
                 axes.set_title(f"spins{which}", fontsize=9)
             if lattice.dimension == 2:
@@ -114,14 +111,14 @@ def check_drawable(lattice: Lattice, num_points: int) -> None:
         raise InputError(f"{num_points} grid points, but at most {MOST_POINTS} can be drawn")
 
 
-def _layers(shape: tuple[int, ...]) -> list[int]:
+def choose_layers(shape: tuple[int, ...]) -> list[int]:
     """Return the layers to draw along the third axis, evenly spaced; [0] in two dimensions."""
     depth = prod(shape[2:])
     count = min(depth, MOST_LAYERS)
     return [round(n * (depth - 1) / max(count - 1, 1)) for n in range(count)]
 
 
-def _in_plane(lattice: Lattice) -> np.ndarray:
+def in_plane(lattice: Lattice) -> np.ndarray:
     """Return the steps along the first two axes as vectors (2, 2) of the plane they span."""
     first, second = np.array(lattice.vectors)[:2]
     if lattice.dimension == 2:
@@ -139,26 +136,30 @@ def _figure_size(ratio: float, panels: int) -> tuple[float, float]:
     return max(width + 0.4, 3.6), width * ratio + 1.3
 
 
-def _draw_cells(
-    axes: Axes, colours: ClusterColours, plane: np.ndarray, shape: tuple[int, ...], layer: int
-) -> None:
-    """Draw a layer as an image, sheared to the lattice: a parallelogram for every grid point."""
-    _draw_image(axes, colours.rgb(), plane, shape, layer)
-
-
-def _draw_image(
+def _draw_layer(
     axes: Axes, rgb: np.ndarray, plane: np.ndarray, shape: tuple[int, ...], layer: int
 ) -> None:
-    """Draw the colours of all points, uint8 (num_points, 3), of one layer as an image."""
-    from matplotlib.transforms import Affine2D
-
+    """Draw one layer of all points, in colours uint8 (num_points, 3), as an image."""
     columns, rows = shape[:2]
     points = slice(layer * columns * rows, (layer + 1) * columns * rows)
+    extent = (-0.5, columns - 0.5, -0.5, rows - 0.5)
+    draw_cells(axes, rgb[points].reshape(rows, columns, 3), extent, plane)
+
+
+def draw_cells(
+    axes: Axes, image: np.ndarray, extent: tuple[float, float, float, float], plane: np.ndarray
+) -> None:
+    """Draw an image, sheared to the lattice: a parallelogram for every grid point.
+
+    extent: left, right, bottom and top in grid points.  plane: as :func:`in_plane` has it.
+    """
+    from matplotlib.transforms import Affine2D
+
     (a, b), (c, d) = plane
     axes.imshow(
-        rgb[points].reshape(rows, columns, 3),
+        image,
         origin="lower",
-        extent=(-0.5, columns - 0.5, -0.5, rows - 0.5),
+        extent=extent,
         interpolation="nearest",
         transform=Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData,
     )
@@ -184,17 +185,11 @@ def _draw_bonds(
     # Prominent clusters over the others, where bonds cross.
     order = np.argsort(clusters.sizes[clusters.numbers[owners]], kind="stable")
     lines, owners = lines[order], owners[order]
-    axes.add_collection(
-        LineCollection(
-            list(lines),
-            colors=colours.rgb(owners) / 255.0,
-            linewidths=width,
-            capstyle="round",
-            zorder=2,
-        )
-    )
+    rgb = colours.rgb(owners) / 255.0
+    drawn = LineCollection(list(lines), colors=rgb, linewidths=width, capstyle="round", zorder=2)
+    axes.add_collection(drawn)
     sites = np.flatnonzero(clusters.labels >= 0)
-    _draw_discs(axes, places[sites], colours.rgb(sites), _SITE * length)
+    draw_discs(axes, places[sites], _SITE * length, facecolors=colours.rgb(sites) / 255.0)
 
 
 def _bond_length(lattice: Lattice, topology: Topology, places: np.ndarray) -> float:
@@ -203,23 +198,19 @@ def _bond_length(lattice: Lattice, topology: Topology, places: np.ndarray) -> fl
     return float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
 
 
-def _draw_discs(axes: Axes, places: np.ndarray, rgb: np.ndarray, size: float) -> None:
-    """Draw sites as discs of this diameter, in colours uint8 (n, 3)."""
+def draw_discs(axes: Axes, places: np.ndarray, size: float, **look: Any) -> None:
+    """Draw sites as discs of this diameter; look: of matplotlib's EllipseCollection."""
     from matplotlib.collections import EllipseCollection
 
-    count = len(places)
+    across = np.full(len(places), size)
+    usual: dict[str, Any] = {
+        "units": "xy",
+        "offset_transform": axes.transData,
+        "linewidths": 0,
+        "zorder": 3,
+    }
     axes.add_collection(
-        EllipseCollection(
-            np.full(count, size),
-            np.full(count, size),
-            np.zeros(count),
-            units="xy",
-            offsets=places,
-            offset_transform=axes.transData,
-            facecolors=rgb / 255.0,
-            linewidths=0,
-            zorder=3,
-        )
+        EllipseCollection(across, across, 0 * across, offsets=places, **usual | look)
     )
 
 
@@ -250,11 +241,16 @@ def bond_lines(
     return np.concatenate(lines), np.concatenate(sites)
 
 
+def make_map(axes: Axes) -> None:
+    """Make axes a map without ticks, of equal scale along x and y."""
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
 def _finish(axes: Axes, corners: np.ndarray, first_row_on_top: bool) -> None:
     low, high = corners.min(axis=0), corners.max(axis=0)
     margin = 0.02 * (high - low).max()
-    axes.set_aspect("equal")
-    axes.set_axis_off()
+    make_map(axes)
     axes.set_xlim(low[0] - margin, high[0] + margin)
     axes.set_ylim(low[1] - margin, high[1] + margin)
     if first_row_on_top:

@@ -6,13 +6,10 @@ import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from percolab.errors import InputError
+from percolab.figures.style import Figure
 from percolab.store.output_files import check_output, write_output
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: What `save_figure` writes, with the metadata that would otherwise hold the date or version; the
 #: program's name is what a figure of percolab's is recognised by when it is written again.
@@ -47,7 +44,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def svg_text(figure: Figure, name: str) -> str:
-    """Return a figure as an <svg> element to stand in a page beside others.
+    """Return a figure as an <svg> element to stand in a page with others.
 
     name: letters and digits, put before every id, which are unique in a page.  Text is drawn as
     outlines, and comments are left out, so that nothing but numbers reaches the page.

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures.axes import letter_panels, set_title
-from percolab.figures.style import COLOURS, EXACT_LINE, new_figure
+from percolab.figures.configuration import (
+    MOST_LAYERS,
+    choose_layers,
+    draw_cells,
+    draw_discs,
+    in_plane,
+    make_map,
+)
+from percolab.figures.lattice import why_no_places
+from percolab.figures.style import COLOURS, EXACT_LINE, Axes, Figure, new_figure
 from percolab.lattices.lattice import Lattice
 from percolab.trees.invasion import Floats, Integers, Invasion
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 #: Up to so many grid points bonds are drawn; and more than so many pixels along a side are not.
 MOST_WITH_BONDS, MOST_PIXELS = 4096, 1000
-_LAYERS = 4
 _MAP, _NEVER = "viridis", "#e8e8e8"
 
 
@@ -82,12 +86,7 @@ class Curves:
 
 def can_draw_places(structure: Any) -> bool:
     """Return whether the sites of a structure have places in a plane or in layers."""
-    return (
-        isinstance(structure, Lattice)
-        and structure.dimension in (2, 3)
-        and bool(structure.vectors)
-        and abs(float(np.linalg.det(structure.vectors))) > 1e-9
-    )
+    return isinstance(structure, Lattice) and why_no_places(structure) is None
 
 
 def plot_invasion(
@@ -129,43 +128,27 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    shape = invasion.shape
-    depth = prod(shape[2:])
-    count = min(depth, _LAYERS)
-    layers = [round(n * (depth - 1) / max(count - 1, 1)) for n in range(count)]
-    rows = 2 if count == _LAYERS else 1
-    panels: Any = figure.subplots(rows, count // rows, squeeze=False).ravel()
+    layers = choose_layers(invasion.shape)
+    rows = 2 if len(layers) == MOST_LAYERS else 1
+    panels: Any = figure.subplots(rows, len(layers) // rows, squeeze=False).ravel()
     # All sources are there when it begins.
     begin = max(invasion.num_sources - 1, 0)
     norm = Normalize(begin, max(invasion.num_invaded - 1, begin + 1))
-    few = lattice.dimension == 2 and prod(shape) <= MOST_WITH_BONDS
+    few = lattice.dimension == 2 and prod(invasion.shape) <= MOST_WITH_BONDS
     for axes, layer in zip(panels, layers):
-        axes.set_axis_off()
-        axes.set_aspect("equal")
+        make_map(axes)
         if few:
             _draw_sites(axes, invasion, lattice, norm)
         else:
             _draw_cells(axes, invasion, lattice, layer, norm)
         if lattice.dimension == 3:
             axes.set_title(f"$z = {layer}$", fontsize=9)
-    scale = ScalarMappable(norm, _MAP)
-    bar = figure.colorbar(scale, ax=panels, shrink=0.8, pad=0.02)
-    bar.set_label("step")
-
-
-def _plane(lattice: Lattice) -> Floats:
-    """Return the steps along the first two axes as vectors (2, 2) of the plane they span."""
-    first, second = np.array(lattice.vectors)[:2]
-    if lattice.dimension == 2:
-        return np.array([first, second])
-    right = first / np.linalg.norm(first)
-    along = second @ right
-    return np.array([[np.linalg.norm(first), 0.0], [along, np.linalg.norm(second - along * right)]])
+    figure.colorbar(ScalarMappable(norm, _MAP), ax=panels, shrink=0.8, pad=0.02, label="step")
 
 
 def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> None:
     """Draw every invaded site, with the bond by which it was, at its place."""
-    from matplotlib.collections import EllipseCollection, LineCollection
+    from matplotlib.collections import LineCollection
 
     places = lattice.positions(invasion.shape)
     steps = np.maximum(np.arange(invasion.num_invaded), norm.vmin)
@@ -184,15 +167,9 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     width = float(np.clip(0.28 * unit / extent * 4.2 * 72, 0.5, 4.0))
     points = {"cmap": _MAP, "norm": norm, "array": steps[taken][near], "zorder": 2}
     axes.add_collection(LineCollection(list(lines), linewidths=width, **points))
-    dots: dict[str, Any] = {"units": "xy", "offset_transform": axes.transData, "linewidths": 0}
-    for sites, size, more in (
-        (np.flatnonzero(is_site), 0.16, {"facecolors": "0.85", "zorder": 1}),
-        (invasion.sites, 0.42, {"cmap": _MAP, "norm": norm, "array": steps, "zorder": 3}),
-    ):
-        across = np.full(len(sites), size * unit)
-        axes.add_collection(
-            EllipseCollection(across, across, 0 * across, offsets=places[sites], **dots, **more)
-        )
+    draw_discs(axes, places[is_site], 0.16 * unit, facecolors="0.85", zorder=1)
+    look = {"cmap": _MAP, "norm": norm, "array": steps}
+    draw_discs(axes, places[invasion.sites], 0.42 * unit, **look)
     low, high = places.min(axis=0) - 0.7 * unit, places.max(axis=0) + 0.7 * unit
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
@@ -200,7 +177,7 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
 def _draw_cells(axes: Axes, invasion: Invasion, lattice: Lattice, layer: int, norm: Any) -> None:
     """Draw the part of a layer that was invaded as an image, sheared to the lattice."""
     from matplotlib import colormaps
-    from matplotlib.transforms import Affine2D
+    from matplotlib.colors import to_rgba
 
     columns, rows = invasion.shape[:2]
     sites = invasion.sites.astype(np.int64)
@@ -217,29 +194,15 @@ def _draw_cells(axes: Axes, invasion: Invasion, lattice: Lattice, layer: int, no
     place = (y[here] - low[1]) // coarse * pixels[0] + (x[here] - low[0]) // coarse
     np.minimum.at(first, place, here)
     image = colormaps[_MAP](norm(np.maximum(first, norm.vmin)))
-    image[first == invasion.num_invaded] = _rgba(_NEVER)
-    (a, b), (c, d) = _plane(lattice)
+    image[first == invasion.num_invaded] = to_rgba(_NEVER)
+    plane = in_plane(lattice)
     left, bottom = low - 0.5
     right, top = low - 0.5 + coarse * pixels
-    axes.imshow(
-        image.reshape(pixels[1], pixels[0], 4),
-        origin="lower",
-        extent=(left, right, bottom, top),
-        interpolation="nearest",
-        transform=Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData,
-    )
-    corners = np.array([[left, bottom], [right, bottom], [left, top], [right, top]]) @ [
-        [a, b],
-        [c, d],
-    ]
+    image = image.reshape(pixels[1], pixels[0], 4)
+    draw_cells(axes, image, (left, right, bottom, top), plane)
+    corners = np.array([[left, bottom], [right, bottom], [left, top], [right, top]]) @ plane
     axes.set_xlim(corners[:, 0].min(), corners[:, 0].max())
     axes.set_ylim(corners[:, 1].min(), corners[:, 1].max())
-
-
-def _rgba(colour: str) -> tuple[float, ...]:
-    from matplotlib.colors import to_rgba
-
-    return to_rgba(colour)
 
 
 # The curves

@@ -15,12 +15,11 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
+from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import unpack_bits
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 #: Colours of the cell's own sites and bonds, of their copies, of outlines, and of periods in space.
@@ -60,18 +59,24 @@ class _Patch:
         return found
 
 
-def check_places(lattice: Lattice) -> None:
-    """Raise InputError unless the sites of a lattice have places in two or three dimensions."""
+def why_no_places(lattice: Lattice) -> str | None:
+    """Return why the sites of a lattice have no places in two or three dimensions, or None."""
     if lattice.dimension not in (2, 3):
-        raise InputError(
-            f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
-        )
+        return f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
     if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
         vectors = np.eye(lattice.dimension, dtype=int).tolist()
-        raise InputError(
+        return (
             f"{lattice.name}: to be drawn it needs independent [drawing] vectors, as in "
             f"drawing = {{ vectors = {vectors} }}"
         )
+    return None
+
+
+def check_places(lattice: Lattice) -> None:
+    """Raise InputError unless the sites of a lattice have places in two or three dimensions."""
+    problem = why_no_places(lattice)
+    if problem is not None:
+        raise InputError(problem)
 
 
 def plot_lattice(lattice: Lattice) -> Figure:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.figures.colours import MUTED, SINGLE, ClusterColours, Prominent
+from percolab.figures.style import Figure
+from percolab.lattices.shown import counted
 from percolab.measure.clusters import Clusters
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Clusters that a legend names one by one.
 _MOST_NAMED = 4
@@ -49,14 +48,14 @@ def add_legend(
     rest = np.delete(clusters.sizes, named)
     singles = int(np.count_nonzero(rest == 1))
     others = rest.size - (singles if grey_singles else 0)
-    text = _counted(others, "other cluster")
+    text = counted(others, "other cluster")
     if singles and not grey_singles:
-        text += f", {_counted(singles, 'single site')} among them"
+        text += f", {counted(singles, 'single site')} among them"
     if others:
         several = tuple(sample(colour, linestyle="none") for colour in MUTED[:4])
         entries.append((several, text))
     if singles and grey_singles:
-        entries.append((sample(SINGLE, linestyle="none"), f"{_counted(singles, 'single site')}"))
+        entries.append((sample(SINGLE, linestyle="none"), counted(singles, "single site")))
     if entries:
         columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
         figure.legend(
@@ -74,10 +73,6 @@ def _described(item: Prominent, clusters: Clusters) -> str:
     if item.spanning:
         text += f", spans along {_listed(item.spanning)}"
     return f"{text}, wraps around {_listed(item.wrapping)}" if item.wrapping else text
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("s" if count > 1 else "")
 
 
 def _listed(names: Sequence[str]) -> str:

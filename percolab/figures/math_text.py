@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
-_NAMES = {name: rf"\{name}" for name in ("sin", "cos", "tan", "exp", "ln", "log", "pi")}
-_SIGNS = {"+": " + ", "-": " - ", "*": r" \cdot ", "/": "/"}
-_TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?|[a-z]+|[-+*/^()])\s*")
+_NAMES = "sqrt|sin|cos|tan|exp|ln|log|pi"
+_EXPRESSION = re.compile(rf"(?:\d+(?:\.\d+)?|\b(?:{_NAMES})\b|[-+*/^() ])+")
+_IMPLICIT = re.compile(r"(?<=[\d)]) *(?=[a-z(])|(?<=pi) *(?=[a-z\d(])")
+#: The argument of a root, or an exponent, in parentheses that may hold parentheses.
+_IN_BRACES = re.compile(r"(sqrt|\^) *\(((?:[^()]|\([^()]*\))*)\)")
 
 
 def math_text(expression: str) -> str:
@@ -20,8 +23,18 @@ def math_text(expression: str) -> str:
     >>> math_text("series expansion")
     'series expansion'
     """
-    written = _written(_TOKEN.findall(expression)) if _is_expression(expression) else None
-    return expression.replace("$", r"\$") if written is None else f"${written}$"
+    if not (re.search(r"\d|pi", expression) and _EXPRESSION.fullmatch(expression)):
+        return expression.replace("$", r"\$")
+    try:
+        ast.parse(_IMPLICIT.sub("*", expression).replace("^", "**").strip(), mode="eval")
+    except SyntaxError:
+        return expression
+    tex = re.sub(r"\^ *(\d+(?:\.\d+)?)", r"^{\1}", _IMPLICIT.sub(r"\\,", expression))
+    while (braced := _IN_BRACES.sub(r"\1{\2}", tex)) != tex:
+        tex = braced
+    named = re.sub(_NAMES, r"\\\g<0>", tex)
+    product = r"\cdot"
+    return f"${named.replace('*', product)}$"
 
 
 def typeset(text: str) -> str:
@@ -42,40 +55,3 @@ def symbol_text(symbol: str) -> str:
     """
     letter, _, index = symbol.partition("_")
     return rf"{letter}_{{\mathrm{{{index}}}}}" if len(index) > 1 else symbol
-
-
-def _is_expression(text: str) -> bool:
-    return bool(re.search(r"\d|pi", text)) and not _TOKEN.sub("", text)
-
-
-def _written(tokens: list[str]) -> str | None:
-    """Return tokens as mathematics; None if a word is unknown or the parentheses do not match."""
-    parts: list[str] = []
-    closing: list[str] = []
-    before = ""
-    for token in tokens:
-        if token.isalpha() and token != "sqrt" and token not in _NAMES:
-            return None
-        if token == "(":
-            is_root = before == "sqrt"
-            parts.append("{" if is_root or before == "^" else "(")
-            closing.append("}" if is_root or before == "^" else ")")
-        elif token == ")":
-            if not closing:
-                return None
-            parts.append(closing.pop())
-        elif before in ("sqrt", "^"):
-            if not token[0].isdigit():
-                return None
-            parts.append(f"{{{token}}}")
-        else:
-            apart = before and (before[-1].isdigit() or before in ("pi", ")"))
-            parts.append(r"\," if apart and token[0].isalnum() else "")
-            parts.append(r"\sqrt" if token == "sqrt" else _NAMES.get(token, token))
-            if token in _SIGNS:
-                unary = before in ("", "(", *_SIGNS)
-                parts[-1] = token if unary else _SIGNS[token]
-        before = token
-    if closing or before in ("sqrt", "^", *_SIGNS):
-        return None
-    return "".join(parts)

@@ -14,7 +14,7 @@ _DPI = 144
 class NotebookFigure(Figure):
     """A plain figure of matplotlib; as the last line of a notebook's cell it is shown.
 
-    numbers: every number drawn, by name, as plain JSON values; empty where none are told
+    numbers: every number drawn, by name, as plain JSON values; empty where none are reported
     """
 
     numbers: dict[str, Any]

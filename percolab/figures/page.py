@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class PageBlock:
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of a page: its kind, its name, what it means, whence its errors, what is seen."""
+    """A figure of a page: its kind, name and meaning, the origin of its errors, a description."""
 
     kind: str
     name: str
@@ -104,24 +104,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> PageBlock:
     return PageBlock("table", header=tuple(header), rows=[tuple(row) for row in rows])
 
 
-def heading(text: str) -> PageBlock:
-    """Return a heading inside a section."""
-    return PageBlock("heading", text)
-
-
-def answer(text: str) -> PageBlock:
-    """Return what a page was made for, in one line."""
-    return PageBlock("answer", text)
-
-
-def paragraph(text: str) -> PageBlock:
-    """Return a paragraph of text."""
-    return PageBlock("paragraph", text)
-
-
-def preformatted(text: str) -> PageBlock:
-    """Return text whose lines and columns stay as they are."""
-    return PageBlock("preformatted", text)
+#: Blocks of text: an answer is the result of a page in one line, preformatted text keeps its lines.
+heading, answer, paragraph, preformatted = (
+    partial(PageBlock, kind) for kind in ("heading", "answer", "paragraph", "preformatted")
+)
 
 
 def page(title: str, answers: Sequence[PageBlock], sections: Sequence[Section]) -> str:

@@ -74,9 +74,14 @@ def report_page(
     """
     study = results.study
     fits = _fit_all_probabilities(results, fitted)
-    figures = StudyFigures(
-        results, lambda: _fit_or_raise(fits, figures.name), observable, bootstrap
-    )
+
+    def fit_shown() -> ThresholdFit:
+        fit = fits[figures.name]
+        if isinstance(fit, str):
+            raise AnalysisError(fit)
+        return fit
+
+    figures = StudyFigures(results, fit_shown, observable, bootstrap)
     pictures, absent, drawn = _figures(figures)
     sections = [
         Section("study", "Study", [_study(results)]),
@@ -86,7 +91,9 @@ def report_page(
         Section("methods", "Methods", _methods(study, results.columns())),
         Section("provenance", "Provenance", _provenance(results, name, checksum)),
     ]
-    title = f"{_model_title(study)}, {study.structure.title}"
+    model = Model.parse(study.model)
+    kind = model.title if model.has_spins else f"{study.model.capitalize()} percolation"
+    title = f"{kind}, {study.structure.title}"
     numbers = {
         "file": name,
         "sha256": checksum,
@@ -112,15 +119,8 @@ def _fit_all_probabilities(
     return found
 
 
-def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFit:
-    fit = fits[name]
-    if isinstance(fit, str):
-        raise AnalysisError(fit)
-    return fit
-
-
 def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
-    """Return what was found in one line: p_c beside the published one, or that alone.
+    """Return the result in one line: p_c next to the published one, or the latter alone.
 
     bootstrap: replicas of the thresholds of a graph.
     """
@@ -130,56 +130,44 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
         blocks: list[PageBlock] = load(figures.of_kind.answer)(figures)
         return blocks
     known = figures.study.structure.threshold(figures.study.model)
-    published: str = ""
+    published, infinite = "", []
     if known is not None:
         named = known.expression or "numerical"
         published = Markup("published {}, {} ({})").format(
             f"{known.value:.12g}", _expression(named), known.reference
         )
-    if not figures.study.structure.is_scalable:
-        return _summarize_graph(figures, published, bootstrap)
+        about = Markup("Threshold of the infinite lattice: {}").format(published)
+        infinite = [paragraph(about)]
     try:
+        if not figures.study.structure.is_scalable:
+            return [*_summarize_graph(figures, bootstrap), *infinite]
         fit = figures.fit
     except (AnalysisError, InputError):
-        return [_describe_infinite(published)] if published else []
+        return infinite
+    notes = [paragraph(f"Note: {note}") for note in fit.notes]
     if fit.problem is not None:
-        notes = [paragraph(f"Note: {note}") for note in fit.notes]
-        return [
-            answer(fit.problem),
-            *([_describe_infinite(published)] if published else []),
-            *notes,
-        ]
+        return [answer(fit.problem), *infinite, *notes]
     line = mathematics(f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}")
     if known is not None:
         away = (fit.threshold - known.value) / fit.threshold_error
         line += Markup("; {}, {} sigma away").format(published, f"{away:+.1f}")
-    return [answer(line), *(paragraph(f"Note: {note}") for note in fit.notes)]
+    return [answer(line), *notes]
 
 
-def _describe_infinite(published: str) -> PageBlock:
-    from markupsafe import Markup
-
-    return paragraph(Markup("Threshold of the infinite lattice: {}").format(published))
-
-
-def _summarize_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[PageBlock]:
-    """Return where the largest size has its threshold: its median if it has one."""
-    try:
-        found = read_estimates(figures.results, bootstrap=bootstrap)[-1]
-    except (AnalysisError, InputError):
-        return [_describe_infinite(published)] if published else []
+def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
+    """Return the threshold of the largest size: its median if it has one, then other measures."""
+    found = read_estimates(figures.results, bootstrap=bootstrap)[-1]
     known = [item for item in found.estimates if np.isfinite(item.p)]
-    # The median of T is an answer of the source and target that were asked for.
+    # The median of T belongs to the source and target that were requested.
     known.sort(key=lambda item: item.name != "median")
-    said = [answer(f"p = {format_with_error(i.p, i.error)}, {i.meaning}") for i in known[:1]]
-    others = "; ".join(f"{format_with_error(i.p, i.error)}, {i.meaning}" for i in known[1:])
+    values = [f"{format_with_error(item.p, item.error)}, {item.meaning}" for item in known]
     which = f" at L = {found.L}" if found.num_sites != found.L else ""
-    said += [paragraph(f"By other measures{which}: {others}.")] if others else []
-    return [*said, *([_describe_infinite(published)] if published else [])]
+    others = [paragraph(f"By other measures{which}: {'; '.join(values[1:])}.")]
+    return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
 
 
 def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
-    """Return the critical temperature in one line, beside the published one."""
+    """Return the critical temperature in one line, next to the published one."""
     notes = [paragraph(f"Note: {note}") for note in figures.notes]
     found = figures.spin_fit_or_problem
     if isinstance(found, str):
@@ -196,10 +184,7 @@ def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
 def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
     """Return the weight of a tree a site on the infinite lattice in one line."""
     limit = fit_trees(figures.results).limit
-    if limit is None:
-        return []
-    line = f"weight of the tree a site: {limit}"
-    return [answer(line)]
+    return [] if limit is None else [answer(f"weight of the tree a site: {limit}")]
 
 
 def _study(results: StoredResults) -> PageBlock:
@@ -212,7 +197,9 @@ def _study(results: StoredResults) -> PageBlock:
         [
             ("lattice", f"{study.structure.name}: {study.structure.title}"),
             ("model", f"{study.model}; p is the {Model.parse(study.model).varying}"),
-            _boundary(study),
+            ("clusters span", "from the source to the target")
+            if TERMINALS in study.boundary
+            else ("boundary along each axis", ", ".join(study.boundary) or "none"),
             ("L", ", ".join(map(str, study.sizes))),
             ("p", given),
             ("method", study.method),
@@ -221,13 +208,6 @@ def _study(results: StoredResults) -> PageBlock:
             ("digest of the lattice", study.structure.digest),
         ],
     )
-
-
-def _boundary(study: Study) -> tuple[str, str]:
-    """Return what clusters span or wrap between, as a row of a table."""
-    if TERMINALS in study.boundary:
-        return "clusters span", "from the source to the target"
-    return "boundary along each axis", ", ".join(study.boundary) or "none"
 
 
 def fits_of_spins(figures: StudyFigures) -> list[PageBlock]:
@@ -276,7 +256,7 @@ def _expression(text: str) -> Any:
 
 
 def _known(known: Known) -> Any:
-    """Return a published value as a cell of a table, with whence it is."""
+    """Return a published value as a cell of a table, with its source."""
     from markupsafe import Markup
 
     value = _expression(known.expression or f"{known.value:.6g}")
@@ -406,8 +386,3 @@ def _provenance(results: StoredResults, name: str, checksum: str) -> list[PageBl
     if source:
         parts += [heading("The lattice as it was sampled"), preformatted(source)]
     return parts
-
-
-def _model_title(study: Study) -> str:
-    model = Model.parse(study.model)
-    return model.title if model.has_spins else f"{study.model.capitalize()} percolation"

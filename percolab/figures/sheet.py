@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures.axes import add_legend, set_title, sizes_first
-from percolab.figures.style import STYLE, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from percolab.figures.style import STYLE, Axes, new_figure
 
 #: How far below the axes a second legend is, in points.
 _BELOW = 32

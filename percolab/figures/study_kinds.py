@@ -56,11 +56,11 @@ _ERRORS_OF_SPINS = (
 class KindInFigures:
     """What figures and reports need to know of a kind of study.
 
-    answer:    place of what a report begins with, (figures), "" for the usual p_c
-    fits:      place of the fits of a report, (figures), "" for those of p_c
+    answer:    function of the first line of a report, (figures), "" for the usual p_c
+    fits:      function of the fits of a report, (figures), "" for those of p_c
     overview:  the figure of all sizes; "" for that of spanning curves or maxima
     no_curve:  why there is no curve of independent samples, "" if there is one
-    sample:    what a sample is, in words
+    sample:    the definition of a sample
     errors:    how errors are found, a paragraph each
     has_means: whether means over samples are drawn at every p
     """
@@ -74,15 +74,7 @@ class KindInFigures:
     fits: str = ""
 
     def describe_sample(self, study: Study) -> str:
-        """Return what a sample of a study is, in words."""
-        return self.sample
-
-
-class SpinsInFigures(KindInFigures):
-    """What figures and reports need to know of chains of spins."""
-
-    def describe_sample(self, study: Study) -> str:
-        """Return what a sample of a study is, in words."""
+        """Return the definition of a sample of a study."""
         found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
             found += f" Of every {study.every} sweeps one is measured, a sample."
@@ -98,7 +90,7 @@ def find_in_figures(study: Study) -> KindInFigures:
 OF_KIND = {
     "grid": KindInFigures(),
     "threshold": KindInFigures(has_means=False),
-    "chains": SpinsInFigures(
+    "chains": KindInFigures(
         "binder",
         "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",
         _SWEEP,

@@ -27,7 +27,6 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import lattice_names, load_lattice
-from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -124,26 +123,25 @@ class StudyView:
     @cached_property
     def head(self) -> dict[str, Any]:
         """What every figure is given: its title, and the published threshold."""
-        return {
-            "title": _title(self.results),
-            "exact": self._critical_p(),
-        }
+        title = f"{self.model.title}, {self.structure_title}"
+        return {"title": title, "exact": self._critical_p()}
 
     @property
     def structure_title(self) -> str:
         """What a figure calls the lattice or graph."""
-        return _structure_title(self.results)
+        # A dollar sign in a file's name begins no mathematics.
+        return self.study.structure.title.replace("$", r"\$")
 
     def _critical_p(self) -> Exact | None:
-        """Return the published p_c and what is said of it; None if there is none."""
-        if not self.model.has_spins:
-            return _exact(self.study.structure, self.study.model)
-        known = critical_bond_probability(self._library_name, self.model.states)
-        return (
-            None
-            if known is None
-            else (known.value, f"at the critical temperature [{known.reference}]")
-        )
+        """Return the published p_c and its source; None if there is none."""
+        if self.model.has_spins:
+            spins = critical_bond_probability(self._library_name, self.model.states)
+            about = spins and f"at the critical temperature [{spins.reference}]"
+            return (spins.value, str(about)) if spins is not None else None
+        known = self.study.structure.threshold(self.study.model)
+        if known is None:
+            return None
+        return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"
 
     @property
     def _library_name(self) -> str:
@@ -155,7 +153,7 @@ class StudyView:
 
     @cached_property
     def critical_temperature(self) -> Exact | None:
-        """The published k_B T_c / J and what is said of it; None if there is none."""
+        """The published k_B T_c / J and its source; None if there is none."""
         known = critical_point(self._library_name, self.model.states)
         if known is None:
             return None
@@ -164,7 +162,7 @@ class StudyView:
 
     @cached_property
     def median(self) -> Estimate | None:
-        """The p where half of the samples of a graph's only size span; None where there is none."""
+        """The p where half of the samples of a graph's only size span; None if there is none."""
         if self.study.structure.is_scalable or len({i.task.size for i in self.measured()}) > 1:
             return None
         try:
@@ -230,21 +228,17 @@ class StudyView:
         ]
         return sorted(found, key=lambda item: (item.task.size, item.task.seed))
 
-    def nothing_spans(self) -> str | None:
-        """Return why there is no probability to draw, or None."""
-        try:
-            default_observable(self.results)
-        except InputError as error:
-            return str(error)
-        return None
-
     def no_spins(self) -> str | None:
         """Return why there are no thermal means, or None."""
         return None if self.model.has_spins else "sites have no spins (--model ising)"
 
     def no_independent_samples(self) -> str | None:
         """Return why there is no curve of independent samples to draw, or None."""
-        return self.of_kind.no_curve or self.nothing_spans()
+        try:
+            default_observable(self.results)
+        except InputError as error:
+            return self.of_kind.no_curve or str(error)
+        return self.of_kind.no_curve or None
 
     def no_fit(self) -> str | None:
         """Return why there is no fit of all sizes, or None."""
@@ -263,9 +257,16 @@ class StudyView:
         return None
 
     def how_to_measure(self, word: str) -> str:
-        """Return how a sweep measures what a word of --measure stands for."""
+        """Return how a sweep measures what a word of --measure names."""
         by_grid = " and --method grid" if not self.study.kind.codec.holds_columns else ""
         return f"sweep with --measure {word}{by_grid}"
+
+    def find_threshold(self) -> tuple[float, str]:
+        """Return p_c of the fit, or without one the grid point taken for it, and its source."""
+        try:
+            return self.fit.threshold, "the fit of all sizes"
+        except (AnalysisError, InputError):
+            return self.taken_for_threshold()
 
     def taken_for_threshold(self) -> tuple[float, str]:
         """Return the grid point of the largest size that is taken for p_c, and why it is."""
@@ -276,47 +277,26 @@ class StudyView:
             at = int(np.argmin(np.abs(p - known[0])))
             return float(p[at]), "the p nearest to the published threshold, without an error"
         at = int(np.argmax(largest.column("second_largest").sum(axis=0)))
-        return float(
-            p[at]
-        ), "the p at which the second largest cluster is largest, without an error"
+        source = "the p at which the second largest cluster is largest, without an error"
+        return float(p[at]), source
 
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure: what it shows, whence its error bars, and how it is drawn.
+    """A kind of figure: its meaning, the origin of its error bars, and how it is drawn.
 
-    place: where a report has it, ascending.  help: its line in ``percolab plot --help``.  problem:
-    why results do not give it, in one line, or None if they do.  alt: what is seen, in sentences,
-    from every number drawn.  A kind asks for nothing but the stored results, so that a figure can
-    be made from a file alone.
+    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None or why
+    results do not give it, in one line.  alt: a description in sentences, made from every number
+    drawn.  A kind needs nothing but the stored results, so that a figure can be made from a file.
     """
 
-    place: int
     help: str
     meaning: str
     errors: str
-    problem: Callable[[StudyView], str | None]
+    problems: tuple[Callable[[StudyView], str | None], ...]
     draw: Callable[[StudyView, Target], Drawn]
     alt: Callable[[Mapping[str, Any]], list[str]]
 
     def alt_text(self, numbers: Mapping[str, Any]) -> str:
         """Return what is seen, or else what the figure means, for readers who do not see it."""
         return " ".join(filter(None, self.alt(numbers))) or self.meaning
-
-
-def _structure_title(results: StoredResults) -> str:
-    """Return what a figure calls a lattice or graph."""
-    # A dollar sign in a file's name begins no mathematics.
-    return results.study.structure.title.replace("$", r"\$")
-
-
-def _title(results: StoredResults) -> str:
-    return f"{Model.parse(results.study.model).title}, {_structure_title(results)}"
-
-
-def _exact(structure: Structure, model: str) -> Exact | None:
-    """Return the published threshold and what is said of it, if there is one."""
-    known = structure.threshold(model)
-    if known is None:
-        return None
-    return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib loads when a figure is made
+    Axes = Figure = Any
 
 #: Blue, orange, brown, mint, purple, sky, green, plum; neighbours differ most in lightness.
 COLOURS = ("#0B5AC1", "#E96700", "#571A00", "#36CCA1", "#6F256E", "#5BA9D4", "#318440", "#390018")
@@ -58,6 +61,7 @@ COLUMN_STYLE: Any = STYLE | {
 }
 BAND: dict[str, Any] = {"color": "0.5", "alpha": 0.35, "linewidth": 0.8}
 EXACT_LINE: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linewidth": 0.7}
+DOTTED_LINE: dict[str, Any] = EXACT_LINE | {"linestyle": ":"}
 
 
 @contextmanager

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.figures.axes import label_ends, letter_panels, plain_ticks, set_title
-from percolab.figures.style import DASHES, PAGE_WIDTH, choose_look, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+from percolab.figures.style import DASHES, PAGE_WIDTH, Axes, Figure, choose_look, new_figure
 
 # Diameter of the smallest marker in points, and by how much the next ones are larger.
 _MARKER, _GROWTH = 3.4, 1.35
@@ -77,8 +72,8 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
         for axes in grid[:, 0]:
             axes.set_ylabel("time per sample (ms)")
         letter_panels(grid.flat[: len(parts)])
-        said = batches_said([record.batch for record in records])
-        set_title(figure, ", ".join(filter(None, [title, said])))
+        batches = batches_said([record.batch for record in records])
+        set_title(figure, ", ".join(filter(None, [title, batches])))
     return figure, {"title": title, "series": series, "guide": guide}
 
 

@@ -5,7 +5,7 @@ The trunk is the path between two sides.  matplotlib loads when a figure is made
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
 from percolab.figures.axes import set_title
-from percolab.figures.configuration import bond_lines, check_drawable
+from percolab.figures.configuration import bond_lines, check_drawable, make_map
+from percolab.figures.style import Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
 from percolab.trees.given import SpanningTree
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: More grid points than these have bonds too fine to be seen.
 MOST_POINTS = 2**16
@@ -67,8 +65,7 @@ def plot_spanning_tree(
     with new_figure(width + 1.2, width * min(ratio, 1.9) + 0.9) as figure:
         figure.set_layout_engine("constrained")
         axes: Any = figure.subplots()
-        axes.set_axis_off()
-        axes.set_aspect("equal")
+        make_map(axes)
         set_title(figure, title)
         lines, bonds = _lines_of(tree, lattice, places)
         length = (

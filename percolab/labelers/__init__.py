@@ -51,7 +51,7 @@ LABELERS = {
     for entry in (
         LabelerEntry(
             "reference",
-            "breadth-first search in plain Python, the judge",
+            "breadth-first search in plain Python, the reference",
             {"cpu": "labelers.reference:Reference"},
         ),
         LabelerEntry(

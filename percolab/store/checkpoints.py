@@ -101,7 +101,9 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        replace_file(self.find_checkpoint(*checkpoint.key), _written(checkpoint))
+        buffer = io.BytesIO()
+        write_tree(buffer, _encoded(checkpoint))
+        replace_file(self.find_checkpoint(*checkpoint.key), buffer.getvalue())
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
         """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
@@ -118,11 +120,6 @@ class Checkpoints:
             key = self._key_of(path.name) or self._key_of(final_name(path.name))
             if key is not None and key[0] == task_id and key[1] in numbers:
                 path.unlink(missing_ok=True)
-
-
-def bytes_of(checkpoint: Checkpoint) -> int:
-    """Return the bytes of the file that a checkpoint would be."""
-    return len(_written(checkpoint))
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
@@ -153,12 +150,6 @@ def _check_shapes(root: Node) -> None:
     check_tables(root, "rows", "powers")
     for group in root.groups.values():
         check_tables(group, "powers")
-
-
-def _written(checkpoint: Checkpoint) -> bytes:
-    buffer = io.BytesIO()
-    write_tree(buffer, _encoded(checkpoint))
-    return buffer.getvalue()
 
 
 def _encoded(checkpoint: Checkpoint) -> Node:

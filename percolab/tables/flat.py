@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import standard_error
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
@@ -115,7 +115,7 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
 
 def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:
-    """Yield what is one sum for each p beside the observables, at a p of the grid."""
+    """Yield what is one sum for each p in addition to the observables, at a p of the grid."""
     for column, mean, error in single_means(item):
         at = item.task.p.index(p)
         yield column, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
@@ -178,15 +178,7 @@ def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
     variance = np.maximum(squares / count - means**2, 0.0)
     errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
     if not item.task.kind.independent:
-        errors = _errors_of_chains(item)
+        errors = standard_error(item.sums() / item.task.block_size)
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
         known = [float(each) if np.isfinite(each) else None for each in error]
         yield p, dict(zip(names, zip(mean.tolist(), known), strict=True))
-
-
-def _errors_of_chains(item: TaskResult) -> Floats:
-    """Return the standard errors of means by the scatter of chains, (m, observables), or NaN."""
-    chains = item.sums() / item.task.block_size
-    if len(chains) < 2:
-        return np.full(chains.shape[1:], np.nan)
-    return np.asarray(chains.std(axis=0, ddof=1) / len(chains) ** 0.5)

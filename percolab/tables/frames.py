@@ -1,6 +1,6 @@
 """Stored results for pandas, xarray, Parquet, netCDF and NumPy.
 
-All but NumPy are imported when asked for; they come with ``pip install "percolab[tables]"``.
+All but NumPy are imported when needed; they come with ``pip install "percolab[tables]"``.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
     for result, p, means in task_means(results):
         points.setdefault(result.task.id, []).append((p, means))
-    held = joined(results).tasks
-    tasks = [held[key] for key in points]
+    stored = joined(results).tasks
+    tasks = [stored[key] for key in points]
     study = results.study
     observables = tabulated(results)
     shape = (len(tasks), max(map(len, points.values()), default=0))
@@ -114,7 +114,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
 def _extras(
     columns: Sequence[Column], tasks: list[TaskResult], shape: tuple[int, int]
 ) -> dict[str, tuple[Any, ...]]:
-    """Return the variables of what was measured beside the observables."""
+    """Return the variables of what was measured in addition to the observables."""
     found: dict[str, tuple[Any, ...]] = {}
     arrays = size_arrays(tasks, shape[1])
     for item in columns:

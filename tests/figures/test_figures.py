@@ -12,8 +12,7 @@ from synthetic_support import synthetic_study
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error
 from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
-from percolab.figures.kinds.curves import plot_spanning
-from percolab.figures.kinds.drift import plot_drift
+from percolab.figures.kinds.curves import plot_drift, plot_spanning
 from percolab.figures.style import new_figure
 from percolab.figures.timing import Timing, plot_timing
 

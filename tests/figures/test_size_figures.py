@@ -14,7 +14,7 @@ from helpers import assert_z
 from percolab.analysis import format_with_error
 from percolab.analysis.stored_data import read_size_counts
 from percolab.api import fit, sweep
-from percolab.figures.kinds import StudyFigures, study_figure
+from percolab.figures.kinds import study_figure
 from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, list_observables
 from percolab.tables.sizes import SIZE_HEADER
 
@@ -188,18 +188,6 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind):
         assert f"({letter})" in [text.get_text() for text in axes.texts]
         assert axes.get_ylabel()
         assert not any(box.overlaps(axes.get_window_extent()) for box in boxes)
-
-
-@pytest.mark.slow
-def test_the_report_holds_both_figures():
-    results = counted()
-    kinds = StudyFigures(results, lambda: fit(results)).kinds()
-    assert {"sizes", "wrapping"} <= set(kinds)
-    path = stored(Path("sizes.h5"), results)
-    answer("report", path, "--bootstrap", 0)
-    page = Path("sizes.html").read_text(encoding="utf-8")
-    assert "Sizes.</b> Cluster numbers <math" in page
-    assert "Wrapping.</b> Probabilities of every way to wrap" in page
 
 
 def test_exported_sizes_are_the_stored_counts():

@@ -16,7 +16,7 @@ from percolab.analysis.stored_spins import (
 from percolab.analysis.theory.ising import ising_torus
 from percolab.api import fit, plot, sweep
 from percolab.errors import InputError
-from percolab.figures.kinds import KINDS, StudyFigures, study_figure
+from percolab.figures.kinds import StudyFigures, study_figure
 from percolab.figures.report import report_page
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 
@@ -250,8 +250,3 @@ def test_a_report_of_spins_quotes_the_temperature_and_no_fit_of_percolation():
     assert "Markov chain" in page
     assert "Samples are independent" not in page
     assert set(numbers["figures"]) == OF_SPINS | {"clusters", "wrapping", "sizes"}
-
-
-def test_kinds_have_places_of_their_own():
-    places = [kind.place for kind in KINDS.values()]
-    assert len(set(places)) == len(places)

@@ -1,38 +1,56 @@
-"""Figures of stored results: which there are, and what is drawn, from the results alone.
+"""Figures of stored results, by kind: each is a :class:`percolab.figures.study_view.FigureKind`.
 
-A kind of figure is a file of this folder, named as --kind takes it, which declares itself as KIND
-(:class:`percolab.figures.study_view.FigureKind`).  matplotlib loads when one is drawn.
+matplotlib loads when one is drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
+from percolab.figures.kinds import (
+    chains,
+    clusters,
+    collapse,
+    curves,
+    gyration,
+    sizes,
+    thermal,
+    thresholds,
+    tree,
+    wrapping,
+)
+from percolab.figures.kinds.clusters import draw_maxima
 from percolab.figures.kinds.curves import draw_spanning
-from percolab.figures.kinds.maxima import draw_maxima
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import Axes
 from percolab.store.results import StoredResults
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-def _declared() -> dict[str, FigureKind]:
-    """Return what the files of this folder declare, in the order of a report."""
-    names = [item.name for item in iter_modules(__path__)]
-    kinds = {name: import_module(f"{__name__}.{name}").KIND for name in names}
-    return dict(sorted(kinds.items(), key=lambda item: item[1].place))
-
-
 #: By the name that --kind takes, in the order of a report.
-KINDS = _declared()
+KINDS: dict[str, FigureKind] = {
+    "curves": curves.CURVES,
+    "drift": curves.DRIFT,
+    "collapse": collapse.COLLAPSE,
+    "clusters": clusters.CLUSTERS,
+    "sizes": sizes.SIZES,
+    "gyration": gyration.GYRATION,
+    "wrapping": wrapping.WRAPPING,
+    "maxima": clusters.MAXIMA,
+    "thresholds": thresholds.THRESHOLDS,
+    "binder": thermal.BINDER,
+    "energy": thermal.ENERGY,
+    "specific_heat": thermal.SPECIFIC_HEAT,
+    "order": thermal.ORDER,
+    "susceptibility": thermal.SUSCEPTIBILITY,
+    "autocorrelation": chains.AUTOCORRELATION,
+    "tau": chains.TAU,
+    "histogram": chains.HISTOGRAM,
+    "correlation_length": thermal.CORRELATION_LENGTH,
+    "tree": tree.TREE,
+}
 
 
 @dataclass(eq=False)
@@ -41,7 +59,9 @@ class StudyFigures(StudyView):
 
     def problem(self, kind: str) -> str | None:
         """Return why a kind of figure cannot be drawn, in a few words, or None if it can."""
-        return KINDS[kind].problem(self) if self.measured() else "no samples yet"
+        if not self.measured():
+            return "no samples yet"
+        return next(filter(None, (check(self) for check in KINDS[kind].problems)), None)
 
     def kinds(self) -> list[str]:
         """Return the kinds of figures that these results give."""

@@ -1,22 +1,26 @@
-"""Sizes and number of clusters against p, for all sizes of a lattice."""
+"""Sizes and number of clusters against p, and the thresholds that sizes of a graph give."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_data import read_cluster_curves
+from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.stored_data import read_cluster_curves, read_curves
+from percolab.analysis.stored_fits import read_estimates
+from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, sizes_and_range
 from percolab.figures.axes import (
     Exact,
-    bars_if_known,
+    draw_bars,
     draw_exact,
     exact_record,
+    interval_bars,
     jackknife_title,
     keep_to_probabilities,
     legend_entries,
@@ -25,19 +29,16 @@ from percolab.figures.axes import (
     place_sizes,
     plain_ticks,
     size_label,
+    title_with_p,
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, choose_looks
+from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-#: A panel each: what is drawn, its axis, the same as plain text, and what it is, in words.
+#: Of figure clusters, a panel each: its axis, the same as plain text, and its meaning.
 PANELS: Mapping[str, tuple[str, str, str]] = {
     "percolation_strength": (
         r"$P_\infty = \langle s_1 \rangle / N$",
@@ -62,6 +63,24 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
+_BARS: dict[str, Any] = {"linewidth": 0.7, "capsize": 1.5}
+
+#: Of figure maxima, a panel each: its axis; an estimator of the same name is marked in it.
+_MAXIMA = {
+    "largest": r"$\langle s_1 \rangle / N$",
+    "second": r"$\langle s_2 \rangle / N$",
+    "chi": "$\\chi$ (sites)\n" r"$\langle \Sigma s^2 - s_1^2 \rangle / N$",
+    "ratio": r"$\mathrm{var}(s_1) / \langle s_1 \rangle$" "\n(sites)",
+}
+#: The label, colour and dashes of an estimator.
+_MARKS: Mapping[str, tuple[str, str, Any]] = {
+    "second": (r"maximum of $\langle s_2 \rangle$", COLOURS[1], "-"),
+    "chi": (r"peak of $\chi$", COLOURS[6], (0, (6, 1.5))),
+    "ratio": (
+        r"peak of $\mathrm{var}(s_1)/\langle s_1 \rangle$", COLOURS[2], (0, (5, 3)),
+    ),
+    "median": (r"$R = 1/2$", COLOURS[4], (0, (1, 1.5))),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +94,9 @@ class ClusterMeans:
     L: int
     num_sites: int
     samples: int
-    p: NDArray[np.float64]
-    means: Mapping[str, NDArray[np.float64]]
-    errors: Mapping[str, NDArray[np.float64]]
+    p: Floats
+    means: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
 
 
 def plot_clusters(
@@ -86,7 +105,7 @@ def plot_clusters(
     title: str,
     exact: Exact | None = None,
     into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
+) -> Drawn:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
 
     curves: at least one; of one p alone they are drawn against L.  Returns the figure and all
@@ -98,8 +117,11 @@ def plot_clusters(
         panels: Any = sheet.subplots(2, 2, sharex=True)
         for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
             for curve, look, new in choose_looks(curves):
-                look |= {"label": size_label(curve.L, sites) if new else None}
-                _draw_mean(axes, curve, name, look, curve.p if at is None else [curve.L])
+                draw_bars(
+                    axes, curve.p if at is None else [curve.L], curve.means[name],
+                    curve.errors[name], look, **_BARS, markersize=3.2,
+                    label=size_label(curve.L, sites) if new else None,
+                )  # fmt: skip
             axes.set_ylabel(label)
             values = np.concatenate([curve.means[name] for curve in curves])
             if name == "mean_cluster_size" and 0 < _WIDE * values.min() < values.max():
@@ -110,89 +132,68 @@ def plot_clusters(
                 draw_exact(axes, exact)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
-        if at is not None:
-            for axes in panels[-1]:
+            if at is not None:
                 place_sizes(axes, sorted(sites))
-        elif is_uneven(np.unique(np.concatenate([curve.p for curve in curves]))):
+        if at is None and _is_uneven(curves):
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
             plain_ticks(axes)
-        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.set_title(title_with_p(title, at))
         letter_panels(panels.flat)
         if at is None:
             keep_to_probabilities(*panels.flat)
-        sheet.add_legend(
-            legend_entries(panels.flat[0]),
-            ncols=3,
-            title=jackknife_title(each for curve in curves for each in curve.errors.values()),
-        )
+        about = jackknife_title(each for curve in curves for each in curve.errors.values())
+        sheet.add_legend(legend_entries(panels.flat[0]), ncols=3, title=about)
     return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
-        "curves": [_numbers_of(curve) for curve in curves],
+        "curves": [_numbers_of(item, item.samples, item.means, item.errors) for item in curves],
     }
 
 
-def is_uneven(p: NDArray[np.float64]) -> bool:
-    """Return whether p, ascending, crowd at their low end, as those of a scale-free graph do."""
+def _is_uneven(curves: Sequence[ClusterMeans] | Sequence[ClusterCurve]) -> bool:
+    """Return whether the p crowd at their low end, as those of a scale-free graph do."""
+    p = np.unique(np.concatenate([curve.p for curve in curves]))
     steps = np.diff(p)
     return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
 
 
-def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any], x: Any) -> None:
-    axes.errorbar(
-        x, curve.means[name], bars_if_known(curve.errors[name]), **look,
-        markersize=3.2, linewidth=0.7, elinewidth=0.8, capsize=1.5,
-    )  # fmt: skip
-
-
-def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
-    errors = {f"{name}_error": values for name, values in curve.errors.items()}
-    head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}
-    numbers: dict[str, Any] = plain(head | dict(curve.means) | errors)
+def _numbers_of(
+    curve: Any, samples: Any, means: Mapping[str, Floats], errors: Mapping[str, Floats]
+) -> dict[str, Any]:
+    head = {"L": curve.L, "num_sites": curve.num_sites, "samples": samples, "p": curve.p}
+    named = {f"{name}_error": values for name, values in errors.items()}
+    numbers: dict[str, Any] = plain(head | dict(means) | named)
     return numbers
 
 
-def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
+def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
     (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
-    means, errors = curve.means(), curve.errors()
     counts = item.column("clusters") / item.task.block_size / sites
-    blocks = len(counts)
-    spread = counts.std(axis=0, ddof=1) if blocks > 1 else np.full(curve.p.size, np.nan)
+
+    def named(found: Mapping[str, Floats], density: Floats) -> dict[str, Floats]:
+        values = found["largest"] / sites, found["chi"], found["second"] / sites, density
+        return dict(zip(PANELS, values, strict=True))
+
     return ClusterMeans(
-        L=curve.L,
-        num_sites=sites,
-        samples=item.num_samples,
-        p=curve.p,
-        means={
-            "percolation_strength": means["largest"] / sites,
-            "mean_cluster_size": means["chi"],
-            "second_largest": means["second"] / sites,
-            "cluster_density": counts.mean(axis=0),
-        },
-        errors={
-            "percolation_strength": errors["largest"] / sites,
-            "mean_cluster_size": errors["chi"],
-            "second_largest": errors["second"] / sites,
-            "cluster_density": spread / blocks**0.5,
-        },
-    )
+        curve.L, sites, item.num_samples, curve.p,
+        means=named(curve.means(), counts.mean(axis=0)),
+        errors=named(curve.errors(), standard_error(counts)),
+    )  # fmt: skip
 
 
-def _draw(figures: StudyView, into: Target) -> Drawn:
-    means = [cluster_means(figures.study, item) for item in figures.measured("grid")]
+def _draw_clusters(figures: StudyView, into: Target) -> Drawn:
+    means = [_cluster_means(figures.study, item) for item in figures.measured("grid")]
     return plot_clusters(means, **figures.head, into=into)
 
 
-def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
+def _describe_clusters(numbers: Numbers) -> list[str]:
     curves = numbers["curves"]
     last = curves[-1]
-    strength = last["percolation_strength"]
-    chi = last["mean_cluster_size"]
+    strength, chi = last["percolation_strength"], last["mean_cluster_size"]
     at = chi.index(max(chi))
     return [
         sizes_and_range(curves),
@@ -202,15 +203,108 @@ def _describe(numbers: Numbers) -> list[str]:
     ]
 
 
-KIND = FigureKind(
-    place=4,
+def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
+    """Draw s_1/N, s_2/N, chi and var(s_1)/s_1 against p, a panel each; above them R, if it exists.
+
+    Of a single size the estimators of p_c are marked, with a band one error wide on either side.
+    """
+    results, exact = figures.results, figures.head["exact"]
+    clusters = read_cluster_curves(results)
+    spanning: Sequence[SpanningCurve] = read_curves(results) if results.study.boundary else ()
+    sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
+    estimates = {item.name: item for item in sizes[0].estimates} if len(sizes) == 1 else {}
+    names = [*(["median"] if spanning else []), *_MAXIMA]
+    with into.sheet(5.2, 1.7 + 1.5 * len(names)) as sheet:
+        panels: Any = sheet.subplots(len(names), 1, sharex=True)
+        for axes, name in zip(panels, names, strict=True):
+            if name == "median":
+                for curve, look, _ in choose_looks(spanning):
+                    axes.errorbar(curve.p, curve.probability, interval_bars(curve), **look, **_BARS)
+                axes.set_ylabel("$R$")
+            else:
+                _draw_mean(axes, clusters, name)
+            top = axes.get_ylim()[1]
+            axes.set_ylim(-0.04 * top, top)
+            draw_exact(axes, exact, labelled=name == "largest")
+            if name in estimates and np.isfinite(estimates[name].p):
+                _mark(axes, estimates[name])
+        if _is_uneven(clusters):
+            panels[0].set_xscale("log")
+            plain_ticks(panels[0])
+        sheet.set_title(figures.head["title"])
+        letter_panels(panels)
+        keep_to_probabilities(*panels)
+        panels[-1].set_xlabel("$p$")
+        entries = [entry for axes in panels for entry in legend_entries(axes)]
+        known = jackknife_title(each for curve in clusters for each in curve.errors().values())
+        intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
+        about = "; ".join(filter(None, [known, intervals])) or None
+        sheet.add_legend(entries, ncols=2, title=about)
+    return sheet.figure, {
+        "title": figures.head["title"],
+        "exact": exact_record(exact),
+        "curves": [
+            _numbers_of(item, item.samples.sum(), item.means(), item.errors()) for item in clusters
+        ],
+        "spanning": [curve.to_dict() for curve in spanning],
+        "sizes": [size.to_dict() for size in sizes],
+    }
+
+
+def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
+    """Draw one mean with its standard errors; sites of clusters as parts of N."""
+    sites = {curve.L: curve.num_sites for curve in curves}
+    for curve, look, new in choose_looks(curves):
+        unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
+        label = size_label(curve.L, sites) if name == "largest" and new else None
+        values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
+        draw_bars(axes, curve.p, values, errors, look, **_BARS, elinewidth=None, label=label)
+    axes.set_ylabel(_MAXIMA[name])
+
+
+def _mark(axes: Axes, estimate: Estimate) -> None:
+    name, colour, dashes = _MARKS[estimate.name]
+    where = "end of the grid" if estimate.at_edge else format_with_error(estimate.p, estimate.error)
+    label = f"{name}: {where}"
+    axes.axvline(estimate.p, color=colour, linestyle=dashes, linewidth=1.0, label=label, zorder=0)
+    if np.isfinite(estimate.error):
+        low, high = estimate.p - estimate.error, estimate.p + estimate.error
+        axes.axvspan(low, high, color=colour, alpha=0.25, linewidth=0, zorder=0)
+
+
+def _no_maxima(figures: StudyView) -> str | None:
+    if figures.study.structure.is_scalable:
+        return "it is for graphs and Bethe lattices, whose sizes do not scale"
+    return None
+
+
+def _describe_maxima(numbers: Numbers) -> list[str]:
+    found = [sizes_and_range(numbers["curves"])]
+    if len(numbers["sizes"]) == 1:
+        located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
+        found += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
+    return found
+
+
+CLUSTERS = FigureKind(
     help="P_inf, mean cluster size, second largest cluster, clusters per site",
     meaning=(
         "Largest cluster, mean cluster size without it, second largest cluster and number of "
         "clusters, each per site, against p, of a single p against L."
     ),
     errors="Error bars are one standard error, of a jackknife over blocks.",
-    problem=StudyView.no_grid,
-    draw=_draw,
-    alt=_describe,
+    problems=(StudyView.no_grid,),
+    draw=_draw_clusters,
+    alt=_describe_clusters,
+)
+MAXIMA = FigureKind(
+    help="where clusters of a graph or Bethe lattice are most critical",
+    meaning="Largest clusters of a graph against p, with the thresholds of a single size.",
+    errors=(
+        "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
+        "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
+    ),
+    problems=(_no_maxima, StudyView.no_grid),
+    draw=draw_maxima,
+    alt=_describe_maxima,
 )

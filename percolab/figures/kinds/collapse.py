@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import Collapse, ThresholdFit
 from percolab.analysis.collapse import POOR_COLLAPSE
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    Exact,
     draw_exact,
     draw_residuals,
     exact_record,
@@ -25,16 +25,10 @@ from percolab.figures.axes import (
     plain_ticks,
     rejection_label,
 )
-from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
+from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, size_look
+from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import Collapse, ThresholdFit
 
 #: Of cluster sizes: the axis before and after, the exponent kappa = sign * exponent, and the sign.
 _CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
@@ -52,22 +46,15 @@ _LEGEND_TITLE = (
 )
 
 
-def plot_collapse(
-    fit: ThresholdFit,
-    collapses: Sequence[tuple[Collapse, float]],
-    *,
-    title: str,
-    axis_label: str,
-    exact: Exact | None = None,
-    into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
+def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
 
-    collapses: at least one, all with the p_c and the 1/nu of the fit, and the error of the third
-    exponent of each.  That of a probability has the axis_label and the fitted scaling function
-    without its corrections, which fall as L^-omega: points miss the line by these and by their
-    errors.  Returns the figure and all numbers drawn.
+    That of a probability has the fitted scaling function without its corrections, which fall as
+    L^-omega: points miss the line by these and by their errors.
     """
+    fit, exact = figures.fit, figures.head["exact"]
+    collapses: Any = figures.collapses
+    axis_label = f"${figures.symbol}(p)$"
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
     line = None
     with into.sheet(PAGE_WIDTH, 2.2 + 2.6 * len(collapses)) as sheet:
@@ -77,13 +64,16 @@ def plot_collapse(
             first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
             _draw_points(before, item, item.p, item.value, item.value_error, sizes)
             _draw_points(after, item, item.x, item.y, item.dy, sizes)
-            if _is_probability(item):
+            if item.observable not in _CLUSTERS:
                 line = _draw_line(after, fit, item)
                 _draw_misses(beneath, fit, item, sizes)
             draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
-            used = _scaled_with(item, exponent, sign, error) if exponent else _fitted(fit, item)
+            used = _fitted(fit, item)
+            if exponent:
+                value = format_with_error(sign * item.exponent, error)
+                used = f"${exponent} = {value}$, $S = {item.quality:.3g}$"
             after.set_title(used, fontsize=9)
             if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
                 before.set_yscale("log")
@@ -93,7 +83,7 @@ def plot_collapse(
             few_ticks(axes, number=5)
         keep_to_probabilities(*(before for before, _ in rows))
         letter_panels(panels)
-        sheet.set_title(title)
+        sheet.set_title(figures.head["title"])
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
@@ -103,29 +93,34 @@ def plot_collapse(
         sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return sheet.figure, {
-        "title": title,
+        "title": figures.head["title"],
         "exact": exact_record(exact),
         "fit": plain({name: getattr(fit, name) for name in names}),
         "collapses": [
             item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
         ],
         "line": line,
+        "observable": figures.name,
     }
 
 
 def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
     """Return the panels before and after of every collapse, and one below that of a probability."""
-    heights = [part for item in collapses for part in ([1, 0.4] if _is_probability(item) else [1])]
+    heights = [
+        part
+        for item in collapses
+        for part in ([1, 0.4] if item.observable not in _CLUSTERS else [1])
+    ]
     places: Any = sheet.grid(len(heights), 2, height_ratios=heights)
     rows: list[tuple[Axes, Axes]] = []
     beneath, at = None, 0
     for item in collapses:
-        end = at + (2 if _is_probability(item) else 1)
+        end = at + (2 if item.observable not in _CLUSTERS else 1)
         first: Any = rows[0] if rows else (None, None)
         before = sheet.figure.add_subplot(places[at:end, 0], sharex=first[0])
         after = sheet.figure.add_subplot(places[at, 1], sharex=first[1])
         rows.append((before, after))
-        if _is_probability(item):
+        if item.observable not in _CLUSTERS:
             beneath = sheet.figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
             after.tick_params(labelbottom=False)
         at = end
@@ -135,10 +130,6 @@ def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axe
     if len(rows) > 1 and beneath is not None:
         beneath.tick_params(labelbottom=False)
     return rows, beneath
-
-
-def _is_probability(item: Collapse) -> bool:
-    return item.observable not in _CLUSTERS
 
 
 def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[int]) -> None:
@@ -181,28 +172,11 @@ def _fitted(fit: ThresholdFit, item: Collapse) -> str:
     return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
 
 
-def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
-    value = format_with_error(sign * item.exponent, error)
-    return f"${exponent} = {value}$, $S = {item.quality:.3g}$"
-
-
-def _draw(figures: StudyView, into: Target) -> Drawn:
-    collapses: Any = figures.collapses
-    figure, numbers = plot_collapse(
-        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head, into=into
-    )
-    return figure, numbers | {"observable": figures.name}
-
-
 def _no_collapse(figures: StudyView) -> str | None:
-    problem = figures.no_fit()
-    if problem is None and isinstance(figures.collapses, str):
-        return figures.collapses
-    return problem
+    return figures.collapses if isinstance(figures.collapses, str) else None
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
     found = []
     for item in numbers["collapses"]:
@@ -217,8 +191,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=3,
+COLLAPSE = FigureKind(
     help="the curves before and after they are scaled by the fit",
     meaning=(
         "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
@@ -229,7 +202,7 @@ KIND = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problem=_no_collapse,
+    problems=(StudyView.no_fit, _no_collapse),
     draw=_draw,
     alt=_describe,
 )

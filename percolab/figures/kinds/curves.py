@@ -1,33 +1,38 @@
-"""R_L(p) with its threshold, its crossings close up, and their drift."""
+"""R_L(p) with its threshold, its crossings close up in an inset, and their drift."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import AnalysisError, Estimate, SpanningCurve, ThresholdFit, fit_size
 from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import read_curves
+from percolab.analysis.threshold import cut
 from percolab.analysis.value import format_with_error
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
     Exact,
     add_legend,
     draw_exact,
+    estimate_width,
     exact_record,
     few_ticks,
+    interval_bars,
     is_size,
     keep_to_probabilities,
     legend_entries,
     letter_panels,
     only_p,
     place_sizes,
+    rejection_label,
     size_label,
+    title_with_p,
 )
-from percolab.figures.inset import draw_close_up
-from percolab.figures.kinds.drift import draw_drift, draw_estimate
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
@@ -35,18 +40,27 @@ from percolab.figures.style import (
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
-    EXACT_LINE,
+    DOTTED_LINE,
     PAGE_WIDTH,
     STYLE,
+    Axes,
+    Figure,
     size_look,
 )
+from percolab.lattices.shown import counted
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+#: Where the close-up may stand: below the curves on the right, or above them on the left.
+_INSET_PLACES = (
+    (0.655, 0.125, 0.325, 0.36),
+    (0.655, 0.125, 0.325, 0.22),
+    (0.12, 0.4, 0.28, 0.26),
+    (0.12, 0.27, 0.28, 0.22),
+    (0.12, 0.4, 0.28, 0.22),
+)
+#: Height of a line in the legend of the sizes, in the upper left corner, and of its margins.
+_LEGEND_LINE, _LEGEND_MARGINS = 0.055, 0.035
 
-    from percolab.analysis import Estimate, SpanningCurve, ThresholdFit
-
+Box = tuple[float, float, float, float]
 _INTERVALS = "68 % Wilson intervals"
 
 
@@ -65,15 +79,13 @@ def plot_spanning(
 
     data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
     they are several at one p alone, against L.
-    axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
-    it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
-    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift beside
+    axis_label: what spans, for the vertical axis. exact: published threshold and its
+    source, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift next to
     the curves, on the width of a page; else the curves alone, on that of a column.  median: of a
     single size, the p where half of the samples span.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
     """
-    from percolab.analysis import ThresholdFit
-
     fit = data if isinstance(data, ThresholdFit) else None
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
     at = only_p(curves)
@@ -83,9 +95,12 @@ def plot_spanning(
     with into.sheet(*size, style=STYLE if with_drift else COLUMN_STYLE) as sheet:
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
-        lines = _draw_curves(main, curves, fit, _named(num_sites, with_drift))
+        # Narrow figures name N only where there is no L in addition to it.
+        sites = num_sites or {}
+        named = sites if with_drift or all(L == N for L, N in sites.items()) else {}
+        lines = _draw_curves(main, curves, fit, named)
         main.set(xlabel=r"$p$", ylabel=axis_label)
-        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
+        sheet.set_title(title_with_p(title, at))
         main.set_ylim(*_probability_range(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
@@ -94,7 +109,10 @@ def plot_spanning(
         few_ticks(main, number=6)
         if fit:
             draw_estimate(main, fit)
-            _draw_theory(main, fit)
+            known = fit.known_probability
+            if known is not None:
+                label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
+                main.axhline(known.value, label=label, zorder=0, **DOTTED_LINE)
             draw_close_up(main, fit)
         if fit and side is not None:
             drift = draw_drift(side, fit)
@@ -118,19 +136,13 @@ def plot_spanning(
     return sheet.figure, numbers | ({"median": plain(median)} if median is not None else {})
 
 
-def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int, int]:
-    """Return the N that a legend tells: of narrow figures only where there is no L beside it."""
-    sites = num_sites or {}
-    return sites if with_drift or all(L == N for L, N in sites.items()) else {}
-
-
 def _draw_median(axes: Axes, median: Estimate) -> None:
     """Draw where half of the samples span: what is found of a graph with a source and a target."""
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
         axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **BAND)
     axes.axvline(median.p, color=COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
-    axes.axhline(0.5, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
+    axes.axhline(0.5, zorder=0, **DOTTED_LINE)
 
 
 def _draw_curves(
@@ -147,12 +159,10 @@ def _draw_curves(
         x = [size] if only_p(curves) is not None else None
         look = size_look(index)
         for number, curve in enumerate(own):
-            low, high = curve.interval()
-            bars = np.abs(np.stack([low, high]) - curve.probability)
-            label = size_label(size, num_sites) if number == 0 else None
             axes.errorbar(
-                x or curve.p, curve.probability, bars, **look, linestyle="none", capsize=1.5,
-                elinewidth=0.8, label=label, zorder=3,
+                x or curve.p, curve.probability, interval_bars(curve), **look, linestyle="none",
+                capsize=1.5, elinewidth=0.8, zorder=3,
+                label=size_label(size, num_sites) if number == 0 else None,
             )  # fmt: skip
         line = _fitted_line(own, fit)
         if line is not None:
@@ -165,9 +175,6 @@ def _fitted_line(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
-    from percolab.analysis import AnalysisError, fit_size
-    from percolab.analysis.threshold import cut
-
     size = curves[0].L
     if fit is not None:
         own = [curve.p for curve in fit.used if size == curve.L]
@@ -187,7 +194,7 @@ def _fitted_line(
 def _symmetric_range(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[float, float]:
-    """Range of p where any R_L rises, centred so that the corners beside the curves stay free."""
+    """Range of p where any R_L rises, centred so that the corners next to the curves stay free."""
     p = np.concatenate([curve.p for curve in curves])
     probability = np.concatenate([curve.probability for curve in curves])
     centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
@@ -203,14 +210,6 @@ def _probability_range(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
     high = max(float(curve.interval()[1].max()) for curve in curves)
     margin = 0.08 * (high - low)
     return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
-
-
-def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
-    """Draw the value that the curves take at p_c, where it is known exactly."""
-    known = fit.known_probability
-    if known is not None:
-        label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
-        axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
 
 
 def _add_legends(sheet: Sheet, main: Axes, *, columns: int) -> None:
@@ -251,6 +250,7 @@ def draw_spanning(
     sizes: Sequence[int] | None = None,
     with_drift: bool = True,
 ) -> Drawn:
+    """Draw the curves of a study, those of these sizes alone if any are named."""
     drawn: Any = read_curves(figures.results, figures.name)
     if not isinstance(figures.fit_or_problem, str):
         fit = figures.fit
@@ -258,7 +258,7 @@ def draw_spanning(
         drawn = replace(fit, curves=shown)
     figure, numbers = plot_spanning(
         drawn,
-        axis_label=_axis_label(figures),
+        axis_label=f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$",
         num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
         with_drift=with_drift,
         median=figures.median,
@@ -268,12 +268,7 @@ def draw_spanning(
     return figure, numbers | {"observable": figures.name}
 
 
-def _axis_label(figures: StudyView) -> str:
-    return f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
-
-
-def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
+def _describe_curves(numbers: Numbers) -> list[str]:
     curves = numbers["curves"]
     found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
     fit = numbers.get("fit")
@@ -285,8 +280,192 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=1,
+def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
+    """Draw an inset with the own fits of the sizes drawn, where they cross."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    sizes = sorted({curve.L for curve in fit.curves})
+    own_fits = [own for own in fit.by_size.fits if own.L in sizes]
+    crossings = fit.by_size.crossings
+    found = [c for c in crossings if c.found and c.L1 in sizes and c.L2 in sizes]
+    if not found:
+        return
+    p = np.array([crossing.p for crossing in found])
+    r = np.array([crossing.probability for crossing in found])
+    p_error = np.nan_to_num([crossing.p_error for crossing in found])
+    r_error = np.nan_to_num([crossing.probability_error for crossing in found])
+    place = _free_place(main, fit.curves)
+    if place is None:
+        return
+    inset = main.inset_axes(place)
+    steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
+    p_range = _padded(p, p_error, least=0.02 / steepest)
+    for own in own_fits:
+        number = sizes.index(own.L)
+        grid = np.linspace(*p_range, 100)
+        grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
+        # Markers tell the lines apart in grey; not at the same p, where lines cross.
+        inset.plot(
+            grid, own.probability(grid), **size_look(number), linewidth=0.9, markersize=2.6,
+            markevery=(6 + 7 * number % 24, 30),
+        )  # fmt: skip
+    inset.errorbar(
+        p, r, r_error, p_error, color="black", marker="o", markersize=3, markerfacecolor="white",
+        linestyle="none", elinewidth=0.8, zorder=4,
+    )  # fmt: skip
+    inset.set(xlim=p_range, ylim=_padded(r, r_error, least=0.02))
+    # Labels at the ends of the axes would stick out of the panel.
+    for axis in (inset.xaxis, inset.yaxis):
+        axis.set_major_locator(MaxNLocator(3, prune="both"))
+        axis.set_major_formatter(ScalarFormatter(useOffset=False))
+    inset.tick_params(labelsize=6.5, length=2)
+    few_ticks(inset, number=3, width=place[2] * estimate_width(main))
+
+
+def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
+    """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
+    lines = 1 + len({curve.L for curve in curves})
+    legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
+    low, high = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    grid = np.linspace(0.0, 1.0, 400)
+    for left, base, width, height in _INSET_PLACES:
+        # The tick labels of the inset stand outside its left and lower edge.
+        near = (grid > left - 0.1) & (grid < left + width + 0.02)
+        p = low + grid[near] * (high - low)
+        hidden = left < 0.5 and base + height > legend
+        for curve in curves:
+            inside = p[(p >= curve.p[0]) & (p <= curve.p[-1])]
+            y = (np.interp(inside, curve.p, curve.probability) - bottom) / (top - bottom)
+            hidden |= bool(np.any((y > base - 0.08) & (y < base + height + 0.04)))
+        if not hidden:
+            return left, base, width, height
+    return None
+
+
+def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[float, float]:
+    low, high = float(np.min(values - errors)), float(np.max(values + errors))
+    margin = max(0.35 * (high - low), least)
+    return low - margin, high + margin
+
+
+def plot_drift(
+    fit: ThresholdFit,
+    *,
+    title: str,
+    exact: Exact | None = None,
+    into: Target = NEW_FIGURE,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw the crossings of neighbouring sizes against L, and where they drift to.
+
+    fit: with at least one crossing found.  Returns the figure and all numbers drawn.
+    """
+    with into.sheet(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
+        drift = draw_drift(axes, fit)
+        draw_estimate(axes, fit, across=True)
+        sheet.set_title(title)
+        draw_exact(axes, exact, across=True, zorder=1)
+        sheet.add_legend(legend_entries(axes))
+    return sheet.figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "drift": drift,
+        "threshold": fit.threshold,
+        "threshold_error": fit.threshold_error,
+        "crossings": [crossing.to_dict() for crossing in fit.by_size.crossings],
+    }
+
+
+def draw_estimate(
+    axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
+) -> None:
+    """Draw p_c as a band one error wide on either side, with its value in the legend.
+
+    Where there is no answer, the legend says why, and nothing is drawn.
+    """
+    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
+    if fit.problem is not None:
+        reason = rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
+        axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
+        return
+    value = format_with_error(fit.threshold, fit.threshold_error)
+    low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
+    label = rf"$p_c = {value}$, finite-size scaling"
+    span(low, high, label=label if labelled else None, zorder=0, **BAND)
+    line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
+
+
+def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
+    """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
+    exponent = fit.omega + fit.y_t
+    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    x = np.array([crossing.mean_size**-exponent for crossing in found])
+    p = np.array([crossing.p for crossing in found])
+    errors = np.nan_to_num([crossing.p_error for crossing in found])
+    axes.errorbar(
+        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
+        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
+    )  # fmt: skip
+    drift = fit.by_size.drift
+    if drift is not None:
+        # Of sizes that differ by the mean factor of those that cross.
+        factor = np.exp(np.mean([np.log(item.L2 / item.L1) for item in found]))
+        end = np.linspace(0.01, 1.04, 60) * x.max()
+        small = end ** (-1 / exponent) / factor**0.5
+        label = rf"$p_c$ = {drift.result}, drift of crossings"
+        axes.plot(end, drift.at(small, factor * small), color=COLOURS[1], zorder=1, label=label)
+        if not drift.result.rejected:
+            axes.errorbar(
+                0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
+                elinewidth=1.0, capsize=2.5,
+            )  # fmt: skip
+    right = 1.1 * float(x.max()) if x.size else 1.0
+    axes.set_xlim(-0.08 * right, right)
+    axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
+    few_ticks(axes, number=5)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
+    return {
+        "exponent": exponent,
+        "x": x.tolist(),
+        "p": p.tolist(),
+        "p_error": errors.tolist(),
+        "line": drift.to_dict() if drift is not None else None,
+    }
+
+
+def _draw_drift(figures: StudyView, into: Target) -> Drawn:
+    figure, numbers = plot_drift(figures.fit, **figures.head, into=into)
+    return figure, numbers | {"observable": figures.name}
+
+
+def _no_crossing(figures: StudyView) -> str | None:
+    crosses = any(item.found for item in figures.fit.by_size.crossings)
+    return None if crosses else "the curves of neighbouring sizes do not cross"
+
+
+def _describe_drift(numbers: Numbers) -> list[str]:
+    p = numbers["drift"]["p"]
+    line = numbers["drift"]["line"]
+    end = f" A curve through them ends at p = {line['threshold']:.6g}." if line else ""
+    where = f"at p = {p[0]:.6g}" if len(p) == 1 else f"from p = {p[0]:.6g} to p = {p[-1]:.6g}"
+    return [f"{counted(len(p), 'crossing')} of neighbouring sizes, {where}.{end}"]
+
+
+DRIFT = FigureKind(
+    help="the crossings against L",
+    meaning=(
+        "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
+        "infinite size."
+    ),
+    errors=(
+        "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
+    ),
+    problems=(StudyView.no_fit, _no_crossing),
+    draw=_draw_drift,
+    alt=_describe_drift,
+)
+CURVES = FigureKind(
     help="R_L(p), and the crossings close up",
     meaning=(
         "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
@@ -297,7 +476,7 @@ KIND = FigureKind(
         "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
         "line what theory says of the curves at p_c; of a graph where half of the samples span."
     ),
-    problem=StudyView.no_independent_samples,
+    problems=(StudyView.no_independent_samples,),
     draw=lambda figures, into: draw_spanning(figures, into, with_drift=False),
-    alt=_describe,
+    alt=_describe_curves,
 )

@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import LocalSlopes, local_slopes
-from percolab.analysis.radii import fit_radius
+from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
+from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
-from percolab.errors import InputError
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    Exact,
-    bars_if_known,
+    beside_known,
+    draw_bars,
     draw_exact,
     exact_record,
     jackknife_title,
+    known_word,
     legend_entries,
     letter_panels,
     plain_ticks,
     size_label,
 )
-from percolab.figures.sheet import NEW_FIGURE, Target
+from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, choose_looks
+from percolab.figures.style import DOTTED_LINE, PAGE_WIDTH, Axes, choose_looks
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis.radii import GyrationSums, RadiusFit
-
 
 #: Local slopes with a larger error are not drawn.
 _LARGEST_ERROR = 0.1
 
 
-def plot_gyration(
-    tasks: Sequence[GyrationSums],
-    *,
-    threshold: float,
-    title: str,
-    exact: Exact | None = None,
-    radius: RadiusFit | None = None,
-    into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
-    """Draw R_s at the p nearest to the threshold against s, its local slopes, and xi against p.
-
-    tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
-    numbers drawn.
-    """
+def _draw(figures: StudyView, into: Target) -> Drawn:
+    """Draw R_s at the p nearest to p_c against s with its d_f, its local slopes, and xi."""
+    tasks, exact = read_gyration_sums(figures.results), figures.head["exact"]
+    threshold, source = figures.find_threshold()
+    try:
+        radius: RadiusFit | None = fit_radius(
+            tasks,
+            threshold=threshold,
+            dimension=figures.study.structure.dimension,
+            is_open=has_open_axis(figures.results),
+        )
+    except AnalysisError:
+        radius = None
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
     with into.sheet(PAGE_WIDTH, 4.8) as sheet:
@@ -75,19 +67,20 @@ def plot_gyration(
         for axes, logarithmic in ((left, "xy"), (beneath, "x"), (right, "y")):
             _make_logarithmic(axes, logarithmic)
         _finish_slopes(left, beneath, radius)
-        _say_p(left, [item["p_of_radius"] for item in numbers], threshold)
+        # Every size has its own grid of p.
+        at = {item["p_of_radius"] for item in numbers}
+        text = f"$p = {min(at):.6g}$" if len(at) == 1 else f"$p$ nearest to ${threshold:.6g}$"
+        left.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
         draw_exact(right, exact)
         letter_panels([left, beneath, right])
-        sheet.set_title(title)
+        sheet.set_title(figures.head["title"])
         entries = [*legend_entries(left), *legend_entries(beneath), *legend_entries(right)]
-        sheet.add_legend(
-            entries,
-            ncols=3,
-            title=jackknife_title(item["radius_error"] for item in numbers),
-        )
+        about = jackknife_title(item["radius_error"] for item in numbers)
+        sheet.add_legend(entries, ncols=3, title=about)
     return sheet.figure, {
-        "title": title,
+        "title": figures.head["title"],
         "threshold": threshold,
+        "threshold_source": source,
         "exact": exact_record(exact),
         "curves": plain(numbers),
         "fit": radius.to_dict() if radius is not None else None,
@@ -101,21 +94,16 @@ def _draw_slopes(
     s, squared, without = item.radii(int(np.argmin(np.abs(item.p - threshold))))
     found = local_slopes(s, np.sqrt(squared), np.sqrt(without))
     drawn = ~(found.error > _LARGEST_ERROR)
-    axes.errorbar(
-        found.x[drawn], found.slope[drawn], bars_if_known(found.error[drawn]),
-        **(look | {"label": None}), linestyle="none", markersize=2.8, elinewidth=0.8,
-    )  # fmt: skip
+    style: dict[str, Any] = {"label": None, "linestyle": "none", "markersize": 2.8}
+    draw_bars(axes, found.x[drawn], found.slope[drawn], found.error[drawn], look, **style)
     return found
 
 
 def _finish_slopes(above: Axes, axes: Axes, radius: RadiusFit | None) -> None:
     """Draw 1/d_f as it is known, and give the local slopes the horizontal axis of the radii."""
     if radius is not None and radius.known is not None:
-        name = "exact" if not radius.known.error else "published"
-        label = f"$1/d_f = {1 / radius.known.value:.4g}$, {name}"
-        axes.axhline(
-            1 / radius.known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"})
-        )
+        label = f"$1/d_f = {1 / radius.known.value:.4g}$, {known_word(radius.known)}"
+        axes.axhline(1 / radius.known.value, label=label, zorder=0, **DOTTED_LINE)
     if above.get_xscale() == "log":
         axes.set_xlim(above.get_xlim())
         above.tick_params(labelbottom=False)
@@ -132,30 +120,21 @@ def _make_logarithmic(axes: Axes, names: str) -> None:
     plain_ticks(axes)
 
 
-def _say_p(axes: Axes, found: Sequence[float], threshold: float) -> None:
-    """Write at which p radii are, which every size has on its own grid."""
-    same = len(set(found)) == 1
-    text = f"$p = {found[0]:.6g}$" if same else f"$p$ nearest to ${threshold:.6g}$"
-    axes.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
-
-
 def _draw_task(
     left: Axes, right: Axes, item: GyrationSums, threshold: float, look: dict[str, Any]
 ) -> dict[str, Any]:
     """Draw R_s and xi of one task; return the numbers drawn."""
-    from percolab.analysis.statistics import jackknife_error
-
     at = int(np.argmin(np.abs(item.p - threshold)))
     s, squared, without = item.radii(at)
     radius, error = np.sqrt(squared), jackknife_error(np.sqrt(without))
     xi, xi_error = item.correlation_length()
-    style: dict[str, Any] = {"markersize": 3.0, "elinewidth": 0.8} | look
+    style: dict[str, Any] = {"markersize": 3.0}
     drawn = radius > 0
-    left.errorbar(s[drawn], radius[drawn], bars_if_known(error[drawn]), linestyle="none", **style)
+    draw_bars(left, s[drawn], radius[drawn], error[drawn], look, linestyle="none", **style)
     # The left panel names the sizes.
-    style["label"] = None
+    style |= {"linewidth": 0.7, "label": None}
     known = np.isfinite(xi) & (xi > 0) & ~(xi_error > xi / 2)
-    right.errorbar(item.p[known], xi[known], bars_if_known(xi_error[known]), linewidth=0.7, **style)
+    draw_bars(right, item.p[known], xi[known], xi_error[known], look, **style)
     return {
         "L": item.L,
         "num_sites": item.num_sites,
@@ -175,17 +154,11 @@ def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
     label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
     fitted = np.sqrt(radius.squared_radius(s))
     axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
-    known = radius.known
-    name = "exact" if known is not None and not known.error else "published"
-    beside = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
-    axes.annotate(
-        rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + beside, (0.95, 0.06), None,
-        "axes fraction", ha="right", fontsize=9,
-    )  # fmt: skip
+    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + beside_known(radius.known)
+    axes.annotate(text, (0.95, 0.06), None, "axes fraction", ha="right", fontsize=9)
 
 
 def _problem(figures: StudyView) -> str | None:
-    """Return why radii cannot be drawn, or None if they can."""
     if not figures.study.structure.is_scalable:
         return f"{figures.study.structure.name} has no coordinates"
     if not any("gyration" in item.task.measure for item in figures.measured()):
@@ -196,30 +169,7 @@ def _problem(figures: StudyView) -> str | None:
     return None
 
 
-def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
-    sums = read_gyration_sums(figures.results)
-    try:
-        threshold, source = figures.fit.threshold, "the fit of all sizes"
-    except (AnalysisError, InputError):
-        threshold, source = figures.taken_for_threshold()
-    try:
-        radius = fit_radius(
-            sums,
-            threshold=threshold,
-            dimension=figures.study.structure.dimension,
-            is_open=has_open_axis(figures.results),
-        )
-    except AnalysisError:
-        radius = None
-    figure, numbers = plot_gyration(
-        sums, threshold=threshold, radius=radius, **figures.head, into=into
-    )
-    return figure, numbers | {"threshold_source": source}
-
-
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     last = numbers["curves"][-1]
     lengths = [value for value in last["correlation_length"] if value is not None]
     found = [
@@ -233,8 +183,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=6,
+GYRATION = FigureKind(
     help="radii of clusters, with d_f, and the correlation length",
     meaning=(
         "Radii of gyration R_s at the p nearest to p_c against s, with d_f from all sizes, "
@@ -245,7 +194,7 @@ KIND = FigureKind(
         "Error bars are one standard error, of a jackknife over blocks; that of d_f leaves out the "
         "error of p_c."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

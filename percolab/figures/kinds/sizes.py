@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis import AnalysisError
+from percolab.analysis import AnalysisError, ThresholdFit
+from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import LocalSlopes, local_slopes
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
+from percolab.analysis.tau import TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     add_legend,
-    bars_if_known,
+    beside_known,
+    draw_bars,
     jackknife_title,
+    known_word,
     legend_entries,
     letter_panels,
     plain_ticks,
@@ -29,18 +34,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis.cluster_numbers import SizeCounts
-    from percolab.analysis.tau import TauFit
-    from percolab.analysis.value import ChiSquare
-
-Floats = NDArray[np.float64]
 
 #: Bins with fewer clusters are not drawn: their error bars would reach to zero.
 _LEAST_COUNT = 10
@@ -91,10 +86,6 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
     if not task.p[0] <= p <= task.p[-1]:
         p = float(task.p[near])
     blocks = task.samples.size
-    spread = np.full(task.edges.size - 1, np.nan)
-    if blocks > 1:
-        every = task.numbers_at(np.full(blocks, p), np.eye(blocks))
-        spread = every.std(axis=0, ddof=1) / blocks**0.5
     return SizeCurve(
         L=task.L,
         num_sites=task.num_sites,
@@ -107,28 +98,27 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
         s=task.sizes,
         count=task.counts[:, near].sum(axis=0),
         n_s=task.numbers_at(np.array([p]))[0],
-        error=spread,
+        error=standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks))),
     )
 
 
 def plot_sizes(
     tasks: Sequence[SizeCounts],
-    *,
     threshold: float,
-    title: str,
-    error: float | None = None,
     fisher: TauFit | None = None,
-    y_t: float | None = None,
-    quality: ChiSquare | None = None,
+    fit: ThresholdFit | None = None,
+    *,
+    title: str,
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
 
-    tasks: at least one, ascending in L.  threshold: p_c with its error, or without one the p taken
-    for it.  y_t: 1/nu, with which s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
+    tasks: at least one, ascending in L.  threshold: p_c of the fit, or without one the p taken for
+    it.  With the 1/nu of the fit s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
     (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
-    apart.  quality: of the fit of p_c.  Returns the figure and all numbers drawn.
+    apart.  Returns the figure and all numbers drawn.
     """
+    y_t = fit.y_t if fit is not None else None
     curves = [size_curve(item, threshold) for item in tasks]
     off: list[dict[str, Any]] = []
     slopes: list[LocalSlopes] = []
@@ -140,7 +130,7 @@ def plot_sizes(
         else:
             panels = list(sheet.subplots(3 if with_off else 2, 2).flat)
         _draw_numbers(panels[0], curves, fisher, threshold)
-        _say_p(panels[0], threshold, error, quality)
+        _write_p(panels[0], threshold, fit)
         if fisher is not None:
             _draw_flat(panels[1], curves, fisher)
             slopes = _draw_slopes(panels[2], tasks, curves, fisher)
@@ -180,12 +170,12 @@ def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: s
     sheet.add_legend(entries, title=title, ncols=3 if len(panels) > 1 else 2)
 
 
-def _say_p(axes: Axes, threshold: float, error: float | None, quality: ChiSquare | None) -> None:
-    """Write at which p n_s is: in the upper right corner, which it leaves free."""
+def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
+    """Write the p of n_s into the upper right corner, which is free."""
     text = f"$p = {threshold:.8g}$"
-    if error is not None:
-        text = f"$p_c = {format_with_error(threshold, error)}$"
-    rejection = rejection_label(quality)
+    if fit is not None:
+        text = f"$p_c = {format_with_error(threshold, fit.threshold_error)}$"
+    rejection = rejection_label(None if fit is None else fit.chi_square)
     if rejection:
         # In one line it would run into the points.
         text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
@@ -210,13 +200,8 @@ def _draw_numbers(
         limit = r", $L \to \infty$" if fisher.is_open else ""
         label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
         axes.plot(s, fisher.numbers(s), label=label, **_LINE)
-        known = fisher.known
-        name = "exact" if known is not None and not known.error else "published"
-        theory = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
-        axes.annotate(
-            rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + theory, (0.05, 0.08), None,
-            "axes fraction", fontsize=9,
-        )  # fmt: skip
+        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + beside_known(fisher.known)
+        axes.annotate(text, (0.05, 0.08), None, "axes fraction", fontsize=9)
 
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
@@ -260,8 +245,7 @@ def _draw_slopes(
         _bars(axes, own.x, -own.slope, own.error, drawn, look)
         found.append(own)
     if fisher.known is not None:
-        name = "exact" if not fisher.known.error else "published"
-        label = rf"$\tau = {fisher.known.value:.5g}$, {name}"
+        label = rf"$\tau = {fisher.known.value:.5g}$, {known_word(fisher.known)}"
         axes.axhline(fisher.known.value, label=label, zorder=1, **EXACT_LINE)
     axes.axvspan(fisher.s_min, max(fisher.s_max), color="0.93", linewidth=0, zorder=-1)
     axes.set(xscale="log", xlabel="$s$ (sites)")
@@ -327,17 +311,11 @@ def _bars(
     look: dict[str, Any],
     label: str | None = None,
 ) -> None:
-    style: dict[str, Any] = {
-        "markersize": 3.0,
-        "linestyle": "none",
-        "linewidth": 0.6,
-        "elinewidth": 0.8,
-    } | look
-    axes.errorbar(x[kept], y[kept], bars_if_known(error[kept]), label=label, zorder=3, **style)
+    style = {"markersize": 3.0, "linestyle": "none", "linewidth": 0.6} | look
+    draw_bars(axes, x[kept], y[kept], error[kept], style, label=label, zorder=3)
 
 
 def _problem(figures: StudyView) -> str | None:
-    """Return why cluster numbers cannot be drawn, or None if they can."""
     if any(map(has_sizes, figures.measured())):
         return None
     return f"clusters of every size were not counted: {figures.how_to_measure('sizes')}"
@@ -345,37 +323,24 @@ def _problem(figures: StudyView) -> str | None:
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
-    counts = read_size_counts(figures.results)
+    threshold, source = figures.find_threshold()
     try:
         fit = figures.fit
     except (AnalysisError, InputError):
-        threshold, source = figures.taken_for_threshold()
-        error = y_t = quality = None
+        fit = None
         try:
             # What is known of tau is of percolation.
             fisher = None if figures.model.has_spins else tau_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:
-        threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
-        quality = fit.chi_square
-        source = "the fit of all sizes"
         fisher = figures.exponents.tau_fit if figures.exponents is not None else None
-    figure, numbers = plot_sizes(
-        counts,
-        threshold=threshold,
-        error=error,
-        title=figures.head["title"],
-        fisher=fisher,
-        y_t=y_t,
-        quality=quality,
-        into=into,
-    )
+    counts, title = read_size_counts(figures.results), figures.head["title"]
+    figure, numbers = plot_sizes(counts, threshold, fisher, fit, title=title, into=into)
     return figure, numbers | {"threshold_source": source}
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     sizes = sorted({curve["L"] for curve in numbers["curves"]})
     last = numbers["curves"][-1]
     positive = [value for value in last["n_s"] if value > 0]
@@ -389,8 +354,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=5,
+SIZES = FigureKind(
     help="numbers n_s of clusters of every size, with tau",
     meaning=(
         "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
@@ -402,7 +366,7 @@ KIND = FigureKind(
         "p_c n_s is interpolated between the p of the grid; bins with fewer than 10 clusters are "
         "not drawn."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats
 from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
 from percolab.figures.alt_text import Numbers
@@ -27,14 +27,8 @@ from percolab.figures.axes import (
 )
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, size_look
+from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, size_look
 from percolab.store.task_result import TaskResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 #: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
 _WIDE = 4.0
@@ -64,12 +58,9 @@ class ThresholdSample:
         """
         t, count = self.thresholds, self.thresholds.size
         if count < 2:
-            nan = float("nan")
-            only = float(t[0]) if count else nan
-            return {
-                "mean": only, "mean_error": nan, "median": only, "median_error": nan,
-                "deviation": nan, "deviation_error": nan,
-            }  # fmt: skip
+            names = ("mean", "mean_error", "median", "median_error", "deviation", "deviation_error")
+            known = dict.fromkeys(("mean", "median"), float(t[0])) if count else {}
+            return dict.fromkeys(names, float("nan")) | known
         mean, deviation = float(t.mean()), float(t.std(ddof=1))
         reach = 0.5 / np.sqrt(count)
         low, high = np.quantile(t, [max(0.5 - reach, 0.0), min(0.5 + reach, 1.0)])
@@ -92,8 +83,8 @@ class ThresholdSample:
         t, count = self.thresholds, self.thresholds.size
         low, high = np.quantile(t, [_TAIL, 1 - _TAIL])
         # Columns as wide as the cube root rule has it (Scott 1979), in a readable number.
-        wanted = int(2 * count ** (1 / 3))
-        bins = int(np.clip(wanted, _FEWEST_BINS, _MOST_BINS))
+        most = int(2 * count ** (1 / 3))
+        bins = int(np.clip(most, _FEWEST_BINS, _MOST_BINS))
         edges = np.linspace(low, high, bins + 1) if high > low else np.array([low, low + 1e-12])
         part = np.histogram(t, edges)[0] / count
         width = np.diff(edges)
@@ -124,8 +115,7 @@ def plot_thresholds(
     sites = {item.L: item.num_sites for item in drawn}
     numbers = []
     several = len(drawn) > 1
-    size = (PAGE_WIDTH, 4.1) if several else (4.8, 4.1)
-    with into.sheet(*size) as sheet:
+    with into.sheet(PAGE_WIDTH if several else 4.8, 4.1) as sheet:
         panels: Any = sheet.subplots(1, 2, width_ratios=[1.75, 1]) if several else None
         main, side = panels if several else (sheet.subplots(), None)
         for index, item in enumerate(drawn):
@@ -142,7 +132,7 @@ def plot_thresholds(
         sheet.set_title(title)
         widths = [item["deviation"] for item in moments if item["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
-            # Narrow distributions beside wide ones: normal ones are parabolas on this scale.
+            # Narrow distributions next to wide ones: normal ones are parabolas on this scale.
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)
@@ -152,12 +142,9 @@ def plot_thresholds(
         draw_exact(main, exact)
         keep_to_probabilities(main)
         entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
-        sheet.add_legend(
-            entries,
-            ncols=3 if several else 1,
-            title="Points: histogram, lines: normal distribution;"
-            f"{' ' if several else chr(10)}error bars: one standard error",
-        )
+        about = "Points: histogram, lines: normal distribution;"
+        about += f"{' ' if several else chr(10)}error bars: one standard error"
+        sheet.add_legend(entries, ncols=3 if several else 1, title=about)
     return sheet.figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
 
 
@@ -187,13 +174,12 @@ def _draw_density(
 
 def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
     """Mark mean and median of the only size where they are, the median with its error."""
-    for name, style in (("mean", (0, (6, 2))), ("median", (0, (1, 1.5)))):
+    marks = (("mean", COLOURS[2], (0, (6, 2))), ("median", COLOURS[1], (0, (1, 1.5))))
+    for name, colour, dashes in marks:
         value, error = moments[name], moments[f"{name}_error"]
         label = f"{name}: {format_with_error(value, error)}"
-        colour = COLOURS[1] if name == "median" else COLOURS[2]
-        axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=1)
-        if name == "median":
-            axes.axvspan(value - error, value + error, zorder=0, **BAND)
+        axes.axvline(value, color=colour, linestyle=dashes, linewidth=1.2, label=label, zorder=1)
+    axes.axvspan(value - error, value + error, zorder=0, **BAND)
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
@@ -211,7 +197,7 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
     few_ticks(axes, number=6)
 
 
-def threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
+def _threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
     """Return T of all samples of one size, of whatever seeds."""
     found = np.concatenate([item.thresholds(name).ravel() for item in items])
     spanning = found[found != np.uint64(NEVER)]
@@ -224,7 +210,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     items = figures.measured("threshold")
     sizes = sorted({item.task.size for item in items})
     samples = [
-        threshold_sample([item for item in items if item.task.size == size], figures.name)
+        _threshold_sample([item for item in items if item.task.size == size], figures.name)
         for size in sizes
     ]
     figure, numbers = plot_thresholds(
@@ -244,7 +230,6 @@ def _no_thresholds(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     return [
         f"T of L = {item['L']}: one peak with median {item['median']:.5g}, "
         f"{item['deviation'] or 0:.3g} wide."
@@ -252,8 +237,7 @@ def _describe(numbers: Numbers) -> list[str]:
     ]
 
 
-KIND = FigureKind(
-    place=9,
+THRESHOLDS = FigureKind(
     help="the p at which single samples begin to span",
     meaning=(
         "Distribution of T, the p at which a sample begins to span, with the normal distribution "
@@ -263,7 +247,7 @@ KIND = FigureKind(
         "Error bars of the histogram are binomial; those of the mean one standard error, those of "
         "the median its 68 % interval of order statistics."
     ),
-    problem=_no_thresholds,
+    problems=(_no_thresholds,),
     draw=_draw,
     alt=_describe,
 )

@@ -34,7 +34,9 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     rows, columns = (2, 2) if letters else (1, 3)
     with into.sheet(PAGE_WIDTH, 2.8 * rows + 0.4) as sheet:
         panels: Any = sheet.subplots(rows, columns).ravel()
-        _draw_accepted(panels[0], means, is_self_dual=_is_self_dual(figures))
+        structure = figures.study.structure
+        is_self_dual = isinstance(structure, Lattice) and structure.name == "square"
+        _draw_accepted(panels[0], means, is_self_dual=is_self_dual)
         _draw_degrees(panels[1], means)
         _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
         if letters:
@@ -49,23 +51,15 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     return sheet.figure, {"title": figures.head["title"]} | found.to_dict()
 
 
-def _is_self_dual(figures: StudyView) -> bool:
-    structure = figures.study.structure
-    return isinstance(structure, Lattice) and structure.name == "square"
-
-
-def _label(item: TreeMeans) -> str:
-    return size_label(item.L, {})
-
-
 def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: bool) -> None:
     """Draw f(w), the share of bonds with weight w that are in the tree."""
     middles = (np.arange(WEIGHT_BINS) + 0.5) / WEIGHT_BINS
     for n, item in enumerate(means):
         look = size_look(n)
         axes.errorbar(
-            middles, item.accepted, np.nan_to_num(item.accepted_errors), label=_label(item),
-            color=look["color"], linestyle=DASHES[n % len(DASHES)], linewidth=1.0, elinewidth=0.7,
+            middles, item.accepted, np.nan_to_num(item.accepted_errors),
+            label=size_label(item.L, {}), color=look["color"],
+            linestyle=DASHES[n % len(DASHES)], linewidth=1.0, elinewidth=0.7,
         )  # fmt: skip
     if is_self_dual:
         last = means[-1].accepted
@@ -74,10 +68,7 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
             markerfacecolor="white", markeredgecolor="black", markeredgewidth=0.7,
         )  # fmt: skip
         axes.legend([mirrored], ["$1 - f(1 - w)$"], loc="lower left")
-    axes.set_xlabel("weight $w$")
-    axes.set_ylabel("share in the tree $f(w)$")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1.05)
+    axes.set(xlabel="weight $w$", ylabel="share in the tree $f(w)$", xlim=(0, 1), ylim=(0, 1.05))
 
 
 def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
@@ -86,12 +77,17 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
     for n, item in enumerate(means):
         degrees = np.flatnonzero(item.degrees > _LEAST_SHARE)
         largest = max(largest, int(degrees[-1]))
-        axes.plot(degrees, item.degrees[degrees], **size_look(n), linewidth=0.8, label=_label(item))
+        axes.plot(
+            degrees,
+            item.degrees[degrees],
+            **size_look(n),
+            linewidth=0.8,
+            label=size_label(item.L, {}),
+        )
     axes.set_yscale("log")
     plain_ticks(axes)
     few_ticks(axes, number=min(largest + 1, 9))
-    axes.set_xlabel("bonds of a site in the tree $k$")
-    axes.set_ylabel("share of the sites")
+    axes.set(xlabel="bonds of a site in the tree $k$", ylabel="share of the sites")
 
 
 def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
@@ -103,7 +99,7 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
     for n, item in enumerate(found.means):
         axes.errorbar(
             place(item), item.weight.value, np.nan_to_num(item.weight.error),
-            **size_look(n), linestyle="none", elinewidth=0.8, label=_label(item),
+            **size_look(n), linestyle="none", elinewidth=0.8, label=size_label(item.L, {}),
         )  # fmt: skip
     if found.limit is not None and not found.limit.rejected:
         value, error = found.limit.value, found.limit.error
@@ -115,8 +111,7 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
     axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in found.means)))
     few_ticks(axes, number=5)
-    axes.set_xlabel("$1 / N$" if periodic else "$1 / L$")
-    axes.set_ylabel("weight of the tree a site")
+    axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree a site")
 
 
 def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
@@ -125,10 +120,9 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
         path = item.paths[letter]
         axes.errorbar(
             item.L, path.value, np.nan_to_num(path.error), **size_look(n), linestyle="none",
-            elinewidth=0.8, label=_label(item),
+            elinewidth=0.8, label=size_label(item.L, {}),
         )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     law = found.exponents.get(letter)
     if law is not None:
         sizes = np.geomspace(found.means[0].L, found.means[-1].L, 50)
@@ -137,8 +131,7 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
     place_sizes(axes, [item.L for item in found.means])
     plain_ticks(axes)
-    axes.set_xlabel("$L$")
-    axes.set_ylabel(f"bonds on the way along {letter}")
+    axes.set(xlabel="$L$", ylabel=f"bonds on the way along {letter}")
 
 
 def _problem(figures: StudyView) -> str | None:
@@ -148,15 +141,13 @@ def _problem(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     sizes = [item["L"] for item in numbers["sizes"]]
     limit = numbers.get("limit")
     end = f" Their weight a site tends to {limit['value']:.4g}." if limit else ""
     return [f"Trees of {counted(len(sizes), 'size')} up to L = {sizes[-1]}.{end}"]
 
 
-KIND = FigureKind(
-    place=30,
+TREE = FigureKind(
     help="minimum spanning trees: weights, degrees and paths",
     meaning=(
         "Minimum spanning trees of samples, whose bonds have their uniform numbers as weights: "
@@ -166,7 +157,7 @@ KIND = FigureKind(
         "to side."
     ),
     errors="Error bars are one standard error of the mean over samples.",
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )

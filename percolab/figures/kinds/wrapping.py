@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis import Known
 from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import wilson_interval
+from percolab.analysis.statistics import Floats, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
@@ -20,6 +21,7 @@ from percolab.figures.axes import (
     draw_residuals,
     exact_record,
     few_ticks,
+    interval_bars,
     jackknife_title,
     keep_to_probabilities,
     legend_entries,
@@ -27,19 +29,13 @@ from percolab.figures.axes import (
     only_p,
     place_sizes,
     size_label,
+    title_with_p,
 )
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.measure.columns import wrapping_names
-from percolab.store.task_result import TaskResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from percolab.analysis import Known
 
 #: Theory's value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
@@ -50,23 +46,22 @@ class WrappingCurve:
     """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,).
 
     errors: of the probability, float64 (m,), where samples are sweeps of spins and so correlated;
-    None where they are independent.  block_means: float64 (blocks, m), or None where they are not
-    known.
+    None where they are independent.  block_means: float64 (blocks, m), or None if unknown.
     """
 
     L: int
     samples: int
-    p: NDArray[np.float64]
+    p: Floats
     counts: NDArray[np.int64]
-    errors: NDArray[np.float64] | None = None
-    block_means: NDArray[np.float64] | None = None
+    errors: Floats | None = None
+    block_means: Floats | None = None
 
     @property
-    def probability(self) -> NDArray[np.float64]:
+    def probability(self) -> Floats:
         """The part of the samples that wraps, float64 (m,)."""
         return self.counts / self.samples
 
-    def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self) -> tuple[Floats, Floats]:
         """Return the ends of error bars, float64 (m,) each: 68 % Wilson intervals, or errors."""
         if self.errors is not None:
             known = np.nan_to_num(self.errors)
@@ -84,7 +79,7 @@ class WrappingCurve:
             return None
         near = nearest_nodes(self.p, p)
         found = means[:, near] @ node_weights(self.p[near], np.array([p]))[0]
-        return float(found.mean()), float(found.std(ddof=1) / len(found) ** 0.5)
+        return float(found.mean()), float(standard_error(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +107,7 @@ def plot_wrapping(
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
     panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
-    exact: published threshold and what is said of it.  num_sites: N of each L.  Returns the figure
+    exact: published threshold and its source.  num_sites: N of each L.  Returns the figure
     and all numbers drawn.
     """
     columns = min(len(panels), 3)
@@ -123,12 +118,11 @@ def plot_wrapping(
     with into.sheet(width, height + (1.5 if compared else 0.0)) as sheet:
         if compared:
             places: Any = sheet.grid(rows + 1, columns, height_ratios=[*rows * [1], 0.55])
-            first: Any = None
             drawn: list[Any] = []
             for number in range(len(panels)):
                 place = places[number // columns, number % columns]
+                first = drawn[0] if drawn else None
                 drawn.append(sheet.figure.add_subplot(place, sharex=first))
-                first = drawn[0]
             lowest = sheet.figure.add_subplot(places[rows, :])
         else:
             grid: Any = sheet.subplots(rows, columns, sharex=True, squeeze=False)
@@ -151,17 +145,33 @@ def plot_wrapping(
             keep_to_probabilities(*drawn)
         if compared:
             _draw_compared(lowest, compared)
-        letter_panels([*drawn, lowest] if compared else drawn)
-        sheet.set_title(title if at is None else f"{title}, $p = {at:.8g}$")
+            drawn.append(lowest)
+        letter_panels(drawn)
+        sheet.set_title(title_with_p(title, at))
+        errors = [curve.errors for curve in panels[0].curves if curve.errors is not None]
+        about = "Error bars: 68 % Wilson intervals"
         sheet.add_legend(
             _entries(drawn[0], panels),
             ncols=3 if columns > 1 else 1,
-            title=_errors_title(panels[0].curves),
+            title=jackknife_title(errors, over="chains") if errors else about,
         )
     return sheet.figure, {
         "title": title,
         "exact": exact_record(exact),
-        "panels": [_numbers_of(panel) for panel in panels],
+        "panels": [
+            {
+                "observable": panel.name,
+                "meaning": panel.meaning,
+                "theory": plain(panel.known),
+                "curves": [
+                    plain(replace(curve, block_means=None))
+                    | plain({"probability": curve.probability, "low": low, "high": high})
+                    for curve in panel.curves
+                    for low, high in [curve.interval()]
+                ],
+            }
+            for panel in panels
+        ],
         "at_threshold": [
             {key: item[key] for key in item if key not in ("look", "symbol")} for item in compared
         ],
@@ -169,7 +179,7 @@ def plot_wrapping(
 
 
 def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict[str, Any]]:
-    """Return every probability at the published p_c beside theory's value, where both are known."""
+    """Return every probability at the published p_c with theory's value, where both are known."""
     found = []
     # What one panel shows can be drawn into given axes.
     for panel in panels if exact is not None and len(panels) > 1 else ():
@@ -201,20 +211,13 @@ def _draw_compared(axes: Axes, compared: Sequence[dict[str, Any]]) -> None:
     axes.set_xlim(-0.5, len(names) - 0.5)
 
 
-def _errors_title(curves: Sequence[WrappingCurve]) -> str | None:
-    own = [curve.errors for curve in curves if curve.errors is not None]
-    return jackknife_title(own, over="chains") if own else "Error bars: 68 % Wilson intervals"
-
-
 def _draw_panel(
     axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int], *, against_size: bool
 ) -> None:
     for curve, look, new in choose_looks(panel.curves):
-        low, high = curve.interval()
-        bars = np.abs(np.stack([low, high]) - curve.probability)
         axes.errorbar(
-            [curve.L] if against_size else curve.p, curve.probability, bars, **look, markersize=2.8,
-            linewidth=0.7, elinewidth=0.8, zorder=3,
+            [curve.L] if against_size else curve.p, curve.probability, interval_bars(curve),
+            **look, markersize=2.8, linewidth=0.7, elinewidth=0.8, zorder=3,
             label=size_label(curve.L, num_sites) if new else None,
         )  # fmt: skip
     axes.set_ylabel(f"${panel.symbol}$")
@@ -241,22 +244,7 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
     return entries
 
 
-def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
-    return {
-        "observable": panel.name,
-        "meaning": panel.meaning,
-        "theory": plain(panel.known),
-        "curves": [
-            plain(replace(curve, block_means=None))
-            | plain({"probability": curve.probability, "low": low, "high": high})
-            for curve in panel.curves
-            for low, high in [curve.interval()]
-        ],
-    }
-
-
 def _problem(figures: StudyView) -> str | None:
-    """Return why the ways to wrap cannot be drawn, or None if they can."""
     if not wrapping_names(figures.study.boundary):
         return "no axis is periodic"
     if not figures.measured("grid"):
@@ -273,7 +261,6 @@ def _names(figures: StudyView) -> list[str]:
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
     study = figures.study
     known = {item.name: item for item in study.observables}
     panels = [
@@ -287,10 +274,11 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
                     item.num_samples,
                     np.array(item.task.p),
                     item.column(name).sum(axis=0),
-                    None if item.task.kind.independent else _errors_of_chains(item, name),
-                    item.column(name) / item.task.block_size,
+                    None if item.task.kind.independent else standard_error(means),
+                    means,
                 )
                 for item in figures.measured("grid")
+                for means in [item.column(name) / item.task.block_size]
             ],
             # Theory's value is that of percolation, not of the clusters of spins.
             known=None
@@ -303,16 +291,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     return plot_wrapping(panels, num_sites=sites, **figures.head, into=into)
 
 
-def _errors_of_chains(item: TaskResult, name: str) -> NDArray[np.float64]:
-    """Return the standard errors of a probability from the scatter of chains, float64 (m,)."""
-    means = item.column(name) / item.task.block_size
-    if len(means) < 2:
-        return np.full(means.shape[1:], np.nan)
-    return np.asarray(means.std(axis=0, ddof=1) / len(means) ** 0.5)
-
-
 def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
     panels = numbers["panels"]
     found = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
     compared = numbers["at_threshold"]
@@ -322,8 +301,7 @@ def _describe(numbers: Numbers) -> list[str]:
     return found
 
 
-KIND = FigureKind(
-    place=7,
+WRAPPING = FigureKind(
     help="the ways to wrap around periodic axes",
     meaning=(
         "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
@@ -335,7 +313,7 @@ KIND = FigureKind(
         "chains. At p_c a polynomial through the nearest p is taken, its error by the scatter "
         "of blocks."
     ),
-    problem=_problem,
+    problems=(_problem,),
     draw=_draw,
     alt=_describe,
 )
