@@ -22,17 +22,13 @@ def graph_of(known):
 def cases():
     """Yield (name, labeler, kind of neighbour list); what takes seconds in one kind only."""
     for name in (*EXACT_LATTICES, *EXACT_GRAPHS):
-        few, many = exact(name)["E"] <= FEW_BONDS, exact(name)["E"] >= MANY_BONDS
-        kinds = ("graph",)
-        if name in EXACT_LATTICES:
-            kinds = ("computed",) if many else ("computed", "explicit", "graph")
+        few = exact(name)["E"] <= FEW_BONDS
+        kinds = ("computed", "explicit", "graph") if name in EXACT_LATTICES else ("graph",)
         for labeler in CPU_LABELERS:
-            # What is slow has the small ones; a million configurations are raster's, with which the
-            # others agree bit for bit (test_labelers.py).
-            if few or (labeler != "reference" and (labeler == "raster" or not many)):
-                # Small ones tell of the kinds of list; of the others raster has the lattice's own.
-                own = kinds if few else kinds[:1] if labeler == "raster" else kinds[-1:]
-                yield from ((name, labeler, kind) for kind in own)
+            # Of the large ones raster has the lattice's own list; the other labelers agree with it
+            # bit for bit (test_labelers.py).
+            if few or labeler == "raster":
+                yield from ((name, labeler, kind) for kind in (kinds if few else kinds[:1]))
 
 
 def topology_of(name, kind):
