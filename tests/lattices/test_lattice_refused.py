@@ -39,8 +39,8 @@ BAD_BLOCKS = {
     "vacant of truths": ("[[1, 1]]", "[[true, 1]]", "vacant names [True, 1], which is no point"),
     "vacant nested": ("[[1, 1]]", "[[[1], 1]]", "vacant names [[1], 1], which is no point"),
     "vacant a number": ("[[1, 1]]", "[1, 1]", "vacant names 1, which is no point"),
-    "no offset": ("offset = [1, 0]\n", "", "bonds[0]: key 'offset' is missing"),
-    "offset too short": ("[1, 0]\nat", "[1]\nat", "bonds[0]: offset = [1], but it must be a list"),
+    "no offset": ("offset = [1, 0], ", "", "bonds[0]: key 'offset' is missing"),
+    "offset too short": ("[1, 0], at", "[1], at", "bonds[0]: offset = [1], but it must be a list"),
     "owner outside": ("[[0, 0], [1, 0]]", "[[0, 2]]", "bonds[0]: at names [0, 2], which is no"),
     "bond to a vacancy": (
         "[[0, 0], [1, 0]]",
@@ -58,8 +58,8 @@ BAD_BLOCKS = {
         "bonds[0]: this bond is given twice, from [0, 0]",
     ),
     "bond twice, from its other end": (
-        "[1, -1]\nat = [[1, 0], [0, 1]]",
-        "[-1, 0]\nat = [[1, 0]]",
+        "[1, -1], at = [[1, 0], [0, 1]]",
+        "[-1, 0], at = [[1, 0]]",
         "bonds[2]: this bond is given twice, from [1, 0]",
     ),
     "self-loop": (

@@ -29,7 +29,8 @@ def test_wrapping_at_the_threshold_is_pinsons(name):
     compared = 0
     for item in tasks_of(f"torus/{name}-critical.h5"):
         task = item.task
-        for observable in wrapping_names(task.boundary):
+        # These files are older than wrapping_none and wrapping_two.
+        for observable in filter(item.has, wrapping_names(task.boundary)):
             known = critical_probability(task.structure, task.boundary, observable)
             assert known is not None
             error = np.sqrt(known.value * (1 - known.value) / item.num_samples)
