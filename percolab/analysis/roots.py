@@ -235,7 +235,7 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     if np.unique(p).size < 2 or mean.min() > 0 or mean.max() < 0:
         raise AnalysisError(
             f"L = {task.size}: P(two directions) - P(no direction) needs p on both sides of its "
-            f"root, at which it is between -{_WINDOW} and {_WINDOW}"
+            f"root, at which it is between -{_WINDOW} and {_WINDOW}, and {LEAST_BLOCKS} blocks"
         )
     slope, start = np.polyfit(p, mean, 1)
 

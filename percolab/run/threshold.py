@@ -85,8 +85,10 @@ _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 _MOST_POINTS, _MOST_SIZES, _FIRST_TARGET, _STEP = 2**15, 12, 3e-3, 1.5
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
-#: Sites a second on a CPU and on a GPU, roughly, of which nothing but the first round depends.
+#: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
+#: Seconds of a forecast that are reported.
+_LONG = 900.0
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,9 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             search.begin(results, engine)
             if p is None:
                 p = find_p(study, engine)
+            seconds = search.forecast(results)
+            if seconds > _LONG:
+                watcher.noted(f"this takes about {seconds / 3600:.2g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:
@@ -330,6 +335,13 @@ class _Search:
         """Start the clock of a goal in seconds."""
         self._start, self._rate = time.monotonic(), _RATES[engine.device.is_shared]
         self._begun_with = self._done(results)
+
+    def forecast(self, results: StoredResults) -> float:
+        """Return about how many seconds are left until the goal is reached."""
+        if self._goal.error is None:
+            return 0.0
+        left = len(self._sizes) * max(self._work(results) - self._done(results), 0.0)
+        return left / self._rate
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
         """Return what is sampled next, or None where the goal is reached.
