@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -416,3 +417,34 @@ def assert_z(value: float, expected: float, sigma: float) -> None:
     """Assert that a value lies within four standard deviations of what is expected."""
     z = (value - expected) / sigma
     assert abs(z) <= 4, f"z = {z:.1f}: {value} instead of {expected} +- {sigma}"
+
+
+def count_by_walking(topology, opened):
+    """Return (two, none, clusters) of bonds, found by walks that remember how far they went.
+
+    Where a walk comes back to a site with another displacement, the difference is a loop.
+    """
+    ways = defaultdict(list)
+    for klass, owner, other in opened:
+        step = np.array(topology.offsets[klass])
+        ways[owner].append((other, step))
+        ways[other].append((owner, -step))
+    sites = np.flatnonzero(np.unpackbits(topology.occupied.view(np.uint8), bitorder="little"))
+    seen, two, none, clusters = {}, False, True, 0
+    for start in sites.tolist():
+        if start in seen:
+            continue
+        clusters += 1
+        seen[start], stack, loops = np.zeros(2, int), [start], []
+        while stack:
+            site = stack.pop()
+            for other, step in ways[site]:
+                place = seen[site] + step
+                if other in seen:
+                    loops.append(place - seen[other])
+                else:
+                    seen[other] = place
+                    stack.append(other)
+        none &= not np.any(loops)
+        two |= bool(loops) and np.linalg.matrix_rank(np.array(loops)) == 2
+    return two, none, clusters

@@ -87,6 +87,12 @@ def make_dual(
         # The bond back begins in the cell that the bond leads to.
         offset = np.add(cell_of_other, moved) - cell_of_face + cells[other] - cells[face]
         dual.append((face, other, offset.tolist()))
+    both = [*dual, *((b, a, [-n for n in offset]) for a, b, offset in dual)]
+    if any(both.count(bond) > 1 for bond in dual):
+        raise InputError(
+            f"{lattice.name}: its dual has two bonds between the same two sites, across the bonds "
+            "of a site that has only two, and a lattice cannot have these"
+        )
     return Lattice.from_cell(
         periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
     )

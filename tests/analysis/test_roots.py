@@ -1,13 +1,13 @@
 """Roots of P(two directions) - P(none wraps): exact on tiny tori, and p_c with its error."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cache
 from itertools import product
 from math import comb, sqrt
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler, lattice
+from helpers import count_by_walking, cpu_labeler, lattice
 
 import percolab
 from percolab.analysis.roots import (
@@ -42,37 +42,6 @@ TINY = [
 ]
 #: Of p^0, p^1 ... (C. Scullard and R. Ziff, Phys. Rev. E 73, 045102 (2006)).
 KAGOME_POLYNOMIAL = [1, 0, -3, -6, 12, -6, 1]
-
-
-def count_by_walking(topology, opened):
-    """Return (two, none, clusters) of bonds, found by walks that remember how far they went.
-
-    Where a walk comes back to a site with another displacement, the difference is a loop.
-    """
-    ways = defaultdict(list)
-    for klass, owner, other in opened:
-        step = np.array(topology.offsets[klass])
-        ways[owner].append((other, step))
-        ways[other].append((owner, -step))
-    sites = np.flatnonzero(np.unpackbits(topology.occupied.view(np.uint8), bitorder="little"))
-    seen, two, none, clusters = {}, False, True, 0
-    for start in sites.tolist():
-        if start in seen:
-            continue
-        clusters += 1
-        seen[start], stack, loops = np.zeros(2, int), [start], []
-        while stack:
-            site = stack.pop()
-            for other, step in ways[site]:
-                place = seen[site] + step
-                if other in seen:
-                    loops.append(place - seen[other])
-                else:
-                    seen[other] = place
-                    stack.append(other)
-        none &= not np.any(loops)
-        two |= bool(loops) and np.linalg.matrix_rank(np.array(loops)) == 2
-    return two, none, clusters
 
 
 @cache
