@@ -5,24 +5,30 @@ A new kind has a line in :data:`ANALYSES`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.convolution import convolve
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
+from percolab.measure.openings import bin_counts, bin_width
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study, Task
 
-#: Values of p at which exact thresholds are counted, and the part of them outside on either side.
+#: Values of p over a transition, and the part of it that is outside on either side.
 POINTS, _TAIL = 25, 0.01
+_GOLDEN = (5**0.5 - 1) / 2
+
+#: Mean and standard error.
+Mean = tuple[float, float | None]
 
 
 class KindAnalysis:
@@ -32,6 +38,15 @@ class KindAnalysis:
     """
 
     no_curve = ""
+
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and {observable: (mean, standard error)}, which some kinds know at any p.
+
+        p: over the transition unless given.
+        """
+        raise NotImplementedError
 
     def correction(self, study: Study) -> float | None:
         """Return the exponent of the leading correction of all quantities, None for one of each."""
@@ -109,6 +124,85 @@ class ThresholdAnalysis(KindAnalysis):
         """Return how many samples of every block span at each p."""
         return spanning_counts(item.thresholds(name), p).astype(float)
 
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and the spanning probabilities with their errors."""
+        names, count = spanning_names(item.task.boundary), item.num_samples
+        found = {name: item.thresholds(name) for name in names}
+        grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
+        means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
+        for n, x in enumerate(grid.tolist()):
+            values: dict[str, Mean] = {}
+            for name in names:
+                mean = float(means[name][n])
+                # One sample says nothing of its own scatter.
+                error = (mean * (1 - mean) / (count - 1)) ** 0.5 if count > 1 else None
+                values[name] = mean, error
+            yield x, values
+
+
+class MicrocanonicalAnalysis(KindAnalysis):
+    """The analysis of sums by the number of openings, which are convolved to any p."""
+
+    def probability_names(self, results: StoredResults) -> list[str]:
+        """Return the names of the probabilities that rise with p."""
+        return [column.name for column in results.study.observables if column.rises_with_p]
+
+    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
+        """Return the curve of a probability over the transition, in whole samples.
+
+        A block's sums are rounded up or down alike at all p, so that they rise with p, and by parts
+        that are equally spaced over the blocks, so that rounding leaves their total unbiased.
+        """
+        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
+        parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
+        # A sum that is whole but for its last digits is not rounded to another.
+        sums = np.floor(self.moment_sums(item, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
+        found = np.maximum.accumulate(sums, axis=1).astype(np.int64)
+        return SpanningCurve(item.task.size, p, samples, found, item.task.id)
+
+    def moment_names(self, item: TaskResult) -> set[str]:
+        """Return the names of the observables."""
+        return {column.name for column in item.observables}
+
+    def grid(self, item: TaskResult, name: str) -> Floats:
+        """Return POINTS values of p over the transition: where a probability rises.
+
+        It is that of the name, of another observable the first that the task has, and without any
+        it is all p.
+        """
+        rising = [column.name for column in item.observables if column.rises_with_p]
+        if not rising or not item.blocks:
+            return np.linspace(0.0, 1.0, POINTS)
+        sums = item.stacked(name if name in rising else rising[0]).sum(axis=0)
+        means = sums / bin_counts(item.task.num_openings)
+        low, high = np.searchsorted(means / means[-1], (_TAIL, 1 - _TAIL)) if means[-1] else (0, 0)
+        scale = bin_width(item.task.num_openings) / max(item.task.num_openings, 1)
+        return round_grid(min(low * scale, 1.0), min(high * scale, 1.0))
+
+    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
+        """Return the block sums of an observable at each p."""
+        return convolve(item.stacked(name), item.task.num_openings, p)
+
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and the mean of every observable, with its error from the scatter of blocks."""
+        grid = self.grid(item, "") if p is None else np.array(p)
+        found = {}
+        for column in item.observables:
+            blocks = self.moment_sums(item, column.name, grid) / item.task.block_size
+            found[column.name] = blocks.mean(axis=0), standard_error(blocks)
+        for n, x in enumerate(grid.tolist()):
+            yield (
+                x,
+                {
+                    name: (float(mean[n]), float(error[n]) if np.isfinite(error[n]) else None)
+                    for name, (mean, error) in found.items()
+                },
+            )
+
 
 class SpinAnalysis(KindAnalysis):
     """The analysis of spins, whose corrections are those of their universality class."""
@@ -128,6 +222,7 @@ class SpinAnalysis(KindAnalysis):
 ANALYSES = {
     "grid": KindAnalysis(),
     "threshold": ThresholdAnalysis(),
+    "microcanonical": MicrocanonicalAnalysis(),
     "trees": KindAnalysis(),
     "chains": SpinAnalysis(),
 }
@@ -156,6 +251,11 @@ def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> Flo
     """
     found = thresholds[thresholds != np.uint64(NEVER)] / TOP
     low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
+    return round_grid(low, high, points)
+
+
+def round_grid(low: float, high: float, points: int = POINTS) -> Floats:
+    """Return equally spaced p from low to high, rounded to a tenth of their spacing."""
     if not high > low:
         return np.array([low])
     digits = ceil(-log10((high - low) / (points - 1))) + 1

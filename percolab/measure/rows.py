@@ -86,6 +86,25 @@ def spanning_bits(reach):
     return bits
 
 
+@njit
+def read_observable(row, place, mask, rule, without):
+    """Return an observable of a row.
+
+    It is the number at ``place``, or where ``mask`` is not 0 whether the row has any (rule 0), all
+    (1), some but not all (2) or none (3) of these flags, and none of ``without``
+    (:class:`percolab.measure.columns.FlagRule`).
+    """
+    if mask == 0:
+        return row[place]
+    found = row[SPANNING] & mask
+    has = found == mask if rule == 1 else found != 0
+    if rule == 2:
+        has = has and found != mask
+    elif rule == 3:
+        has = not has
+    return int64(has and row[SPANNING] & without == 0)
+
+
 def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return labels renumbered 0 ... n - 1 in the order of the old ones, and the n sizes.
 
