@@ -17,7 +17,7 @@ from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
-from percolab.measure.openings import bin_counts, bin_width
+from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
@@ -26,6 +26,9 @@ from percolab.tasks.study import Study, Task
 #: Values of p over a transition, and the part of it that is outside on either side.
 POINTS, _TAIL = 25, 0.01
 _GOLDEN = (5**0.5 - 1) / 2
+#: Near its maximum a mean is above so much of it.
+_NEAR = 0.3
+_LARGEST_SQUARED = "largest*largest"
 
 #: Mean and standard error.
 Mean = tuple[float, float | None]
@@ -163,27 +166,33 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return SpanningCurve(item.task.size, p, samples, found, item.task.id)
 
     def moment_names(self, item: TaskResult) -> set[str]:
-        """Return the names of the observables."""
-        return {column.name for column in item.observables}
+        """Return the names of the observables, and of <s_1^2>."""
+        return {*(column.name for column in item.observables), _LARGEST_SQUARED}
 
     def grid(self, item: TaskResult, name: str) -> Floats:
         """Return POINTS values of p over the transition: where a probability rises.
 
-        It is that of the name, of another observable the first that the task has, and without any
-        it is all p.
+        It is that of the name, or of another observable of a lattice the first that the task has.
+        Without any it is where the second largest cluster is near its maximum.
         """
+        openings = item.task.num_openings
         rising = [column.name for column in item.observables if column.rises_with_p]
-        if not rising or not item.blocks:
-            return np.linspace(0.0, 1.0, POINTS)
-        sums = item.stacked(name if name in rising else rising[0]).sum(axis=0)
-        means = sums / bin_counts(item.task.num_openings)
-        low, high = np.searchsorted(means / means[-1], (_TAIL, 1 - _TAIL)) if means[-1] else (0, 0)
-        scale = bin_width(item.task.num_openings) / max(item.task.num_openings, 1)
-        return round_grid(min(low * scale, 1.0), min(high * scale, 1.0))
+        if name not in rising and not item.task.structure.is_scalable:
+            rising = []
+        chosen = name if name in rising else next(iter(rising), "second_largest")
+        found = item.stacked(chosen)
+        means = found.sum(axis=0) / bin_counts(openings)
+        inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
+            means < (1 - _TAIL) * means[-1]
+        )  # fmt: skip
+        places = np.flatnonzero(inside) * bin_width(openings) / max(openings, 1)
+        low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
+        return round_grid(low, high)
 
     def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
         """Return the block sums of an observable at each p."""
-        return convolve(item.stacked(name), item.task.num_openings, p)
+        stored = LARGEST_SQUARES if name == _LARGEST_SQUARED else name
+        return convolve(item.stacked(stored), item.task.num_openings, p)
 
     def means(
         self, item: TaskResult, p: Sequence[float] | None

@@ -1,8 +1,8 @@
 """Rows of a sample after every opening of a bond or a site, in the order of their numbers u.
 
 The algorithm of M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85, 4104 (2000) and Phys. Rev. E
-64, 016706 (2001).  A bond (or site) is open at p if u < p, so after n openings the sample is what it
-is at every p between the n-th smallest number and the next.
+64, 016706 (2001).  A bond (or site) is open at p if u < p, so after n openings the sample is what
+it is at every p between the n-th smallest number and the next.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import (
+    LARGEST,
     ROW_WIDTH,
     SECOND_LARGEST,
     SPANNING,
@@ -149,7 +150,7 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
 
     picks: (places, masks, rules, without) of the observables, as
     :func:`percolab.tasks.block_sums.sum_blocks` takes them.  width: numbers of openings in a bin.
-    sums: int64 (bins, C).
+    sums: int64 (bins, C + 1), last the squared size of the largest cluster.
     """
     places, count = openings.places, openings.places.size
     found = scratch.planes, scratch.numbers, scratch.order, scratch.heads
@@ -171,6 +172,7 @@ def _add_row(state, row, picks, sums):
     row[SPANNING] = state[1]
     for c in range(places.size):
         sums[c] += read_observable(row, places[c], masks[c], rules[c], without[c])
+    sums[places.size] += row[LARGEST] * row[LARGEST]
 
 
 @njit(nogil=True, cache=True)

@@ -328,7 +328,9 @@ def _samples(figures: StudyFigures) -> PageBlock:
     rows = []
     for item in figures.measured():
         task = item.task
-        grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}" if task.p else find_in_figures(task).grid
+        grid = find_in_figures(task).grid
+        if task.p:
+            grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}"
         rows.append(
             (task.size, task.num_sites, task.seed, grid, len(item.blocks), item.num_samples,
              task.id)

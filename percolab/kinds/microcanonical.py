@@ -26,7 +26,13 @@ from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, ste
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import MEASURES, Column, list_columns
-from percolab.measure.openings import MOST_OPENINGS, MOST_WIDTH, bin_counts, bin_width
+from percolab.measure.openings import (
+    LARGEST_SQUARES,
+    MOST_OPENINGS,
+    MOST_WIDTH,
+    bin_counts,
+    bin_width,
+)
 from percolab.tasks.blocks import AnyBlock, OpeningsBlock
 from percolab.tasks.codecs import OpeningsCodec
 from percolab.tasks.kind import Kind
@@ -88,8 +94,8 @@ class Microcanonical(Kind):
         """Raise InputError for p, for other models, and for too many openings."""
         if Model.parse(item.model).has_spins:
             raise InputError(
-                f"method microcanonical opens bonds or sites one by one, but samples of {item.model} "
-                "are different at every p: leave it out"
+                "method microcanonical opens bonds or sites one by one, but samples of "
+                f"{item.model} are different at every p: leave it out"
             )
         if item.model not in _MODELS:
             raise InputError(
@@ -131,7 +137,7 @@ class Microcanonical(Kind):
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of the openings, the clusters and the sums of a block."""
         openings = task.num_openings
-        sums = 16 * len(bin_counts(openings)) * len(task.observables)
+        sums = 16 * len(bin_counts(openings)) * (len(task.observables) + 1)
         return Memory(host=host_bytes(extent, openings, sites=task.draw.draws_sites) + sums)
 
     def count_labelings(self, task: Task) -> int:
@@ -167,13 +173,13 @@ class OpeningsSampler(TaskSampler):
         openings, layers, scratch = self._own()
         picks = np.array([column.of_row for column in columns], np.int64).T
         count = openings.places.size
-        sums = np.zeros((len(bin_counts(count)), len(columns)), np.int64)
+        sums = np.zeros((len(bin_counts(count)), len(columns) + 1), np.int64)
         add = partial(add_sample, generator, np.uint64(seed))
         for part in steps(task.block_size, 1, stopped):
             (sample,) = number_samples([number], task.block_size)[part]
             picked = tuple(np.ascontiguousarray(picks))
             add(sample, openings, layers, scratch, picked, bin_width(count), sums)
-        names = [column.name for column in columns]
+        names = [*(column.name for column in columns), LARGEST_SQUARES]
         arrays = (np.ascontiguousarray(column) for column in sums.T)
         return OpeningsBlock(number, dict(zip(names, arrays, strict=True)))
 

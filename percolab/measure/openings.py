@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+#: The sums of s_1^2 of the largest cluster, which are stored in addition to the observables.
+LARGEST_SQUARES = "largest_squares"
 #: Bins of a block, at most: up to so many rows of a sample are kept exactly.
 MOST_BINS = 2**13 + 1
 #: Openings of a sample, at most, and the width of bins that they have.

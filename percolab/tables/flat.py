@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.statistics import standard_error
-from percolab.analysis.study_kinds import find_analysis
+from percolab.analysis.study_kinds import Mean, find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names
@@ -24,7 +24,7 @@ from percolab.tasks.blocks import pair_places
 Table = tuple[list[str], list[list[Any]]]
 
 #: Mean and standard error.
-Pair = tuple[float | None, float | None]
+Pair = tuple[float | None, float | None] | Mean
 
 #: Beside the probabilities, what a table of thresholds alone has columns of, without numbers.
 _EMPTY_OF_THRESHOLDS = ("clusters", "largest", "second_largest", "sum_squares")
@@ -50,9 +50,11 @@ def task_means(
             raise InputError(
                 "-p: only studies of method threshold and microcanonical are known at every p"
             )
-        means = find_analysis(item.task).means
-        found = _grid_means(item) if item.holds_columns else means(item, p)
-        yield from ((item, x, columns) for x, columns in found)
+        if item.holds_columns:
+            yield from ((item, x, columns) for x, columns in _grid_means(item))
+        else:
+            for x, means in find_analysis(item.task).means(item, p):
+                yield item, x, dict(means)
 
 
 def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
@@ -105,8 +107,8 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
-    for a single one.  What a method does not give is left out.  The unit is that of the mean.  InputError
-    as there.
+    for a single one.  What a method does not give is left out.  The unit is that of the mean.
+    InputError as there.
     """
     rows = []
     observables = tabulated(results)

@@ -84,8 +84,9 @@ class OpeningsBlock(Shown):
     """Sums of observables over samples whose bonds, or sites, open one by one.
 
     number: samples number * block_size ... (number + 1) * block_size - 1
-    sums:   by the observables' names, int64 (bins,), exact, over the samples and over the numbers
-            of openings in every bin (:mod:`percolab.measure.openings`)
+    sums:   by the observables' names, and of squared sizes of the largest cluster, int64 (bins,),
+            exact, over the samples and over the numbers of openings in every bin
+            (:mod:`percolab.measure.openings`)
     """
 
     number: int

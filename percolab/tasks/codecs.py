@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
-from percolab.measure.openings import bin_counts, bin_width
+from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock
 from percolab.tasks.study import Task
 
@@ -170,16 +170,12 @@ class OpeningsCodec:
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the sums of every observable by bins of openings."""
         shape = (len(bin_counts(task.num_openings)),)
+        own = [(each.name, each.meaning, each.unit) for each in columns if each.is_observable]
+        own.append((LARGEST_SQUARES, "squared size of the largest cluster", "site^2"))
+        over = "sum over the block's samples and the openings of a bin [block, bin]"
         return {
-            column.name: StoredArray(
-                np.int64,
-                shape,
-                f"{column.meaning}: sum over the block's samples and the openings of a bin "
-                "[block, bin]",
-                column.unit,
-            )
-            for column in columns
-            if column.is_observable
+            name: StoredArray(np.int64, shape, f"{meaning}: {over}", unit)
+            for name, meaning, unit in own
         }
 
     def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
@@ -198,10 +194,8 @@ class OpeningsCodec:
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
         """Raise ValueError for sums that samples cannot have."""
         counts = bin_counts(task.num_openings) * task.block_size
-        for column in columns:
-            most = counts * (1 if column.is_probability else task.num_points**2)
-            found = arrays[column.name]
+        probabilities = {column.name for column in columns if column.is_probability}
+        for name, found in arrays.items():
+            most = counts * (1 if name in probabilities else task.num_points**2)
             if np.any(found < 0) or np.any(found > most):
-                raise ValueError(
-                    f"task {task.id}: {column.name} holds what its samples cannot have"
-                )
+                raise ValueError(f"task {task.id}: {name} holds what its samples cannot have")
