@@ -104,10 +104,10 @@ class Microcanonical(Kind):
             )
         if item.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
-        if isinstance(item, Task) and item.num_openings > MOST_OPENINGS:
+        if isinstance(item, Task) and max(item.num_openings, item.num_points) > MOST_OPENINGS:
             raise InputError(
-                f"L = {item.size}: {item.num_openings} {item.model}s, but method microcanonical "
-                f"opens at most {MOST_OPENINGS} one by one"
+                f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
+                f"points, but method microcanonical takes at most {MOST_OPENINGS} of each"
             )
 
     def identity(self, task: Task) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 LARGEST_SQUARES = "largest_squares"
 #: Bins of a block, at most: up to so many rows of a sample are kept exactly.
 MOST_BINS = 2**13 + 1
-#: Openings of a sample, at most, and the width of bins that they have.
+#: Openings and grid points of a sample, at most, and the width of bins that they have.
 MOST_OPENINGS = 2**24
 MOST_WIDTH = 2**11
 

@@ -281,7 +281,7 @@ def test_cluster_curves_are_those_of_a_grid_of_the_same_samples():
         (("--split", "lattice"), "opens the bonds of a whole sample in order"),
         (("--target-error", "1e-3"), "few large blocks"),
         (("--labeler", "raster"), "unknown labeler of method microcanonical 'raster'"),
-        (("-L", "4096"), "33546240 bonds, but method microcanonical opens at most 16777216"),
+        (("-L", "4096"), "L = 4096: 33546240 bonds on 16777216 grid points, but"),
     ],
     ids=str,
 )
