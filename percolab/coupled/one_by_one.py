@@ -168,10 +168,11 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
 def _add_row(state, row, picks, sums):
     """Add the observables of a row to sums."""
     places, masks, rules, without = picks
+    flags = int64(state[1])
     _put(row, 0, 1, state[0])
-    row[SPANNING] = state[1]
+    row[SPANNING] = flags
     for c in range(places.size):
-        sums[c] += read_observable(row, places[c], masks[c], rules[c], without[c])
+        sums[c] += read_observable(row[places[c]], flags, masks[c], rules[c], without[c])
     sums[places.size] += row[LARGEST] * row[LARGEST]
 
 

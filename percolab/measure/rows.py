@@ -87,22 +87,22 @@ def spanning_bits(reach):
 
 
 @njit
-def read_observable(row, place, mask, rule, without):
-    """Return an observable of a row.
+def read_observable(number, flags, mask, rule, without):
+    """Return an observable of a row, of which ``number`` is that at its place.
 
-    It is the number at ``place``, or where ``mask`` is not 0 whether the row has any (rule 0), all
-    (1), some but not all (2) or none (3) of these flags, and none of ``without``
+    It is this number, or where ``mask`` is not 0 whether the row's flags have any (rule 0), all
+    (1), some but not all (2) or none (3) of it, and none of ``without``
     (:class:`percolab.measure.columns.FlagRule`).
     """
     if mask == 0:
-        return row[place]
-    found = row[SPANNING] & mask
+        return number
+    found = flags & mask
     has = found == mask if rule == 1 else found != 0
     if rule == 2:
         has = has and found != mask
     elif rule == 3:
         has = not has
-    return int64(has and row[SPANNING] & without == 0)
+    return int64(has and flags & without == 0)
 
 
 def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from percolab.measure.rows import read_observable
+from percolab.measure.rows import SPANNING, read_observable
 
 
 @njit(nogil=True, cache=True)
@@ -26,7 +26,9 @@ def sum_blocks(rows, places, masks, rules, without):
             for point in range(points):
                 row = rows[block, sample, point]
                 for c in range(width):
-                    value = read_observable(row, places[c], masks[c], rules[c], without[c])
+                    value = read_observable(
+                        row[places[c]], row[SPANNING], masks[c], rules[c], without[c]
+                    )
                     sums[block, point, c] += value
                     values[c] = float(value)
                 n = 0
