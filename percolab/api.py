@@ -123,9 +123,9 @@ class Results(StoredResults):
         """Return p, means and standard errors of an observable at one size, float64 (points,).
 
         observable: a name of ``percolab observables``.  L: one of the sizes; may be left out where
-        there is one.  p: of method "threshold", at which R_L(p) is returned, by default over the
-        transition.  seed: which, where merged results have several.  An error is NaN where a single
-        block or chain gives none.
+        there is one.  p: of methods "threshold", which has R_L(p) alone, and "microcanonical"; by
+        default over the transition.  seed: which, where merged results have several.  An error is
+        NaN where a single block or chain gives none.
 
         InputError: an observable, a size or a seed that is not here.
 

@@ -129,6 +129,13 @@ def _kinds():
             cases[f"{name} {boundary} trees"] = _case(
                 name, method="tree", L=[size], boundary=boundary, samples=4, block_size=2
             )
+        cases[f"{name} microcanonical"] = _case(
+            name, method="microcanonical", L=[size], boundary="periodic", samples=4, block_size=2
+        )
+    cases["triangular site microcanonical"] = _case(
+        "triangular", method="microcanonical", L=[9], model="site", rng="philox"
+    )
+    cases["graph microcanonical"] = _case(None, method="microcanonical", graph=EDGES)
     cases["square philox trees"] = _case("square", method="tree", L=[9], rng="philox")
     cases["Bethe trees"] = _case("bethe:3", method="tree", L=[5])
     cases["graph trees"] = _case(None, method="tree", graph=EDGES)

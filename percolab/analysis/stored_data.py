@@ -91,28 +91,32 @@ def read_single_thresholds(
 
 
 def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
-    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
+    """Return the cluster sizes of all tasks that have blocks and their columns, ascending in L.
 
-    Tasks without one of the columns are left out.
+    Those of method "microcanonical" are at the p over the transition.
     """
     tasks = joined(results).tasks.values()
     items = [
-        item for item in tasks if item.blocks and item.holds_columns and item.has_cluster_sizes
+        item
+        for item in tasks
+        if item.blocks and not item.holds_thresholds and item.has_cluster_sizes
     ]
     return [_read_clusters(item) for item in sorted(items, key=lambda item: item.task.size)]
 
 
 def _read_clusters(item: TaskResult) -> ClusterCurve:
     task = item.task
+    p = find_analysis(task).grid(item, "largest")
+    squares = item.sum_squares() if item.holds_columns else moment_sums(item, "sum_squares", p)
     return ClusterCurve(
         L=task.size,
         num_sites=task.num_sites,
-        p=np.array(task.p),
+        p=p,
         samples=np.full(len(item.blocks), task.block_size),
-        largest=item.column("largest").astype(float),
-        second_largest=item.column("second_largest").astype(float),
-        sum_squares=item.sum_squares(),
-        largest_squares=moment_sums(item, "largest*largest", np.array(task.p)),
+        largest=moment_sums(item, "largest", p),
+        second_largest=moment_sums(item, "second_largest", p),
+        sum_squares=squares,
+        largest_squares=moment_sums(item, "largest*largest", p),
         label=task.id,
     )
 

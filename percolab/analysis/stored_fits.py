@@ -198,7 +198,7 @@ def read_sample_thresholds(
     min_size: smallest L to use.
     """
     _check_scalable(results)
-    if results.study.kind.codec.holds_columns:
+    if not results.study.kind.codec.holds_thresholds:
         return None
     name = observable or default_observable(results)
     thresholds, curves = read_single_thresholds(results, name, min_size)

@@ -5,24 +5,33 @@ A new kind has a line in :data:`ANALYSES`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.convolution import convolve
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
+from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study, Task
 
-#: Values of p at which exact thresholds are counted, and the part of them outside on either side.
+#: Values of p over a transition, and the part of it that is outside on either side.
 POINTS, _TAIL = 25, 0.01
+_GOLDEN = (5**0.5 - 1) / 2
+#: Near its maximum a mean is above so much of it.
+_NEAR = 0.3
+_LARGEST_SQUARED = "largest*largest"
+
+#: Mean and standard error.
+Mean = tuple[float, float | None]
 
 
 class KindAnalysis:
@@ -32,6 +41,15 @@ class KindAnalysis:
     """
 
     no_curve = ""
+
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and {observable: (mean, standard error)}, which some kinds know at any p.
+
+        p: over the transition unless given.
+        """
+        raise NotImplementedError
 
     def correction(self, study: Study) -> float | None:
         """Return the exponent of the leading correction of all quantities, None for one of each."""
@@ -109,6 +127,91 @@ class ThresholdAnalysis(KindAnalysis):
         """Return how many samples of every block span at each p."""
         return spanning_counts(item.thresholds(name), p).astype(float)
 
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and the spanning probabilities with their errors."""
+        names, count = spanning_names(item.task.boundary), item.num_samples
+        found = {name: item.thresholds(name) for name in names}
+        grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
+        means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
+        for n, x in enumerate(grid.tolist()):
+            values: dict[str, Mean] = {}
+            for name in names:
+                mean = float(means[name][n])
+                # One sample says nothing of its own scatter.
+                error = (mean * (1 - mean) / (count - 1)) ** 0.5 if count > 1 else None
+                values[name] = mean, error
+            yield x, values
+
+
+class MicrocanonicalAnalysis(KindAnalysis):
+    """The analysis of sums by the number of openings, which are convolved to any p."""
+
+    def probability_names(self, results: StoredResults) -> list[str]:
+        """Return the names of the probabilities that rise with p."""
+        return [column.name for column in results.study.observables if column.rises_with_p]
+
+    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
+        """Return the curve of a probability over the transition, in whole samples.
+
+        A block's sums are rounded up or down alike at all p, so that they rise with p, and by parts
+        that are equally spaced over the blocks, so that rounding leaves their total unbiased.
+        """
+        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
+        parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
+        # A sum that is whole but for its last digits is not rounded to another.
+        sums = np.floor(self.moment_sums(item, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
+        found = np.maximum.accumulate(sums, axis=1).astype(np.int64)
+        return SpanningCurve(item.task.size, p, samples, found, item.task.id)
+
+    def moment_names(self, item: TaskResult) -> set[str]:
+        """Return the names of the observables, and of <s_1^2>."""
+        return {*(column.name for column in item.observables), _LARGEST_SQUARED}
+
+    def grid(self, item: TaskResult, name: str) -> Floats:
+        """Return POINTS values of p over the transition: where a probability rises.
+
+        It is that of the name, or of another observable of a lattice the first that the task has.
+        Without any it is where the second largest cluster is near its maximum.
+        """
+        openings = item.task.num_openings
+        rising = [column.name for column in item.observables if column.rises_with_p]
+        if name not in rising and not item.task.structure.is_scalable:
+            rising = []
+        chosen = name if name in rising else next(iter(rising), "second_largest")
+        found = item.stacked(chosen)
+        means = found.sum(axis=0) / bin_counts(openings)
+        inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
+            means < (1 - _TAIL) * means[-1]
+        )  # fmt: skip
+        places = np.flatnonzero(inside) * bin_width(openings) / max(openings, 1)
+        low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
+        return round_grid(low, high)
+
+    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
+        """Return the block sums of an observable at each p."""
+        stored = LARGEST_SQUARES if name == _LARGEST_SQUARED else name
+        return convolve(item.stacked(stored), item.task.num_openings, p)
+
+    def means(
+        self, item: TaskResult, p: Sequence[float] | None
+    ) -> Iterator[tuple[float, dict[str, Mean]]]:
+        """Yield p and the mean of every observable, with its error from the scatter of blocks."""
+        grid = self.grid(item, "") if p is None else np.array(p)
+        found = {}
+        for column in item.observables:
+            blocks = self.moment_sums(item, column.name, grid) / item.task.block_size
+            found[column.name] = blocks.mean(axis=0), standard_error(blocks)
+        for n, x in enumerate(grid.tolist()):
+            yield (
+                x,
+                {
+                    name: (float(mean[n]), float(error[n]) if np.isfinite(error[n]) else None)
+                    for name, (mean, error) in found.items()
+                },
+            )
+
 
 class SpinAnalysis(KindAnalysis):
     """The analysis of spins, whose corrections are those of their universality class."""
@@ -128,6 +231,7 @@ class SpinAnalysis(KindAnalysis):
 ANALYSES = {
     "grid": KindAnalysis(),
     "threshold": ThresholdAnalysis(),
+    "microcanonical": MicrocanonicalAnalysis(),
     "trees": KindAnalysis(),
     "chains": SpinAnalysis(),
 }
@@ -156,6 +260,11 @@ def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> Flo
     """
     found = thresholds[thresholds != np.uint64(NEVER)] / TOP
     low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
+    return round_grid(low, high, points)
+
+
+def round_grid(low: float, high: float, points: int = POINTS) -> Floats:
+    """Return equally spaced p from low to high, rounded to a tenth of their spacing."""
     if not high > low:
         return np.array([low])
     digits = ceil(-log10((high - low) / (points - 1))) + 1

@@ -32,6 +32,7 @@ _FIT, _END = "cli.fit:write_threshold_fit", "cli.sweep:write_threshold"
 ANSWERS = {
     "grid": Answers(_FIT, _END),
     "threshold": Answers(_FIT, _END, p="of every sample's threshold", grid="thresholds"),
+    "microcanonical": Answers(_FIT, _END, p="any", grid="any"),
     "chains": Answers("cli.fit:write_spin_fit", "cli.sweep:write_transition"),
     "trees": Answers(
         "cli.fit:write_trees",

@@ -27,7 +27,8 @@ FORMATS = {
 
 @click.command()
 @results_file
-@click.option("-p", "probabilities", help="p to give R_L(p) at (method threshold): from:to:count.")
+@click.option("-p", "probabilities",
+              help="p of methods threshold and microcanonical: from:to:count.")  # fmt: skip
 @click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
 @click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")

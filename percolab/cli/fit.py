@@ -173,7 +173,7 @@ def _collapses(
     from percolab.analysis import collapse_table
     from percolab.analysis.stored_fits import compute_collapse
 
-    clusters = ["largest", "chi"] if stored.study.kind.codec.holds_columns else []
+    clusters = [] if stored.study.kind.codec.holds_thresholds else ["largest", "chi"]
     # A replica of a collapse is a search, so there are fewer of them.
     options: dict[str, Any] = {"min_size": min_size, "bootstrap": min(bootstrap, 50)}
     with one_line_errors():

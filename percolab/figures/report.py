@@ -356,7 +356,9 @@ def _samples(figures: StudyFigures) -> PageBlock:
     rows = []
     for item in figures.measured():
         task = item.task
-        grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}" if task.p else "every sample's T"
+        grid = find_in_figures(task).grid
+        if task.p:
+            grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}"
         rows.append(
             (task.size, task.num_sites, task.seed, grid, len(item.blocks), item.num_samples,
              task.id)
@@ -367,12 +369,12 @@ def _samples(figures: StudyFigures) -> PageBlock:
 def _methods(results: StoredResults) -> list[PageBlock]:
     """Return what was measured and how errors were found."""
     study, columns = results.study, results.columns()
-    of_kind, holds_columns = find_in_figures(results), study.kind.codec.holds_columns
-    own = columns if columns and holds_columns else study.observables
+    of_kind, codec = find_in_figures(results), study.kind.codec
+    own = columns if columns and codec.holds_columns else study.observables
     observables = [
         (item.name, _symbol(item.symbol), item.meaning, item.unit)
         for item in own
-        if holds_columns or item.name.startswith("spanning")
+        if not codec.holds_thresholds or item.name.startswith("spanning")
     ]
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(of_kind.describe_sample(study)), table(header, observables)]

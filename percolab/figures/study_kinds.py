@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from percolab.analysis.root_text import NO_CURVES, asks_for_roots
 from percolab.store.results import StoredResults
-from percolab.tasks.study import Study
+from percolab.tasks.study import Study, Task
 
 _SAMPLE = (
     "A sample is a field of independent uniform numbers, one a bond or site, which is open or "
@@ -34,6 +34,16 @@ _SWEEP_OF_ONE_CHAIN = (
     "are open: each bond between equal spins, with probability p. At every size and p there is one "
     "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
     "after the other, and chains at different p are independent."
+)
+_OPENINGS = (
+    "A sample is a field of independent uniform numbers, one a bond or site, which opens in the "
+    "order of these numbers. Every observable is summed after every opening. Its mean at p is that "
+    "over the binomial distribution of the number of openings (M. E. J. Newman and R. M. Ziff, "
+    "Phys. Rev. E 64, 016706 (2001))."
+)
+_ERRORS_OF_OPENINGS = (
+    "By method microcanonical a probability at p scatters less than a count of samples, as which "
+    "the fit takes it, so its statistical error is slightly too large."
 )
 #: How errors are found: for every reader of a page, whatever it draws.
 _ERRORS = (
@@ -76,6 +86,7 @@ class KindInFigures:
     sample:    the definition of a sample
     errors:    how errors are found, a paragraph each
     has_means: whether means over samples are drawn at every p
+    grid:      what a table of samples has in place of p, where a task has none
     """
 
     overview: str = ""
@@ -85,6 +96,7 @@ class KindInFigures:
     has_means: bool = True
     answer: str = ""
     fits: str = ""
+    grid: str = ""
 
     def describe_sample(self, study: Study) -> str:
         """Return the definition of a sample of a study."""
@@ -94,9 +106,11 @@ class KindInFigures:
         return found
 
 
-def find_in_figures(results: StoredResults) -> KindInFigures:
-    """Return what figures and reports need to know of results of this kind."""
-    return _ROOTS if asks_for_roots(results) else OF_KIND[results.study.kind.name]
+def find_in_figures(item: StoredResults | Task) -> KindInFigures:
+    """Return what figures and reports need to know of results, or a task, of this kind."""
+    if isinstance(item, StoredResults):
+        return _ROOTS if asks_for_roots(item) else OF_KIND[item.study.kind.name]
+    return OF_KIND[item.kind.name]
 
 
 _ROOTS = KindInFigures(
@@ -111,7 +125,13 @@ _ROOTS = KindInFigures(
 #: By the name of the kind.
 OF_KIND = {
     "grid": KindInFigures(),
-    "threshold": KindInFigures(has_means=False),
+    "threshold": KindInFigures(has_means=False, grid="every sample's T"),
+    "microcanonical": KindInFigures(
+        sample=_OPENINGS,
+        errors=(*_ERRORS, _ERRORS_OF_OPENINGS),
+        has_means=False,
+        grid="any",
+    ),
     "chains": KindInFigures(
         "binder",
         "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",

@@ -256,6 +256,14 @@ class StudyView:
             return "not all columns of cluster sizes are in the file"
         return None
 
+    def no_clusters(self) -> str | None:
+        """Return why there are no cluster sizes of coupled samples to draw, or None."""
+        items = [item for item in self.measured() if not item.holds_thresholds]
+        known_anywhere = items and not any(item.holds_columns for item in items)
+        if known_anywhere and all(item.has_cluster_sizes for item in items):
+            return None
+        return self.no_grid()
+
     def how_to_measure(self, word: str) -> str:
         """Return how a sweep measures what a word of --measure names."""
         by_grid = " and --method grid" if not self.study.kind.codec.holds_columns else ""

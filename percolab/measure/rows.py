@@ -86,6 +86,25 @@ def spanning_bits(reach):
     return bits
 
 
+@njit
+def read_observable(number, flags, mask, rule, without):
+    """Return an observable of a row, of which ``number`` is that at its place.
+
+    It is this number, or where ``mask`` is not 0 whether the row's flags have any (rule 0), all
+    (1), some but not all (2) or none (3) of it, and none of ``without``
+    (:class:`percolab.measure.columns.FlagRule`).
+    """
+    if mask == 0:
+        return number
+    found = flags & mask
+    has = found == mask if rule == 1 else found != 0
+    if rule == 2:
+        has = has and found != mask
+    elif rule == 3:
+        has = not has
+    return int64(has and flags & without == 0)
+
+
 def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return labels renumbered 0 ... n - 1 in the order of the old ones, and the n sizes.
 

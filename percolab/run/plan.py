@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from math import ceil, log
+from math import ceil, log, prod
 from typing import Any, Unpack
 
 import numpy as np
@@ -475,7 +475,8 @@ class _Planning:
         item = self._results.tasks[task.id] if pilot is None else pilot.item
         made, ratio = list(item.blocks.values()), task.block_size / item.task.block_size
         if not task.kind.codec.holds_columns:
-            return ratio * sum(array.nbytes for array in made[0].arrays.values())
+            layout = task.kind.codec.layout(task, item.columns).values()
+            return float(sum(np.dtype(each.dtype).itemsize * prod(each.shape) for each in layout))
         count = min(self._blocks[task.id], _MOST_BLOCKS)
         likely: dict[int, AnyBlock] = {
             n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)

@@ -277,7 +277,8 @@ def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
     a name is there twice.
     """
     if not task.kind.codec.holds_columns:
-        return ()
+        found: tuple[Column, ...] = task.kind.codec.stored_columns(task, node.datasets)
+        return found
     observables = _read_observables(node, task)
     declared = task.columns
     known = list_datasets(declared, task.num_points, task.block_size)

@@ -75,6 +75,12 @@ class TaskResult(Shown):
         return holds
 
     @property
+    def holds_thresholds(self) -> bool:
+        """Whether its blocks hold thresholds of single samples."""
+        holds: bool = self.task.kind.codec.holds_thresholds
+        return holds
+
+    @property
     def observables(self) -> tuple[Column, ...]:
         """The columns that are one integer for each sample, in the order of the sums of blocks."""
         return tuple(column for column in self.columns if column.is_observable)
@@ -177,7 +183,7 @@ class TaskResult(Shown):
 
         Without blocks where T was not measured.
         """
-        if self.holds_columns:
+        if not self.holds_thresholds:
             axes = len(open_axes(self.task.boundary))
             return np.empty((0, self.task.block_size, axes), np.uint64)
         return self.stacked("thresholds")

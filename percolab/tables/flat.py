@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.statistics import standard_error
-from percolab.analysis.study_kinds import spanning_counts, transition_grid
+from percolab.analysis.study_kinds import Mean, find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names, spanning_names
+from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -24,7 +24,7 @@ from percolab.tasks.blocks import pair_places
 Table = tuple[list[str], list[list[Any]]]
 
 #: Mean and standard error.
-Pair = tuple[float | None, float | None]
+Pair = tuple[float | None, float | None] | Mean
 
 #: Beside the probabilities, what a table of thresholds alone has columns of, without numbers.
 _EMPTY_OF_THRESHOLDS = ("clusters", "largest", "second_largest", "sum_squares")
@@ -41,14 +41,20 @@ def task_means(
 ) -> Iterator[tuple[TaskResult, float, dict[str, Pair]]]:
     """Yield (task's result, p, {observable: (mean, standard error)}), small sizes first.
 
-    p: for tasks with method "threshold", which give R alone, None for the rest; over the transition
-    unless given.  InputError: ``p`` is given, and a task has no thresholds.
+    p: of tasks that are known at every p, None for the rest; over the transition unless given.
+    Those of method "threshold" give R alone.  InputError: ``p`` is given, and a task is known at
+    its own alone.
     """
     for item in _ordered(results):
         if p is not None and item.holds_columns:
-            raise InputError("-p: only a study of method threshold is known at every p")
-        found = _grid_means(item) if item.holds_columns else _spanning_means(item, p)
-        yield from ((item, x, columns) for x, columns in found)
+            raise InputError(
+                "-p: only studies of method threshold and microcanonical are known at every p"
+            )
+        if item.holds_columns:
+            yield from ((item, x, columns) for x, columns in _grid_means(item))
+        else:
+            for x, means in find_analysis(item.task).means(item, p):
+                yield item, x, dict(means)
 
 
 def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
@@ -57,8 +63,9 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     The error is that of the mean of independent samples, from the stored sums of squares; of spins,
     whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
     method "threshold" have R alone, at ``p`` or over the transition; others are None there.
+    By method "microcanonical" errors are the scatter of blocks.
     A user's functions of labels come last, with errors from the scatter of blocks.
-    InputError: ``p`` is given, and a task has no thresholds.
+    InputError: ``p`` is given, and a task is known at its own alone.
     """
     names = [column.name for column in tabulated(results)]
     own = [
@@ -83,9 +90,12 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 def tabulated(results: StoredResults) -> list[Column]:
     """Return the observables that a table of all tasks has columns of, in their order.
 
-    They are those that the file has of method "grid".
+    They are those that the file has of method "grid", or by method "microcanonical" all.
     """
     found = [column for column in results.columns() if column.is_observable]
+    codec = results.study.kind.codec
+    if not found and not codec.holds_columns and not codec.holds_thresholds:
+        return list(results.study.observables)
     return found or [
         column
         for column in results.study.observables
@@ -97,8 +107,8 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
-    for a single one.  What T does not give is left out.  The unit is that of the mean.  InputError
-    as there.
+    for a single one.  What a method does not give is left out.  The unit is that of the mean.
+    InputError as there.
     """
     rows = []
     observables = tabulated(results)
@@ -127,7 +137,7 @@ def threshold_table(results: StoredResults) -> Table:
     InputError: nothing was sampled by method "threshold".
     """
     letters = axis_names(results.study.boundary)
-    items = [item for item in _ordered(results) if not item.holds_columns]
+    items = [item for item in _ordered(results) if item.holds_thresholds]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
     return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], list(
@@ -149,24 +159,6 @@ def _ordered(results: StoredResults) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first."""
     found = [item for item in joined(results).tasks.values() if item.blocks]
     return sorted(found, key=lambda item: (item.task.size, item.task.id))
-
-
-def _spanning_means(
-    item: TaskResult, p: Sequence[float] | None
-) -> Iterator[tuple[float, dict[str, Pair]]]:
-    """Yield (p, {observable: (mean, error)}) of the spanning observables, which T gives."""
-    names, count = spanning_names(item.task.boundary), item.num_samples
-    found = {name: item.thresholds(name) for name in names}
-    grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
-    means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
-    for n, x in enumerate(grid.tolist()):
-        values: dict[str, Pair] = {}
-        for name in names:
-            mean = float(means[name][n])
-            # One sample says nothing of its own scatter.
-            error = (mean * (1 - mean) / (count - 1)) ** 0.5 if count > 1 else None
-            values[name] = mean, error
-        yield x, values
 
 
 def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:

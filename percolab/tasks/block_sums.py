@@ -1,19 +1,17 @@
 """Sums of observables over the samples of blocks, from rows."""
 
 import numpy as np
-from numba import int64, njit
+from numba import njit
 
-from percolab.measure.rows import SPANNING
+from percolab.measure.rows import SPANNING, read_observable
 
 
 @njit(nogil=True, cache=True)
 def sum_blocks(rows, places, masks, rules, without):
     """Return sums and products of observables over the samples of blocks.
 
-    rows: int64 (blocks, samples, m, row width).  Observable c is the row's number at ``places[c]``,
-    or where ``masks[c]`` is not 0 whether the row has any (rule 0), all (1), some but not all (2)
-    or none (3) of these flags, and none of ``without[c]``
-    (:class:`percolab.measure.columns.FlagRule`).
+    rows: int64 (blocks, samples, m, row width).  Observable c is what
+    :func:`percolab.measure.rows.read_observable` reads by ``places[c]``, ``masks[c]``, ...
 
     sums: int64 (blocks, m, C).  products: float64 (blocks, m, C (C + 1) / 2), added up sample after
     sample, in the same order everywhere.
@@ -28,15 +26,9 @@ def sum_blocks(rows, places, masks, rules, without):
             for point in range(points):
                 row = rows[block, sample, point]
                 for c in range(width):
-                    value = row[places[c]]
-                    if masks[c] != 0:
-                        found = row[SPANNING] & masks[c]
-                        has = found == masks[c] if rules[c] == 1 else found != 0
-                        if rules[c] == 2:
-                            has = has and found != masks[c]
-                        elif rules[c] == 3:
-                            has = not has
-                        value = int64(has and row[SPANNING] & without[c] == 0)
+                    value = read_observable(
+                        row[places[c]], row[SPANNING], masks[c], rules[c], without[c]
+                    )
                     sums[block, point, c] += value
                     values[c] = float(value)
                 n = 0

@@ -79,7 +79,29 @@ class ThresholdBlock(Shown):
         return {"number": self.number, "samples": len(self.thresholds)}
 
 
-AnyBlock = Block | ThresholdBlock
+@dataclass(frozen=True, eq=False, repr=False)
+class OpeningsBlock(Shown):
+    """Sums of observables over samples whose bonds, or sites, open one by one.
+
+    number: samples number * block_size ... (number + 1) * block_size - 1
+    sums:   by the observables' names, and of squared sizes of the largest cluster, int64 (bins,),
+            exact, over the samples and over the numbers of openings in every bin
+            (:mod:`percolab.measure.openings`)
+    """
+
+    number: int
+    sums: dict[str, NDArray[np.int64]]
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is stored of it, by name."""
+        return dict(self.sums)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"number": self.number, "observables": len(self.sums)}
+
+
+AnyBlock = Block | ThresholdBlock | OpeningsBlock
 
 
 def make_sample_blocks(

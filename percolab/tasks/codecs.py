@@ -6,7 +6,7 @@ are in a file is the matter of :mod:`percolab.store`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
+from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock
 from percolab.tasks.study import Task
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -37,13 +38,18 @@ class StoredArray:
 class Codec(Protocol):
     """How the blocks of a kind of study are stored.
 
-    holds_columns: whether they hold sums of the columns at every p, by which they can be joined
+    holds_columns:    whether they hold sums of the columns at every p, by which they can be joined
+    holds_thresholds: whether they hold thresholds of single samples
     """
 
     holds_columns: bool
+    holds_thresholds: bool
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the arrays of a task with these columns, by the names of their datasets."""
+
+    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
+        """Return the columns of stored arrays; only where blocks hold no sums at every p."""
 
     def attributes(self, task: Task) -> dict[str, list[str]]:
         """Return what the arrays have in common, as texts by name."""
@@ -59,6 +65,7 @@ class SumsCodec:
     """Blocks of sums of the columns at every p (:class:`percolab.tasks.blocks.Block`)."""
 
     holds_columns = True
+    holds_thresholds = False
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return sums and products of the observables, and the datasets of the other columns."""
@@ -82,6 +89,10 @@ class SumsCodec:
             meaning, unit = f"{stored.dataset.meaning}{SUM_AXES}", stored.dataset.unit
             found[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
         return found
+
+    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
+        """Return nothing: the file has the texts of the columns."""
+        return ()
 
     def attributes(self, task: Task) -> dict[str, list[str]]:
         """Return nothing: columns have texts of their own."""
@@ -120,12 +131,17 @@ class ThresholdCodec:
     """Blocks of exact thresholds (:class:`percolab.tasks.blocks.ThresholdBlock`)."""
 
     holds_columns = False
+    holds_thresholds = True
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the thresholds of every sample along every open axis."""
         shape = task.block_size, len(open_axes(task.boundary))
         meaning = "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]"
         return {"thresholds": StoredArray(np.uint64, shape, meaning, "2^-63")}
+
+    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
+        """Return nothing: what is known of spanning follows from T."""
+        return ()
 
     def attributes(self, task: Task) -> dict[str, list[str]]:
         """Return the names of the axes."""
@@ -140,3 +156,46 @@ class ThresholdCodec:
         found = arrays["thresholds"]
         if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
             raise ValueError(f"task {task.id}: a threshold is above 1")
+
+
+class OpeningsCodec:
+    """Blocks of sums by the number of openings (:class:`percolab.tasks.blocks.OpeningsBlock`).
+
+    Every observable has a dataset, so that a file without one of them is read all the same.
+    """
+
+    holds_columns = False
+    holds_thresholds = False
+
+    def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
+        """Return the sums of every observable by bins of openings."""
+        shape = (len(bin_counts(task.num_openings)),)
+        own = [(each.name, each.meaning, each.unit) for each in columns if each.is_observable]
+        own.append((LARGEST_SQUARES, "squared size of the largest cluster", "site^2"))
+        over = "sum over the block's samples and the openings of a bin [block, bin]"
+        return {
+            name: StoredArray(np.int64, shape, f"{meaning}: {over}", unit)
+            for name, meaning, unit in own
+        }
+
+    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
+        """Return the observables that have a dataset."""
+        return tuple(column for column in task.observables if column.name in datasets)
+
+    def attributes(self, task: Task) -> dict[str, list[str]]:
+        """Return how many bonds or sites open in all, and how many openings a bin has."""
+        numbers = task.num_openings, bin_width(task.num_openings)
+        return {"openings": [str(number) for number in numbers]}
+
+    def block(self, number: int, arrays: Arrays) -> AnyBlock:
+        """Return the block of these arrays."""
+        return OpeningsBlock(number, dict(arrays))
+
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+        """Raise ValueError for sums that samples cannot have."""
+        counts = bin_counts(task.num_openings) * task.block_size
+        probabilities = {column.name for column in columns if column.is_probability}
+        for name, found in arrays.items():
+            most = counts * (1 if name in probabilities else task.num_points**2)
+            if np.any(found < 0) or np.any(found > most):
+                raise ValueError(f"task {task.id}: {name} holds what its samples cannot have")

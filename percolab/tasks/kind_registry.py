@@ -29,10 +29,11 @@ KINDS = {
         KindEntry("chains", "grid", "kinds.chains:KIND", has_spins=True),
         KindEntry("threshold", "threshold", "kinds.threshold:KIND"),
         KindEntry("trees", "tree", "kinds.trees:KIND"),
+        KindEntry("microcanonical", "microcanonical", "kinds.microcanonical:KIND"),
     )
 }
-#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
-#: sample's minimum spanning tree.
+#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, every
+#: sample's minimum spanning tree, or every observable after every opening of a bond or site.
 METHODS = tuple(dict.fromkeys(entry.method for entry in KINDS.values()))
 
 

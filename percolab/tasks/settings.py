@@ -318,9 +318,11 @@ class Settings(TypedDict, total=False):
         Setting(
             default="grid",
             help="grid: measure at these p; threshold: find T, the p at which each sample begins "
-            "to span; tree: find its minimum spanning tree.",
+            "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
+            "one by one, which gives every observable at any p (CPU).",
             doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
-            'to span, "tree" its minimum spanning tree, and p is left out.',
+            'to span, "tree" its minimum spanning tree, and "microcanonical" opens bonds or sites '
+            "one by one, for every observable at any p; of these three p is left out.",
             check=check_one_of(METHODS),
         ),
     ]

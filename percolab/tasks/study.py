@@ -21,6 +21,7 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
+from percolab.lattices.extent import count_bonds
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import Shown, few
@@ -321,6 +322,15 @@ class Task(Sampling):
             for point in lattice.vacant
         )
         return self.num_points - vacant
+
+    @cached_property
+    def num_openings(self) -> int:
+        """What is open at p = 1 and not at 0: its bonds, or its sites where sites are drawn."""
+        if self.draw.draws_sites:
+            return self.num_sites
+        if isinstance(self.structure, Graph):
+            return self.structure.num_bonds
+        return count_bonds(self.structure, self.shape, self.boundary)
 
     @cached_property
     def _samples_content(self) -> dict[str, Any]:

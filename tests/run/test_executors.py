@@ -80,10 +80,11 @@ def has_ended(pid):
     [
         GRID,
         {"L": [6], "method": "threshold", "samples": 100, "device": "cpu"},
+        {"L": [6], "method": "microcanonical", "samples": 100, "device": "cpu"},
         GRID | SPINS | {"samples": 15 * 8},
         GRID | SPINS | {"samples": 15 * 8, "chains": 1, "measure": "series"},
     ],
-    ids=["grid", "threshold", "chains", "one chain"],
+    ids=["grid", "threshold", "microcanonical", "chains", "one chain"],
 )
 def test_an_executor_that_is_given_makes_the_same_blocks(settings):
     with ThreadPoolExecutor(2) as executor:

@@ -109,7 +109,7 @@ def study_figure(
         return figures.draw(kind)
     if not figures.measured():
         raise AnalysisError("no samples yet")
-    is_spanning = results.study.structure.is_scalable or not figures.measured("grid")
+    is_spanning = results.study.structure.is_scalable or figures.no_clusters() is not None
     figure, numbers = (draw_spanning if is_spanning else draw_maxima)(figures)
     return figure, numbers | {"notes": figures.notes}
 

@@ -304,7 +304,7 @@ MAXIMA = FigureKind(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
         "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
     ),
-    problems=(_no_maxima, StudyView.no_grid),
+    problems=(_no_maxima, StudyView.no_clusters),
     draw=draw_maxima,
     alt=_describe_maxima,
 )

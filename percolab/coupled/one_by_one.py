@@ -1,0 +1,259 @@
+"""Rows of a sample after every opening of a bond or a site, in the order of their numbers u.
+
+The algorithm of M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85, 4104 (2000) and Phys. Rev. E
+64, 016706 (2001).  A bond (or site) is open at p if u < p, so after n openings the sample is what
+it is at every p between the n-th smallest number and the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint32, uint64
+
+from percolab.bonds.words import TOP
+from percolab.coupled.bond_order import order_by_number
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.union_find import find_halving
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import (
+    LARGEST,
+    ROW_WIDTH,
+    SECOND_LARGEST,
+    SPANNING,
+    read_observable,
+    spanning_bits,
+)
+from percolab.measure.sums import SUMS
+from percolab.measure.wrapping import join_over_periods, note_loop
+
+_empty, _with_cluster, _replaced = SUMS.empty, SUMS.with_cluster, SUMS.replaced
+_put, _take = SUMS.put, SUMS.take
+_TOP = TOP
+
+
+class Openings(NamedTuple):
+    """What opens, M bonds or sites in ascending order of their places in a sample's words.
+
+    places: int64 (M,), 32 * word + bit of the uniform numbers
+    sites:  int32 (M,), the sites that are occupied then; empty where bonds open
+    starts: int64 (M + 1,), where the pairs of each begin
+    pairs:  int32 (n, 2), the sites that each joins where both are occupied
+    codes:  int64 (n,), the periods from the first to the second; empty without a periodic axis
+    """
+
+    places: Any
+    sites: Any
+    starts: Any
+    pairs: Any
+    codes: Any
+
+
+class Scratch(NamedTuple):
+    """Memory for the order of a sample's openings, and for its clusters.
+
+    numbers: uint64, order: uint32 and heads: uint32, planes: uint32, as
+    :func:`percolab.coupled.bond_order.order_by_number` takes them
+    parents, sizes: int32 (num_points,), a size 0 of a site that is vacant
+    reach:   uint32 (num_points,), end flags of clusters at their roots
+    counts:  int32 (num_points + 1,), clusters by their size
+    periods: int64 (num_points,), empty without a periodic axis
+    loop:    int64 (1,), the winding numbers of a loop of the sample
+    row:     int64 (ROW_WIDTH,)
+    """
+
+    numbers: Any
+    order: Any
+    heads: Any
+    planes: Any
+    parents: Any
+    sizes: Any
+    reach: Any
+    counts: Any
+    periods: Any
+    loop: Any
+    row: Any
+
+
+class Layers(NamedTuple):
+    """The sites: uint32 words of those that there are, end layers (sites, flags), axes."""
+
+    occupied: Any
+    end_sites: Any
+    end_flags: Any
+    axes: Any
+
+
+def list_openings(topology: Topology, *, sites: bool) -> Openings:
+    """Return what opens in the samples of a topology: its bonds, or its sites."""
+    k, owner, other = topology.bonds().T
+    places = 32 * topology.num_words * k + owner
+    codes = np.zeros(places.size, np.int64)
+    if topology.num_seam_bonds:
+        codes[np.searchsorted(places, topology.seam_bonds)] = topology.seam_codes
+    has_periods = topology.num_seam_bonds > 0
+    if not sites:
+        pairs = np.column_stack([owner, other]).astype(np.int32)
+        starts = np.arange(places.size + 1, dtype=np.int64)
+        found = places, np.empty(0, np.int32), starts, pairs
+        return Openings(*found, codes if has_periods else codes[:0])
+    own = np.flatnonzero(
+        (topology.occupied[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
+    )
+    first, second = np.concatenate([owner, other]), np.concatenate([other, owner])
+    by_site = np.argsort(first, kind="stable")
+    pairs = np.column_stack([first, second])[by_site].astype(np.int32)
+    both = np.concatenate([codes, -codes])[by_site] if has_periods else codes[:0]
+    starts = np.searchsorted(first[by_site], np.append(own, topology.num_points))
+    places = 32 * topology.num_bond_words + own
+    return Openings(places, own.astype(np.int32), starts.astype(np.int64), pairs, both)
+
+
+def list_layers(topology: Topology) -> Layers:
+    """Return the sites of a topology, and which are in end layers."""
+    return Layers(topology.occupied, *topology.end_flags(), np.int64(topology.num_axes))
+
+
+def make_scratch(topology: Topology, openings: Openings) -> Scratch:
+    """Return memory for one sample at a time."""
+    count, points = openings.places.size, topology.num_points
+    # With so many digits, few of the numbers agree in all that are compared.
+    digits = min(4 * (count.bit_length() // 4 + 2), 60)
+    return Scratch(
+        numbers=np.empty(count, np.uint64),
+        order=np.empty(count, np.uint32),
+        heads=np.empty(count + 1, np.uint32),
+        planes=np.empty(digits, np.uint32),
+        parents=np.empty(points, np.int32),
+        sizes=np.empty(points, np.int32),
+        reach=np.empty(points, np.uint32),
+        counts=np.empty(points + 1, np.int32),
+        periods=np.empty(points if openings.codes.size else 0, np.int64),
+        loop=np.zeros(1, np.int64),
+        row=np.zeros(ROW_WIDTH, np.int64),
+    )
+
+
+def host_bytes(extent: Extent, openings: int, *, sites: bool) -> int:
+    """Return the memory of all these, at most."""
+    bonds = extent.num_classes * extent.num_points
+    # Rows of bonds and their copies while the list is made; two pairs a bond where sites open.
+    listed = 64 * bonds + (48 * bonds if sites else 0)
+    return listed + 40 * openings + 24 * extent.num_points
+
+
+@njit(nogil=True, cache=True)
+def add_sample(generator, seed, sample, openings, layers, scratch, picks, width, sums):
+    """Add the observables of a sample after 0, 1, ..., M openings to the sums of its block.
+
+    picks: (places, masks, rules, without) of the observables, as
+    :func:`percolab.tasks.block_sums.sum_blocks` takes them.  width: numbers of openings in a bin.
+    sums: int64 (bins, C + 1), last the squared size of the largest cluster.
+    """
+    places, count = openings.places, openings.places.size
+    found = scratch.planes, scratch.numbers, scratch.order, scratch.heads
+    whole = uint64(0), uint64(_TOP)
+    if count:
+        order_by_number(generator, (), seed, sample, *whole, places, count, *found)
+    state = _begin(openings, layers, scratch)
+    _add_row(state, scratch.row, picks, sums[0])
+    for n in range(count):
+        state = open_one(int64(scratch.order[n]), state, openings, layers, scratch)
+        _add_row(state, scratch.row, picks, sums[(n + 1) // width])
+
+
+@njit
+def _add_row(state, row, picks, sums):
+    """Add the observables of a row to sums."""
+    places, masks, rules, without = picks
+    flags = int64(state[1])
+    _put(row, 0, 1, state[0])
+    row[SPANNING] = flags
+    for c in range(places.size):
+        sums[c] += read_observable(row[places[c]], flags, masks[c], rules[c], without[c])
+    sums[places.size] += row[LARGEST] * row[LARGEST]
+
+
+@njit(nogil=True, cache=True)
+def _begin(openings, layers, scratch):
+    """Return the sums and the flags before the first opening."""
+    scratch.counts[:] = 0
+    scratch.sizes[:] = 0
+    scratch.reach[:] = 0
+    scratch.periods[:] = 0
+    scratch.loop[0] = 0
+    for n in range(layers.end_sites.size):
+        scratch.reach[layers.end_sites[n]] |= layers.end_flags[n]
+    sums, flags = _empty(), int64(0)
+    for i in range(scratch.parents.size):
+        scratch.parents[i] = i
+    if openings.sites.size:
+        return sums, flags
+    for word in range(layers.occupied.size):
+        left = layers.occupied[word]
+        while left != uint32(0):
+            site = 32 * word + trailing_zeros(left)
+            left = uint32(left & uint32(left - uint32(1)))
+            sums, flags = _occupy(site, sums, flags, scratch)
+    return sums, flags
+
+
+@njit
+def _occupy(site, sums, flags, scratch):
+    """Return the sums and the flags with one more cluster, of one site."""
+    scratch.sizes[site] = 1
+    scratch.counts[1] += int32(1)
+    return _with_cluster(sums, int64(1)), flags | spanning_bits(scratch.reach[site])
+
+
+@njit(nogil=True, cache=True)
+def open_one(opening, state, openings, layers, scratch):
+    """Open one bond or site; return the sums and the flags after it."""
+    sums, flags = state
+    parents, sizes, periods = scratch.parents, scratch.sizes, scratch.periods
+    if openings.sites.size:
+        sums, flags = _occupy(openings.sites[opening], sums, flags, scratch)
+    for n in range(openings.starts[opening], openings.starts[opening + 1]):
+        i, j = openings.pairs[n, 0], openings.pairs[n, 1]
+        # A vacant site is a root without a size; the parents of the others are occupied.
+        if parents[j] == j and sizes[j] == 0:
+            continue
+        if periods.size:
+            a, b, wound = join_over_periods(parents, periods, i, j, openings.codes[n])
+            if a == b:
+                flags |= note_loop(wound, scratch.loop, layers.axes)
+                continue
+        else:
+            a, b = find_halving(parents, i), find_halving(parents, j)
+            if a == b:
+                continue
+            if b < a:
+                a, b = b, a
+            parents[b] = a
+        sums = _add_cluster(sums, a, b, scratch)
+        flags |= spanning_bits(scratch.reach[a])
+    return sums, flags
+
+
+@njit
+def _add_cluster(sums, a, b, scratch):
+    """Add root b to root a, which became its parent; return the new sums."""
+    sizes, counts = scratch.sizes, scratch.counts
+    large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
+    counts[large] -= int32(1)
+    counts[small] -= int32(1)
+    counts[large + small] += int32(1)
+    sizes[a], sizes[b] = large + small, 0
+    scratch.reach[a] |= scratch.reach[b]
+    sums, lost = _replaced(sums, large, small)
+    if lost:
+        # The next smaller size that there is; over a sample these steps add up to few.
+        second = small
+        while second > 0 and counts[second] - int64(second == sums.largest) <= 0:
+            second -= 1
+        _put(scratch.row, 0, 1, sums)
+        scratch.row[SECOND_LARGEST] = second
+        sums = _take(scratch.row, 0, 1)
+    return sums

@@ -1,0 +1,187 @@
+"""Bonds or sites open one by one, and every observable is summed after every opening."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from percolab.bonds.model import Model
+from percolab.coupled.one_by_one import (
+    Layers,
+    Openings,
+    Scratch,
+    add_sample,
+    host_bytes,
+    list_layers,
+    list_openings,
+    make_scratch,
+)
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
+from percolab.lattices.extent import Extent
+from percolab.lattices.structure import Structure
+from percolab.measure.columns import MEASURES, Column, list_columns
+from percolab.measure.openings import (
+    LARGEST_SQUARES,
+    MOST_OPENINGS,
+    MOST_WIDTH,
+    bin_counts,
+    bin_width,
+)
+from percolab.tasks.blocks import AnyBlock, OpeningsBlock
+from percolab.tasks.codecs import OpeningsCodec
+from percolab.tasks.kind import Kind
+from percolab.tasks.study import Study, Task
+from percolab.tasks.values import check_choice
+
+#: Blocks of a task: enough for errors from their scatter, and few, since each has many numbers.
+_FEWEST_BLOCKS, _MOST_BLOCKS = 20, 50
+#: The one way to find the clusters, by its name.
+NEWMAN_ZIFF = "newman_ziff"
+_MODELS = ("bond", "site")
+
+
+class OneByOne:
+    """The one algorithm (:class:`percolab.tasks.kind.Algorithms`)."""
+
+    what = "labeler"
+
+    def default(self, kind: str) -> str:
+        """Return its name."""
+        return NEWMAN_ZIFF
+
+    def check(self, name: str) -> None:
+        """Raise InputError for another name."""
+        check_choice("labeler of method microcanonical", name, (NEWMAN_ZIFF,))
+
+    def choose(self, name: str | None, kind: str, structure: Structure) -> tuple[str, str]:
+        """Return its name; InputError on another device than the CPU."""
+        if kind != "cpu":
+            raise InputError(
+                "method microcanonical opens bonds one by one, on the CPU alone: use --device cpu"
+            )
+        return NEWMAN_ZIFF, ""
+
+    def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
+        """Return None: the number of openings is bounded instead."""
+        return None
+
+
+class Microcanonical(Kind):
+    """Every observable after every opening; there is no p."""
+
+    name = "microcanonical"
+    fixed_p = ()
+    refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        MEASURES, "method microcanonical sums the observables, nothing else"
+    )
+    refusals: ClassVar[Mapping[str, str]] = {
+        "parts": "method microcanonical opens the bonds of a whole sample in order; give p",
+        "functions": "functions of labels are measured in percolation by method grid, not of "
+        "method microcanonical",
+        "target_error": "method microcanonical has few large blocks, which a target error has no "
+        "use for",
+    }
+    codec = OpeningsCodec()
+    algorithms = OneByOne()
+
+    def check(self, item: Task | Study) -> None:
+        """Raise InputError for p, for other models, and for too many openings."""
+        if Model.parse(item.model).has_spins:
+            raise InputError(
+                "method microcanonical opens bonds or sites one by one, but samples of "
+                f"{item.model} are different at every p: leave it out"
+            )
+        if item.model not in _MODELS:
+            raise InputError(
+                f"method microcanonical opens bonds or sites: the model is bond or site, not "
+                f"{item.model}"
+            )
+        if item.p:
+            raise InputError("method microcanonical gives observables at any p: leave out p")
+        if isinstance(item, Task) and max(item.num_openings, item.num_points) > MOST_OPENINGS:
+            raise InputError(
+                f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
+                f"points, but method microcanonical takes at most {MOST_OPENINGS} of each"
+            )
+
+    def identity(self, task: Task) -> dict[str, Any]:
+        """Return the method, since there is no p."""
+        return {"method": task.method}
+
+    def columns(
+        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
+    ) -> tuple[Column, ...]:
+        """Return the columns of clusters."""
+        return list_columns(boundary, measure, wide=wide)
+
+    def largest_sum(self, num_points: int) -> int:
+        """Return the largest sum of squared cluster sizes over the openings of a bin."""
+        return num_points**2 * MOST_WIDTH
+
+    def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
+        """Return a task in few blocks, which make up the samples that are requested."""
+        if study.block_size or samples is None:
+            return task
+        largest = max(samples // _FEWEST_BLOCKS, 1)
+        least = max(samples // _MOST_BLOCKS, 1)
+        size = min(range(largest, least - 1, -1), key=lambda size: -samples % size)
+        most = (2**63 - 1) // self.largest_sum(task.num_points)
+        return replace(task, block_size=max(min(size, most), 1))
+
+    def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
+        """Return the memory of the openings, the clusters and the sums of a block."""
+        openings = task.num_openings
+        sums = 16 * len(bin_counts(openings)) * (len(task.observables) + 1)
+        return Memory(host=host_bytes(extent, openings, sites=task.draw.draws_sites) + sums)
+
+    def count_labelings(self, task: Task) -> int:
+        """Return how many labelings take as long as all openings, about."""
+        return 16
+
+    def sampler_place(self, task: Task) -> str:
+        """Return the place of what opens bonds or sites."""
+        return "kinds.microcanonical:OpeningsSampler"
+
+
+class OpeningsSampler(TaskSampler):
+    """Opens the bonds or sites of blocks of samples one by one."""
+
+    def _own(self) -> tuple[Openings, Layers, Scratch]:
+        """Return what opens, the sites, and this thread's memory."""
+        return self._place.own(self._new)
+
+    def _new(self) -> tuple[Openings, Layers, Scratch]:
+        topology, draws_sites = self._place.topology, self.task.draw.draws_sites
+        if draws_sites:
+            topology.check_end_layers()
+        openings = list_openings(topology, sites=draws_sites)
+        return openings, list_layers(topology), make_scratch(topology, openings)
+
+    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        return [self._sample_block(number, stopped) for number in numbers]
+
+    def _sample_block(self, number: int, stopped: IsStopped | None) -> OpeningsBlock:
+        task, columns = self.task, self.task.observables
+        generator, seed = self._key
+        openings, layers, scratch = self._own()
+        picks = np.array([column.of_row for column in columns], np.int64).T
+        count = openings.places.size
+        sums = np.zeros((len(bin_counts(count)), len(columns) + 1), np.int64)
+        add = partial(add_sample, generator, np.uint64(seed))
+        for part in steps(task.block_size, 1, stopped):
+            (sample,) = number_samples([number], task.block_size)[part]
+            picked = tuple(np.ascontiguousarray(picks))
+            add(sample, openings, layers, scratch, picked, bin_width(count), sums)
+        names = [*(column.name for column in columns), LARGEST_SQUARES]
+        arrays = (np.ascontiguousarray(column) for column in sums.T)
+        return OpeningsBlock(number, dict(zip(names, arrays, strict=True)))
+
+
+KIND = Microcanonical()

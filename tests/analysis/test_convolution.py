@@ -1,0 +1,77 @@
+"""Means at any p from sums by the number of openings, against exact sums of fractions."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+
+from percolab.analysis.convolution import (
+    bin_weights,
+    binomial,
+    convolve,
+    mean_and_error,
+    slope_weights,
+)
+from percolab.measure.openings import MOST_BINS, bin_counts, bin_width
+
+P = [Fraction(0), Fraction(1, 1000), Fraction(1, 3), Fraction(7, 8), Fraction(1)]
+
+
+def exact_mean(values, p):
+    openings = len(values) - 1
+    return sum(
+        comb(openings, n) * p**n * (1 - p) ** (openings - n) * int(value)
+        for n, value in enumerate(values)
+    )
+
+
+def exact_slope(values, p):
+    return (len(values) - 1) * exact_mean(np.diff(values), p)
+
+
+@pytest.mark.parametrize("openings", [1, 2, 30, 400])
+def test_means_and_slopes_are_those_of_exact_sums(openings):
+    values = np.random.default_rng(openings).integers(0, 1000, openings + 1)
+    floats = [float(p) for p in P]
+    (means,) = convolve(values[None], openings, floats)
+    (slopes,) = convolve(values[None], openings, floats, slope=True)
+    for p, mean, slope in zip(map(Fraction, floats), means, slopes, strict=True):
+        assert mean == pytest.approx(float(exact_mean(values, p)), rel=1e-12)
+        expected = float(exact_slope(values, p))
+        assert slope == pytest.approx(expected, rel=1e-10, abs=1e-8)
+
+
+@pytest.mark.parametrize("p", [1e-12, 1e-6, 0.25, 0.5, 1 - 1e-6])
+def test_a_million_openings_have_the_moments_of_the_binomial_distribution(p):
+    openings = 10**6
+    first, found = binomial(openings, p)
+    n = np.arange(first, first + found.size)
+    assert found.sum() == pytest.approx(1, rel=1e-12)
+    assert (found * n).sum() == pytest.approx(openings * p, rel=1e-9)
+    spread = (found * (n - openings * p) ** 2).sum()
+    assert spread == pytest.approx(openings * p * (1 - p), rel=1e-8)
+
+
+def test_what_is_constant_in_a_bin_or_linear_is_found_exactly_from_bins():
+    openings = 5 * MOST_BINS
+    counts = bin_counts(openings)
+    assert counts.sum() == openings + 1
+    assert counts.size <= MOST_BINS
+    assert bin_width(openings) == 8
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    n_sums = np.array([sum(range(a, a + k)) for a, k in zip(starts, counts, strict=True)])
+    for p in (0.1, 0.5, 0.77):
+        assert bin_weights(openings, p) @ counts == pytest.approx(1, rel=1e-12)
+        assert bin_weights(openings, p) @ n_sums == pytest.approx(openings * p, rel=1e-7)
+        assert slope_weights(openings, p) @ counts == pytest.approx(0, abs=1e-8)
+        assert slope_weights(openings, p) @ n_sums == pytest.approx(openings, rel=1e-5)
+
+
+def test_errors_are_the_scatter_of_blocks():
+    sums = np.array([[0, 4, 8], [0, 8, 12]])
+    mean, error = mean_and_error(sums, 4, 2, [0.0, 1.0])
+    assert mean.tolist() == [0, 2.5]
+    assert error.tolist() == [0, 0.5]
+    _, alone = mean_and_error(sums[:1], 4, 2, [0.5])
+    assert np.isnan(alone).all()

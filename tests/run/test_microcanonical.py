@@ -1,0 +1,333 @@
+"""Studies by method microcanonical: the rows of the grid at p, whatever the number of openings."""
+
+import csv
+import io
+from itertools import combinations, permutations
+from math import comb, factorial
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import (
+    answer,
+    assert_equal_datasets,
+    refusal,
+    running,
+    sealed_again,
+    stored,
+    wait_for_blocks,
+)
+from helpers import assert_z
+
+from percolab.analysis.stored_data import read_cluster_curves, read_curves
+from percolab.analysis.stored_fits import fit_quantities
+from percolab.api import fit, open_results, plot, sweep
+from percolab.bonds.batch_cpu import CpuBatch
+from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.coupled.one_by_one import _begin, list_layers, list_openings, make_scratch, open_one
+from percolab.errors import InputError
+from percolab.kinds.microcanonical import KIND
+from percolab.lattices.graph import Graph, graph_topology
+from percolab.lattices.lattice import load_lattice
+from percolab.measure import openings as bins
+from percolab.measure.columns import list_observables
+from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.store.merging import merge
+from percolab.store.results import encode, read_results
+
+#: A graph with a hub, two triangles, parallel ways and a double bond.
+EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (0, 4), (4, 5), (4, 5)]
+SITES, SOURCE, TARGET = 6, [1], [5]
+OPTIONS = {"method": "microcanonical", "device": "cpu", "seed": 4, "workers": 1}
+
+
+def count_open(task, sample, p):
+    """Return how many bonds of a sample, or sites, have numbers below p."""
+    topology = task.structure.topology(task.shape, task.boundary)
+    batch = CpuBatch(topology, task.draw)
+    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
+    items = batch.fill(GENERATORS[task.rng], task.stream_seed, *one)
+    words = batch.copy_occupied(items) if task.draw.draws_sites else batch.copy_open_words(items)
+    return int(np.bitwise_count(words).sum())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lattice": "square", "L": [9]},
+        {"lattice": "square", "L": [6], "boundary": "periodic", "rng": "philox"},
+        {"lattice": "square", "L": [7], "boundary": "periodic", "model": "site"},
+        {"lattice": "square-nnn", "L": [6], "boundary": ["periodic", "open"], "model": "site"},
+        {"lattice": "kagome", "L": [8], "model": "site"},
+        {"lattice": "kagome", "L": [8], "boundary": "periodic"},
+        {"lattice": "cubic", "L": [4], "boundary": "periodic"},
+        {"lattice": "cubic", "L": [2], "boundary": "periodic", "model": "site"},
+        {"graph": Graph.of_bonds(SITES, EDGES)},
+        {"graph": Graph.of_bonds(SITES, EDGES, source=SOURCE, target=TARGET), "model": "site"},
+    ],
+    ids=lambda given: "-".join(map(str, given.values())) if "lattice" in given else given.get(
+        "model", "bond") + " graph",
+)  # fmt: skip
+def test_rows_after_n_openings_are_those_of_the_grid_where_n_are_open(given):
+    p = [0.0, *np.linspace(0.02, 0.98, 25).tolist(), 1.0]
+    common = given | {"samples": 4, "block_size": 1, "seed": 11, "device": "cpu", "workers": 1}
+    (ours,) = sweep(method="microcanonical", **common).tasks.values()
+    (grid,) = sweep(p=p, **common).tasks.values()
+    assert ours.task.stream_seed == grid.task.stream_seed
+    for sample in range(4):
+        opened = [count_open(grid.task, sample, value) for value in p]
+        assert opened[0] == 0
+        assert opened[-1] == ours.task.num_openings
+        for column in grid.observables:
+            found = ours.stacked(column.name)[sample, opened]
+            expected = grid.column(column.name)[sample]
+            np.testing.assert_array_equal(found, expected, err_msg=column.name)
+
+
+def numbers_of(sites, bonds):
+    """Return what is measured of occupied sites and open bonds, by counting."""
+    label = {site: site for site in sites}
+    for a, b in bonds:
+        old, new = label[a], label[b]
+        label = {site: new if own == old else own for site, own in label.items()}
+    sizes = sorted((list(label.values()).count(root) for root in set(label.values())), reverse=True)
+    padded = [*sizes, 0, 0]
+    roots = [{label[site] for site in ends if site in label} for ends in (SOURCE, TARGET)]
+    sums = [len(sizes), padded[0], padded[1], sum(s * s for s in sizes), sizes.count(1)]
+    return [*sums, int(bool(roots[0] & roots[1]))]
+
+
+def exact_sums(model):
+    """Return sums of these numbers over all subsets of n bonds or sites, (M + 1, numbers)."""
+    members = range(len(EDGES) if model == "bond" else SITES)
+    found = []
+    for n in range(len(members) + 1):
+        rows = []
+        for chosen in combinations(members, n):
+            sites = range(SITES) if model == "bond" else chosen
+            bonds = [EDGES[k] for k in chosen] if model == "bond" else [
+                (a, b) for a, b in EDGES if a in chosen and b in chosen
+            ]  # fmt: skip
+            rows.append(numbers_of(sites, bonds))
+        found.append(rows)
+    return [np.array(rows) for rows in found]
+
+
+@pytest.mark.parametrize("model", ["site", pytest.param("bond", marks=pytest.mark.slow)])
+def test_the_mean_over_all_orders_is_that_over_all_subsets(model):
+    topology = graph_topology(SITES, EDGES, source=SOURCE, target=TARGET)
+    openings = list_openings(topology, sites=model == "site")
+    layers, scratch = list_layers(topology), make_scratch(topology, openings)
+    count, orders = openings.places.size, 0
+    total = np.zeros((count + 1, ROW_WIDTH), np.int64)
+    for order in permutations(range(count)):
+        state = _begin(openings, layers, scratch)
+        total[0] += (*state[0], state[1])
+        for n, opening in enumerate(order):
+            state = open_one(opening, state, openings, layers, scratch)
+            total[n + 1] += (*state[0], state[1])
+        orders += 1
+    assert SPANNING == ROW_WIDTH - 1
+    for n, rows in enumerate(exact_sums(model)):
+        assert len(rows) == comb(count, n)
+        expected = rows.sum(axis=0) * (factorial(count) // len(rows))
+        np.testing.assert_array_equal(total[n], expected, err_msg=f"{n} open")
+    assert orders == factorial(count)
+
+
+@pytest.mark.parametrize("model", ["bond", "site"])
+def test_sampled_means_are_those_of_all_configurations(model):
+    graph = Graph.of_bonds(SITES, EDGES, source=SOURCE, target=TARGET)
+    samples = 20_000
+    (found,) = sweep(graph=graph, model=model, samples=samples, **OPTIONS).tasks.values()
+    names = ["clusters", "largest", "second_largest", "sum_squares", "isolated", "spanning"]
+    assert names == [column.name for column in list_observables(graph.boundaries[0:1])][:6]
+    for k, name in enumerate(names):
+        means = found.stacked(name).sum(axis=0) / samples
+        for n, rows in enumerate(exact_sums(model)):
+            spread = float(rows[:, k].std()) / samples**0.5
+            if spread == 0:
+                assert means[n] == rows[0, k]
+            else:
+                assert_z(float(means[n]), float(rows[:, k].mean()), spread)
+
+
+def test_sums_over_bins_are_those_of_the_openings_in_them(monkeypatch):
+    given = {"L": [8], "samples": 6, "block_size": 3, "boundary": "periodic"} | OPTIONS
+    (single,) = sweep("square", **given).tasks.values()
+    expected = {name: single.stacked(name) for name in single.layout()}
+    monkeypatch.setattr(bins, "MOST_BINS", 40)
+    (binned,) = sweep("square", **given).tasks.values()
+    assert bins.bin_width(128) == 4
+    starts = np.arange(0, 129, 4)
+    for name, rows in expected.items():
+        added = np.add.reduceat(rows, starts, axis=1)
+        np.testing.assert_array_equal(binned.stacked(name), added, err_msg=name)
+
+
+def test_means_at_any_p_are_those_of_a_grid_of_other_samples():
+    p = [0.3, 0.5, 0.6]
+    ours = sweep("square", L=[6, 12], samples=4000, **OPTIONS)
+    grid = sweep("square", L=[6, 12], p=p, samples=4000, device="cpu", seed=5)
+    for name in ("clusters", "largest", "second_largest", "spanning_y", "spanning_all"):
+        for size in (6, 12):
+            x, mean, error = ours.means(name, size, p=p)
+            _, expected, other = grid.means(name, size)
+            assert x.tolist() == p
+            for k in range(len(p)):
+                assert_z(mean[k], expected[k], float(np.hypot(error[k], other[k])))
+    assert {20} == {len(item.blocks) for item in ours.tasks.values()}
+
+
+def test_more_samples_workers_and_sizes_continue_the_first_ones(tmp_path):
+    given = OPTIONS | {"block_size": 5}
+    path = tmp_path / "m.h5"
+    sweep("square", L=[6], samples=20, out=path, **given)
+    sweep("square", L=[6, 9], samples=50, out=path, **given | {"workers": 2})
+    once = sweep("square", L=[6, 9], samples=50, **given)
+    assert_equal_datasets(path, stored(tmp_path / "once.h5", once))
+    assert len(encode(read_results(path))) < 300_000
+
+
+def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "m.h5"
+    study = ("sweep", "--lattice", "square", "-L", "8", "--method", "microcanonical",
+             "--samples", 200, "--device", "cpu", "--workers", 1, "--quiet")  # fmt: skip
+    paced = "import time; from percolab.kinds.microcanonical import OpeningsSampler as Sampler"
+    paced += "\nown = Sampler.sample"
+    paced += "\nSampler.sample = lambda *given: (time.sleep(0.3), own(*given))[1]"
+    with running(*study, "--out", path, before=paced) as process:
+        wait_for_blocks(path, process)
+        process.kill()
+        process.wait()
+    assert 0 < len(next(iter(read_results(path).tasks.values())).blocks) < 20
+    answer(*study, "--out", path)
+    answer(*study, "--out", tmp_path / "once.h5")
+    assert_equal_datasets(path, tmp_path / "once.h5")
+
+
+def test_files_of_other_seeds_merge_and_the_same_samples_do_not():
+    given = OPTIONS | {"L": [6], "samples": 40}
+    one, other = sweep("square", **given), sweep("square", **given | {"seed": 5})
+    grid = sweep("square", L=[6], p=[0.5], samples=40, seed=6, device="cpu")
+    both = merge([("a", one), ("b", other), ("c", grid)])
+    assert [curve.total_samples for curve in read_curves(both)] == [40, 40, 40]
+    same = sweep("square", L=[6], p=[0.5], samples=40, seed=4, device="cpu")
+    with pytest.raises(InputError, match="both hold samples"):
+        merge([("a", one), ("d", same)])
+
+
+def test_a_threshold_is_found_by_curves_and_by_quantities_and_drawn(tmp_path):
+    results = sweep("square", L=[8, 16, 32], samples=2000, **OPTIONS)
+    curves = read_curves(results)
+    for curve in curves:
+        _, mean, _ = results.means("spanning_y", curve.L, p=curve.p.tolist())
+        np.testing.assert_allclose(curve.probability, mean, atol=4.0 / 2000)
+        assert curve.probability[0] < 0.03
+        assert curve.probability[-1] > 0.97
+    for estimate in (fit(results), fit_quantities(results, ["spanning_any"])):
+        assert_z(estimate.threshold, 0.5, estimate.threshold_error)
+    numbers = plot(results, tmp_path / "m.png").numbers
+    assert [len(curve["p"]) > 20 for curve in numbers["curves"]] == [True] * 3
+
+
+def test_the_command_line_sweeps_plans_describes_and_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = ("sweep", "--lattice", "square", "-L", "6,9,12", "--method", "microcanonical",
+             "--samples", 200, "--device", "cpu", "--out", "m.h5")  # fmt: skip
+    assert "MB" in answer(*study, "--plan")
+    assert "p_c = 0." in answer(*study, "--quiet")
+    assert "p any" in answer("status", "m.h5")
+    rows = list(csv.DictReader(io.StringIO(answer("export", "m.h5", "-p", "0.3:0.7:3"))))
+    assert [row["p"] for row in rows] == ["0.3", "0.5", "0.7"] * 3
+    assert all(float(row["clusters"]) > 1 and row["largest_error"] for row in rows)
+    answer("report", "m.h5", "--out", "m.html")
+    assert "in the order of these numbers" in (tmp_path / "m.html").read_text()
+    frame = open_results("m.h5").to_pandas()
+    assert set(frame.L) == {6, 9, 12}
+    assert "sum_squares" in set(frame.observable)
+
+
+def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
+    results = sweep(graph=Graph.of_bonds(SITES, EDGES), samples=100, **OPTIONS)
+    _, mean, _ = results.means("largest", p=[0.0, 1.0])
+    assert mean.tolist() == [1, 6]
+    path = stored(tmp_path / "g.h5", results)
+    assert "largest" in answer("fit", path)
+    numbers = plot(results, tmp_path / "g.png").numbers
+    assert len(numbers["curves"][0]["p"]) == 25
+
+
+def test_cluster_curves_are_those_of_a_grid_of_the_same_samples():
+    given = {"L": [8], "samples": 4000, "device": "cpu", "workers": 1, "seed": 4}
+    ours = sweep("square", method="microcanonical", **given)
+    (curve,) = read_cluster_curves(ours)
+    (other,) = read_cluster_curves(sweep("square", p=curve.p.tolist(), **given))
+    for name in ("largest", "second_largest", "sum_squares", "largest_squares"):
+        one, two = (getattr(each, name).sum(axis=0) / 4000 for each in (curve, other))
+        np.testing.assert_allclose(one, two, rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-p", "0.5"), "leave out p"),
+        (("--model", "ising"), "are different at every p: leave it out"),
+        (("--model", "site-bond"), "the model is bond or site, not site-bond"),
+        (("--model", "bond:x=p,y=0.3"), "the model is bond or site, not bond:y=0.3"),
+        (("--chains", "1"), "chains"),
+        (("--measure", "sizes"), "method microcanonical sums the observables, nothing else"),
+        (("--slabs", "2"), "opens the bonds of a whole sample in order"),
+        (("--split", "lattice"), "opens the bonds of a whole sample in order"),
+        (("--target-error", "1e-3"), "few large blocks"),
+        (("--labeler", "raster"), "unknown labeler of method microcanonical 'raster'"),
+        (("-L", "4096"), "L = 4096: 33546240 bonds on 16777216 grid points, but"),
+    ],
+    ids=str,
+)
+def test_what_it_does_not_have_is_refused_in_a_line(options, message, tmp_path):
+    out = tmp_path / "m.h5"
+    command = ("sweep", "--lattice", "square", "--method", "microcanonical", "--samples", 10)
+    given = command if "-L" in options else (*command, "-L", 8)
+    assert message in refusal(*given, *options, "--out", out)
+    assert not out.exists()
+
+
+def test_it_runs_on_the_cpu_alone():
+    with pytest.raises(InputError, match="on the CPU alone: use device cpu"):
+        KIND.algorithms.choose(None, "cuda", load_lattice("square"))
+    assert KIND.algorithms.choose(None, "cpu", load_lattice("square")) == ("newman_ziff", "")
+    with pytest.raises(InputError, match="block_size = 1125899906842624, but at L = 8"):
+        sweep("square", L=[8], samples=10, block_size=2**50, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found[:, :10], "the shapes of its datasets do not fit together"),
+        (lambda found: found[...] - 1000, "largest holds what its samples cannot have"),
+        (lambda found: found[...] + 2**60, "largest holds what its samples cannot have"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, change, message):
+    path = stored(tmp_path / "m.h5", sweep("square", L=[4], samples=20, **OPTIONS))
+    with h5py.File(path, "a") as file:
+        group = next(iter(file["tasks"].values()))
+        data, attributes = change(group["largest"]), dict(group["largest"].attrs)
+        del group["largest"]
+        group["largest"] = data
+        group["largest"].attrs.update(attributes)
+    with pytest.raises(InputError, match=message):
+        read_results(sealed_again(path))
+
+
+def test_a_file_without_an_observable_is_read_and_continued_without_it(tmp_path):
+    given = OPTIONS | {"L": [4], "block_size": 10}
+    path = stored(tmp_path / "m.h5", sweep("square", samples=20, **given))
+    with h5py.File(path, "a") as file:
+        del next(iter(file["tasks"].values()))["isolated"]
+    sweep("square", samples=40, out=sealed_again(path), **given)
+    (item,) = read_results(path).tasks.values()
+    assert len(item.blocks) == 4
+    assert item.has("largest")
+    assert not item.has("isolated")
