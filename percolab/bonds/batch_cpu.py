@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.hooks import ClassLimits, fill_sample
 from percolab.bonds.model import Model
-from percolab.bonds.sites import Sites, limits_at
-from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.bonds.sites import Sites, count_vacant_sites
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
@@ -106,12 +105,8 @@ class CpuBatch:
         samples: (n,); thresholds: (n,), or (n, m) for m items of each sample.  The occupied sites
         are overwritten.
         """
-        left = np.empty(thresholds.shape, np.int64)
-        for place, threshold in np.ndenumerate(thresholds):
-            sample = samples[place[0]]
-            limit, _ = limits_at(self.model.rule, np.uint64(threshold))
-            key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
-            first, there = np.uint64(self.record.first_word), self.record.exists
-            fill_open_bonds(generator, *key, first, there, self.occupied)
-            left[place] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
-        return self.topology.num_sites - left
+        counts = np.empty((len(samples), thresholds.size // max(len(samples), 1)), np.int64)
+        grids = np.ascontiguousarray(thresholds, np.uint64).reshape(counts.shape)
+        numbers = np.ascontiguousarray(samples, np.uint64)
+        count_vacant_sites(generator, np.uint64(seed), numbers, grids, self.record, counts)
+        return counts.reshape(thresholds.shape)

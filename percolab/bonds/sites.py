@@ -11,18 +11,19 @@ A :class:`Sites` is the record of these models (:mod:`percolab.bonds.hooks`).
 
 from typing import Any, NamedTuple
 
-from numba import njit, uint32, uint64
+from numba import int64, njit, types, uint32, uint64
+from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import (
     find_bond_end,
     has_bit,
     inner_word,
     other_bits,
-    seam_bond,
 )
 
 
@@ -104,23 +105,64 @@ def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
     return largest, last
 
 
+def _close_class(opened, seam, occupied, end):
+    """Close the bonds of one class that have a vacant site; across periodic bonds, a vacant owner.
+
+    opened, seam: uint32, the words of the class; seam may be empty.  end: where its bonds lead, an
+    index difference or an array, one site each.
+    """
+
+
+@overload(_close_class)
+def _close_class_of(opened, seam, occupied, end):
+    if isinstance(end, types.Array):
+        return _close_listed
+    return _close_shifted
+
+
+def _close_listed(opened, seam, occupied, end):
+    for word in range(opened.size):
+        left = uint32(opened[word] & occupied[word])
+        inside = left
+        if seam.size:
+            inside = uint32(left & ~seam[word])
+        while inside != uint32(0):
+            bit = uint32(trailing_zeros(inside))
+            inside = uint32(inside & uint32(inside - uint32(1)))
+            other = end[32 * word + bit]
+            if not has_bit(occupied[other >> 5], other & 31):
+                left = uint32(left & ~uint32(uint32(1) << bit))
+        opened[word] = left
+
+
+def _close_shifted(opened, seam, occupied, end):
+    place, shift = int64(end) >> 5, uint32(int64(end) & 31)
+    for word in range(opened.size):
+        here, others = word + place, uint32(0)
+        if 0 <= here < occupied.size:
+            others = uint32(occupied[here] >> shift)
+        if shift != uint32(0) and 0 <= here + 1 < occupied.size:
+            others |= uint32(occupied[here + 1] << uint32(uint32(32) - shift))
+        if seam.size:
+            others |= seam[word]
+        opened[word] &= occupied[word] & others
+
+
 @njit
 def close_bonds(opened, occupied, adjacency):
     """Close the bonds of one sample that have a vacant site at either end, on the CPU.
 
     opened: uint32, the words of its bonds, class by class; occupied: uint32, those of its sites.
     """
-    here = uint32(0)
-    for k in range(len(adjacency.ends)):
-        for word in range(adjacency.num_words):
-            close_word(opened, here, occupied, here, adjacency, k, word)
-    for n in range(adjacency.seam_bonds.size):
-        _, _, other = seam_bond(n, opened, here, adjacency)
-        if is_vacant(occupied, here, other):
-            bond = adjacency.seam_bonds[n]
-            bit = uint32(uint32(1) << uint32(bond & 31))
-            place = uint32(bond >> 5)
-            opened[place] = uint32(opened[place] & ~bit)
+    # Numba counts references wherever a field is read, so fields are read outside of the loops.
+    ends, seam, words = adjacency.ends, adjacency.seam, int64(adjacency.num_words)
+    bonds, others = adjacency.seam_bonds, adjacency.seam_ends
+    for k in range(len(ends)):
+        span = slice(k * words, (k + 1) * words)
+        _close_class(opened[span], seam[span], occupied, ends[k])
+    for n in range(bonds.size):
+        vacant = uint32(not has_bit(occupied[others[n] >> 5], others[n] & 31))
+        opened[bonds[n] >> 5] &= uint32(~uint32(vacant << uint32(bonds[n] & 31)))
 
 
 @njit
@@ -130,6 +172,23 @@ def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
     fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
     fill_open_bonds(generator, seed, sample, bond_limit, uint64(0), exists, opened)
     close_bonds(opened, occupied, sites.adjacency)
+
+
+@njit(nogil=True, cache=True)
+def count_vacant_sites(generator, seed, samples, thresholds, sites, counts):
+    """Write how many sites are vacant in every sample, (n,), at each of its thresholds, (n, m).
+
+    counts: int64 (n, m).  The occupied sites are overwritten.
+    """
+    first, there, occupied = uint64(sites.first_word), sites.exists, sites.occupied
+    for n in range(samples.size):
+        for m in range(thresholds.shape[1]):
+            limit, _ = limits_at(sites.rule, thresholds[n, m])
+            fill_open_bonds(generator, seed, samples[n], limit, first, there, occupied)
+            vacant = int64(0)
+            for word in range(there.size):
+                vacant += int64(popcount(uint32(there[word] & ~occupied[word])))
+            counts[n, m] = vacant
 
 
 add_hooks(Sites, Hooks(_fill_with_sites, _number_with_sites, _digits_with_sites))

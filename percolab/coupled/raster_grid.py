@@ -13,6 +13,7 @@ from numba import int64, njit
 from percolab.bonds.hooks import fill_sample
 from percolab.coupled.bond_order import list_opening_bonds, write_bond_steps
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
 from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
@@ -115,7 +116,7 @@ def add_cluster(sums, sizes, reach, row, a, b):
     return _replaced(sums, large, small)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def _measure(sample, row):
     """Write the row of the open bonds; return the number of runs."""
     count, wrapping = find_clusters(

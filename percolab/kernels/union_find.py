@@ -68,9 +68,7 @@ def find_halving(parents, i):
 @njit
 def union_halving(parents, i, j):
     """Join the trees of i and j, the larger root under the smaller (serial use)."""
-    i = find_halving(parents, i)
-    j = find_halving(parents, j)
-    if i < j:
-        parents[j] = i
-    else:
-        parents[i] = j
+    # The first step, and which root is larger, without branches: both are hard to predict.
+    i = find_halving(parents, parents[i])
+    j = find_halving(parents, parents[j])
+    parents[max(i, j)] = min(i, j)

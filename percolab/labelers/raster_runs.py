@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import inner_word, seam_bond
+from percolab.kernels.neighbours import has_bit, inner_word, seam_bond
 from percolab.kernels.runs import mark_segment_starts
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import union_halving
 from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_sizes, spanning_bits
 from percolab.measure.tallies import tally_sizes
@@ -49,7 +50,7 @@ class Windings(NamedTuple):
     axes: Any
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def number_runs(opened, seam, chain, num_points, starts, first):
     """Write the run starts of every word and the number of runs before it; return their count."""
     runs = int64(0)
@@ -66,30 +67,36 @@ def number_runs(opened, seam, chain, num_points, starts, first):
     return runs
 
 
-@njit
+@njit(**UNCOUNTED)
 def find_run(site, starts, first):
     """Return the run that holds a site."""
-    word = site >> 5
-    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - (site & 31)))
-    return int32(first[word] + popcount(uint32(starts[word] & upto)) - 1)
+    return _run_in(starts[site >> 5], first[site >> 5], site & 31)
 
 
-@njit
+@njit(**UNCOUNTED)
+def _run_in(starts, before, bit):
+    """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
+    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - bit))
+    return int32(before + popcount(uint32(starts & upto)) - 1)
+
+
+@njit(**UNCOUNTED)
 def _join_listed_ends(left, ends, word, starts, first, parents):
     """Join the runs at the ends of a word's bonds, the other ends being looked up."""
     last_run, last_other = int32(-1), int32(-1)
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
         left = uint32(left & uint32(left - uint32(1)))
-        run = find_run(site, starts, first)
-        other = find_run(int64(ends[site]), starts, first)
+        end = int64(ends[site])
+        run = _run_in(starts[word], first[word], site & 31)
+        other = _run_in(starts[end >> 5], first[end >> 5], end & 31)
         # Neighbouring bonds often join the same two runs; one of them is enough.
         if run != last_run or other != last_other:
             union_halving(parents, run, other)
             last_run, last_other = run, other
 
 
-@njit
+@njit(**UNCOUNTED)
 def _join_shifted_ends(left, delta, word, starts, first, parents):
     """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
     begin = 32 * word + delta
@@ -111,7 +118,7 @@ def _join_shifted_ends(left, delta, word, starts, first, parents):
         union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def join_runs(opened, seam, ends, chain, starts, first, parents):
     """Join the runs at the two ends of every open bond that is in no chain and crosses no seam."""
     for k in range(len(ends)):
@@ -125,7 +132,7 @@ def join_runs(opened, seam, ends, chain, starts, first, parents):
                 _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def join_seam(opened, adjacency, runs):
     """Join the runs at the two ends of every open bond across a seam."""
     for n in range(adjacency.seam_bonds.size):
@@ -135,7 +142,7 @@ def join_seam(opened, adjacency, runs):
             union_halving(runs.parents, one, find_run(int64(other), runs.starts, runs.first))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def size_clusters(parents, runs, starts, occupied, sizes):
     """Point every run at its root and add up the occupied sites of every cluster in ``sizes``."""
     sizes[:runs] = 0
@@ -159,18 +166,22 @@ def size_clusters(parents, runs, starts, occupied, sizes):
             left = rest
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
-    bits = int64(0)
+    spanned = uint32(0)
     for n in range(end_sites.size):
-        root = parents[find_run(int64(end_sites[n]), starts, first)]
-        reach[root] |= end_flags[n]
-        bits |= spanning_bits(reach[root])
-    return bits
+        word, bit = end_sites[n] >> 5, end_sites[n] & 31
+        root = parents[_run_in(starts[word], first[word], bit)]
+        flags = uint32(reach[root] | end_flags[n])
+        reach[root] = flags
+        # Both flags of an axis, without a branch, which would be hard to predict.
+        pairs = uint32(flags & uint32(flags >> uint32(1)) & uint32(0x55555555))
+        spanned = uint32(spanned | uint32(pairs | uint32(pairs << uint32(1))))
+    return spanning_bits(spanned)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def write_labels(starts, parents, origins, labels):
     """Write the smallest site of every site's cluster; ``origins`` is scratch, one int32 a run."""
     run = -1
@@ -181,7 +192,7 @@ def write_labels(starts, parents, origins, labels):
         labels[site] = origins[parents[run]]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def join_open_bonds(opened, adjacency, runs):
     """Join all open bonds of a sample; return the number of runs."""
     count = join_inside(opened, adjacency, runs)
@@ -189,7 +200,7 @@ def join_open_bonds(opened, adjacency, runs):
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def join_inside(opened, adjacency, runs):
     """Join the open bonds of a sample that cross no seam; return the number of runs."""
     seam, ends, chain = adjacency.seam, adjacency.ends, int64(adjacency.chain)
@@ -201,32 +212,43 @@ def join_inside(opened, adjacency, runs):
     return count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def join_seam_over_periods(opened, adjacency, count, runs, windings):
     """Join the open bonds across seams, keeping periods; return the wrapping bits of the sample.
 
     Afterwards every run points at its root.
     """
-    parents, periods, loop = runs.parents, windings.periods, windings.loop
+    starts, first, parents = runs.starts, runs.first, runs.parents
+    periods, loop, axes = windings.periods, windings.loop, windings.axes
+    bonds, ends, codes = adjacency.seam_bonds, adjacency.seam_ends, adjacency.seam_codes
     periods[:count] = 0
     loop[0] = 0
     bits = int64(0)
-    for n in range(adjacency.seam_bonds.size):
-        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
-        if is_open:
-            i = find_run(int64(owner), runs.starts, runs.first)
-            j = find_run(int64(other), runs.starts, runs.first)
-            code = adjacency.seam_codes[n]
+    stride, begin = int64(32) * int64(adjacency.num_words), int64(0)
+    last_i, last_j, last_code = int32(-1), int32(-1), int64(0)
+    for n in range(bonds.size):
+        bond = bonds[n]
+        while bond >= begin + stride:
+            begin += stride
+        if not has_bit(opened[bond >> 5], bond & 31):
+            continue
+        site, other, code = bond - begin, ends[n], codes[n]
+        i = _run_in(starts[site >> 5], first[site >> 5], site & 31)
+        j = _run_in(starts[other >> 5], first[other >> 5], other & 31)
+        # Neighbouring bonds often join the same two runs; one of them is enough.
+        if i != last_i or j != last_j or code != last_code:
             _, _, wound = join_over_periods(parents, periods, i, j, code)
-            bits |= note_loop(wound, loop, windings.axes)
+            bits |= note_loop(wound, loop, axes)
+            last_i, last_j, last_code = i, j, code
     for run in range(count):
+        # A root has no periods.
         parent = parents[run]
-        periods[run] += periods[parent] if parent != run else int64(0)
+        periods[run] += periods[parent]
         parents[run] = parents[parent]
     return bits
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def find_clusters(opened, adjacency, occupied, runs, windings):
     """Join all open bonds of a sample and size its clusters.
 
@@ -242,7 +264,7 @@ def find_clusters(opened, adjacency, occupied, runs, windings):
     return count, wrapping
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def measure_runs(count, wrapping, end_flags, runs, row):
     """Write the row of a sample whose clusters :func:`find_clusters` has found."""
     row_from_sizes(runs.sizes, count, row)

@@ -17,6 +17,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import inner_word, other_end, seam_bond
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import PERIOD_BITS
 
 #: Where the wrapping bits begin in a row's flags, beside the spanning bits; and the bit that is set
@@ -100,10 +101,11 @@ def winding_in(signed, unsigned):
 periods_along, are_parallel, wrapping_bits = winding_in(int64, uint64)
 
 
-@njit
+@njit(**UNCOUNTED)
 def note_loop(wound, loop, axes):
     """Return the bits of a row's flags that a loop sets; ``loop[0]`` keeps the first one."""
-    if wound == int64(0):
+    # What winds as the first loop does, or against it, sets no further bits.
+    if wound == int64(0) or wound == loop[0] or wound == -loop[0]:
         return int64(0)
     bits = int64(wrapping_bits(wound, loop[0], axes, PERIOD_BITS))
     if loop[0] == int64(0):
@@ -111,7 +113,7 @@ def note_loop(wound, loop, axes):
     return bits
 
 
-@njit
+@njit(**UNCOUNTED)
 def find_winding(parents, periods, i):
     """Return (root of i, periods from the root to i), shortening the path (serial use)."""
     total = int64(0)
@@ -127,15 +129,18 @@ def find_winding(parents, periods, i):
     return i, total
 
 
-@njit
+@njit(**UNCOUNTED)
 def join_over_periods(parents, periods, i, j, code):
     """Join i and j by a bond that leads from i to j over ``code`` periods (serial use).
 
     Returns (root that stays, root that became its child, 0), or where they were one tree already
     (root, root, winding numbers of the loop that the bond closes).
     """
-    a, to_i = find_winding(parents, periods, i)
-    b, to_j = find_winding(parents, periods, j)
+    # The first step without a branch: a root has itself as parent and no periods.
+    a, to_i = find_winding(parents, periods, parents[i])
+    to_i += periods[i]
+    b, to_j = find_winding(parents, periods, parents[j])
+    to_j += periods[j]
     if a == b:
         return a, b, to_i + code - to_j
     if a < b:
