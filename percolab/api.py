@@ -356,7 +356,7 @@ def threshold(
     study; AnalysisError where the time is too short for an answer.
 
     >>> threshold("square", error=0.01, device="cpu").results
-    <Results of square, L = 8, 12: 16384 samples in 6 tasks>
+    <Results of square, L = 8, 12: 32768 samples in 6 tasks>
     """
     goal = Goal.of(error, time)
     given = {name: value for name, value in settings.items() if value is not None}

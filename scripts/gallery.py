@@ -89,6 +89,15 @@ PARTS = (
         _plots("thresholds.h5", {"thresholds": "The distribution of T, its mean and its median."}),
     ),
     Part(
+        "A threshold to a given error",
+        "Sites of the square lattice on tori, at p near the threshold.",
+        ["threshold square --model site --error 3e-4 --out sites.h5"],
+        _plots(
+            "sites.h5",
+            {"roots": "P(two directions) - P(none wraps) of two sizes, and the roots with p_c."},
+        ),
+    ),
+    Part(
         "Sizes, radii and wrapping",
         "The square lattice on a torus, with clusters of every size counted and measured.",
         [

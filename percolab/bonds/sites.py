@@ -11,6 +11,7 @@ A :class:`Sites` is the record of these models (:mod:`percolab.bonds.hooks`).
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import int64, njit, types, uint32, uint64
 from numba.extending import overload
 
@@ -111,6 +112,9 @@ def _close_class(opened, seam, occupied, end):
     opened, seam: uint32, the words of the class; seam may be empty.  end: where its bonds lead, an
     index difference or an array, one site each.
     """
+    # Where nothing is compiled; the overload chooses by type.
+    close = _close_shifted if np.ndim(end) == 0 else _close_listed
+    close(opened, seam, occupied, end)
 
 
 @overload(_close_class)

@@ -34,7 +34,7 @@ def make_dual(
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> make_dual(load_lattice("honeycomb"), name="t")
-    <Lattice t; axes 2; cell 1 x 1; bonds at a site 6>
+    <Lattice t; axes 2; cell 2 x 1; bonds at a site 6>
     """
     if not is_drawn_planar(lattice):
         raise InputError(

@@ -235,7 +235,7 @@ def test_the_command_line_sweeps_plans_describes_and_exports(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     study = ("sweep", "--lattice", "square", "-L", "6,9,12", "--method", "microcanonical",
              "--samples", 200, "--device", "cpu", "--out", "m.h5")  # fmt: skip
-    assert "MB" in answer(*study, "--plan")
+    assert "Python and libraries" in answer(*study, "--plan")
     assert "p_c = 0." in answer(*study, "--quiet")
     assert "p any" in answer("status", "m.h5")
     rows = list(csv.DictReader(io.StringIO(answer("export", "m.h5", "-p", "0.3:0.7:3"))))
