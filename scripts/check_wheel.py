@@ -102,7 +102,7 @@ def check_use(bin: Path, folder: Path, version: str) -> None:
     run(bin / "python", "-c", _IMPORTS, cwd=folder)
     told = run(percolab, "--version", cwd=folder).strip()
     assert told.endswith(version), told
-    listed = {line.split()[0] for line in run(percolab, "studies", cwd=folder).splitlines()}
+    listed = {line.split()[0] for line in run(percolab, "studies", cwd=folder).splitlines()[1:]}
     configs = ROOT / "configs"
     kept = {
         path.relative_to(configs).with_suffix("").as_posix() for path in configs.rglob("*.toml")

@@ -17,6 +17,9 @@ def simulated_worker(number, devices, graph=None):
 
     simulator.install()
     two_gpus()
+    import percolab.kernels.device
     from percolab.run.calls import be_worker
 
+    # The simulator's is infinite.
+    percolab.kernels.device.free_memory = lambda cuda: 10**12
     be_worker(number, devices, graph)
