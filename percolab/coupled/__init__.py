@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND, Model
+from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
@@ -22,6 +23,7 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
 
 Samples = NDArray[np.uint64]
+Picks = NDArray[np.int64]
 
 
 class Coupling(Protocol):
@@ -43,6 +45,17 @@ class Coupling(Protocol):
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> NDArray[np.int64]:
         """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        ...
+
+    def block_sums(
+        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples, picks: Picks
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return sums and products of observables over blocks of samples, at all p of a grid.
+
+        picks: int64 (4, C).  The sums (blocks, m, C) and the products (blocks, m, C (C + 1) / 2)
+        are those of :func:`percolab.measure.block_sums.sum_blocks`.  None where rows have to be
+        summed on the host.
+        """
         ...
 
     def radii_rows(
@@ -80,15 +93,24 @@ _COUPLINGS = {
 _POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:RecordedPoints"}
 
 
-def _class_for(name: str, kind: str, model: Model) -> Any:
+#: What measures samples of small lattices in the place of these, and what says whether it can.
+_SMALL = {"coupled.tiled:TiledCoupling": ("coupled.small:SmallCoupling", "coupled.small:is_small")}
+
+
+def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
     """Return the class that couples a labeler's samples of a model on a kind of device."""
     place = _COUPLINGS.get((kind, name)) if model.has_order else None
+    if place in _SMALL:
+        small, is_small = _SMALL[place]
+        place = small if load(is_small)(extent) else place
     return load(place or _POINTS[kind])
 
 
 def coupling_of(labeler: Labeler, kind: str) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
-    coupling: Coupling = _class_for(labeler.name, kind, labeler.batch.model)(labeler)
+    batch = labeler.batch
+    extent = Extent.of_topology(batch.topology)
+    coupling: Coupling = _class_for(labeler.name, kind, batch.model, extent)(labeler)
     return coupling
 
 
@@ -101,7 +123,7 @@ def memory_of(
     """
     batch = batch_class(kind).memory(extent, model, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)
-    coupling = _class_for(name, kind, model).memory(extent, model, needs, items)
+    coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, items)
     found: Memory = batch.plus(labels).plus(coupling)
     return found
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from percolab.bonds.words import p_to_threshold
 from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
@@ -20,7 +21,12 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
-from percolab.tasks.blocks import AnyBlock, make_sample_blocks
+from percolab.tasks.blocks import (
+    AnyBlock,
+    make_sample_blocks,
+    make_summed_blocks,
+    pick_observables,
+)
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
@@ -120,6 +126,10 @@ class GridSampler(CoupledSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         task = self.task
+        if not self._readers and not task.functions:
+            summed = self._sum_on_device(numbers)
+            if summed is not None:
+                return summed
         samples = number_samples(numbers, task.block_size)
         rows: list[np.ndarray] = []
         read: list[list[np.ndarray]] = [[] for _ in self._readers]
@@ -136,6 +146,15 @@ class GridSampler(CoupledSampler):
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
         return list(make_sample_blocks(numbers, measured, task.observables, extras))
+
+    def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock] | None:
+        """Return the blocks if their sums are made where they are measured, else None."""
+        size = self.task.block_size
+        blocks = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
+        with self.device.driven():
+            picks = pick_observables(self.task.observables)
+            summed = self.coupling.block_sums(*self._key, blocks, self._thresholds, picks)
+        return None if summed is None else make_summed_blocks(numbers, *summed)
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:

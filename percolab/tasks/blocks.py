@@ -170,10 +170,25 @@ def _summed(
     observables: Sequence[Column],
     found: dict[str, NDArray[Any]],
 ) -> list[Block]:
-    from percolab.tasks.block_sums import sum_blocks
+    from percolab.measure.block_sums import sum_blocks
 
-    picks = np.array([item.of_row for item in observables], np.int64).T
-    sums, products = sum_blocks(np.ascontiguousarray(rows), *np.ascontiguousarray(picks))
+    sums, products = sum_blocks(np.ascontiguousarray(rows), *pick_observables(observables))
+    return make_summed_blocks(numbers, sums, products, found)
+
+
+def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
+    """Return how observables are read off a row, int64 (4, C): places, masks, rules, without."""
+    return np.ascontiguousarray(np.array([item.of_row for item in observables], np.int64).T)
+
+
+def make_summed_blocks(
+    numbers: Sequence[int],
+    sums: NDArray[np.int64],
+    products: NDArray[np.float64],
+    extras: dict[str, NDArray[Any]] | None = None,
+) -> list[Block]:
+    """Return blocks with these sums (blocks, m, C), products and extras of all of them."""
+    found = extras or {}
     others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
     return [Block(*block) for block in zip(numbers, sums, products, others, strict=True)]
 

@@ -1,0 +1,242 @@
+"""CUDA: small lattices, a warp a sample or several samples, at every p on its own.
+
+Nothing but sums of blocks leaves the device, unless rows are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.bonds.small_cuda import SampleKeys, open_small_kernel
+from percolab.coupled.points import Samples
+from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled.tiled import TiledCoupling
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.small_cuda import (
+    LANES,
+    MOST_WORDS,
+    PERIODS,
+    SHARED_WORDS,
+    SmallLattice,
+    shared_bytes,
+    small_rows_kernel,
+)
+from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.labeler import Tiled
+from percolab.lattices.extent import Extent
+from percolab.lattices.seam_loops import put_periods
+from percolab.lattices.topology import PERIOD_BITS, Topology, count_words
+from percolab.measure.block_sums_cuda import MOST_OBSERVABLES, SUM_THREADS, sum_rows_kernel
+from percolab.measure.rows import ROW_WIDTH
+
+cuda = load_cuda()
+
+#: Sites of the items of a launch, and its items, at most.
+_SITES, _ITEMS = 2**28, 2**22
+#: Blocks of a launch that find rows: each takes the next team when it is done with one.
+_BLOCKS = 2**14
+
+
+def is_small(extent: Extent) -> bool:
+    """Return whether the samples of a lattice fit a warp each."""
+    if not 1 <= len(extent.shape) <= TILE_DIMENSION or extent.is_stored:
+        return False
+    strides = np.cumprod((1, *extent.shape[:-1]))
+    # A bond's other end comes before its owner, unless it lies across a seam.
+    leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
+    return leads_back and count_words(extent.num_points) <= MOST_WORDS
+
+
+class _Buffers(NamedTuple):
+    """Device memory for the words and rows of ``items`` items."""
+
+    items: int
+    opened: Any
+    rows: Any
+
+
+class SmallCoupling(TiledCoupling):
+    """The coupling of small lattices (:class:`percolab.coupled.Coupling`): tiles have T and radii."""
+
+    def __init__(self, labeler: Tiled) -> None:
+        super().__init__(labeler)
+        batch = labeler.batch
+        self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
+        self._exists = cuda.to_device(_words_of_item(batch.topology, batch.model))
+        self._small = _small_lattice(labeler, self._exists.size)
+        self._buffers = _Buffers(0, None, None)
+
+    @staticmethod
+    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+        """Return the memory of tiles, and of the words and rows of a launch."""
+        words = extent.num_words + count_words(extent.num_points) * model.draws_sites
+        each = 4 * words + 8 * ROW_WIDTH
+        own = Memory(host=8 * ROW_WIDTH * items, device=each * _most_items(extent.num_points))
+        return TiledCoupling.memory(extent, model, needs, items).plus(own)
+
+    def rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, row width) of n items (sample, threshold)."""
+        if self.labeler.read.tally_width:
+            return super().rows(generator, seed, samples, thresholds)
+        return self._rows(generator, _keys(seed, samples, 1, thresholds, 1))
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        if self.labeler.read.tally_width:
+            return super().grid_rows(generator, seed, samples, grid)
+        rows = self._rows(generator, _keys(seed, samples, 1, grid, grid.size))
+        return rows.reshape(len(samples), grid.size, ROW_WIDTH)
+
+    def block_sums(
+        self,
+        generator: int,
+        seed: int,
+        blocks: SampleBlocks,
+        grid: Samples,
+        picks: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return sums and products of observables over blocks of samples, from the device."""
+        width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
+        if self.labeler.read.tally_width or width > MOST_OBSERVABLES:
+            return None
+        keys = _keys(seed, blocks.starts, blocks.size, grid, steps)
+        sums = cuda.to_device(np.zeros((count, steps, width), np.int64))
+        products = cuda.to_device(np.zeros((count, steps, width * (width + 1) // 2), np.float64))
+        on_device, most = cuda.to_device(np.ascontiguousarray(picks)), self._most_samples(steps)
+        together = max(most // blocks.size, 1)
+        for block in range(0, count, together):
+            part = slice(block, min(block + together, count))
+            # A block of more samples than there is room for is summed piece by piece.
+            step = min(most, blocks.size)
+            for first in range(0, blocks.size, step):
+                samples = min(step, blocks.size - first)
+                number = (part.stop - part.start) * samples
+                self._measure(generator, keys, block * blocks.size + first, number)
+                to = self._buffers.rows, np.int64(samples), np.int64(steps), on_device
+                grid_of_blocks = part.stop - part.start, steps
+                own = sums[part], products[part]
+                self._launches.blocks(sum_rows_kernel, grid_of_blocks, SUM_THREADS, *to, *own)
+        self._launches.wait()
+        return sums.copy_to_host(), products.copy_to_host()
+
+    def _rows(self, generator: int, keys: SampleKeys) -> NDArray[np.int64]:
+        """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
+        samples, steps = len(keys.starts), int(keys.steps)
+        found = np.empty((samples, steps * ROW_WIDTH), np.int64)
+        step = self._most_samples(steps)
+        for first in range(0, samples, step):
+            count = min(step, samples - first)
+            self._measure(generator, keys, first, count)
+            self._launches.wait()
+            size = count * steps * ROW_WIDTH
+            found[first : first + count] = (
+                self._buffers.rows[:size].copy_to_host().reshape(count, -1)
+            )
+        return found.reshape(-1, ROW_WIDTH)
+
+    def _most_samples(self, steps: int) -> int:
+        """Return of how many samples a launch has the items at so many p."""
+        return max(_most_items(self._topology.num_points) // steps, 1)
+
+    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
+        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+        items = samples * int(keys.steps)
+        self._make_room(items)
+        buffers, launch, small = self._buffers, self._launches.blocks, self._small
+        stride = self._exists.size
+        bond_words = np.uint32(self._topology.num_bond_words)
+        batch = self.labeler.batch
+        launch(
+            open_small_kernel,
+            -(-samples * stride // THREADS),
+            THREADS,
+            np.int64(generator),
+            keys._replace(first=np.uint64(first)),
+            self._model.rule,
+            batch.limits,
+            self._exists,
+            bond_words,
+            buffers.opened,
+            np.uint32(samples),
+        )
+        together = int(small.together)
+        launch(
+            small_rows_kernel,
+            min(-(-items // together), _BLOCKS),
+            LANES,
+            small,
+            buffers.opened,
+            np.uint32(items),
+            buffers.rows,
+            shared=shared_bytes(together * self._topology.num_words),
+        )
+
+    def _make_room(self, items: int) -> None:
+        """See to it that there is memory for so many items."""
+        if items > self._buffers.items:
+            # What is there goes first, so that both need not fit.
+            self._launches.wait()
+            self._buffers = _Buffers(0, None, None)
+            opened = cuda.device_array(items * self._exists.size, np.uint32)
+            rows = cuda.device_array(items * ROW_WIDTH, np.int64)
+            self._buffers = _Buffers(items, opened, rows)
+
+
+def _most_items(points: int) -> int:
+    """Return the most items of a launch, unless one sample has more."""
+    return min(_SITES // points, _ITEMS)
+
+
+def _keys(seed: int, starts: Samples, block_size: int, limits: Samples, steps: int) -> SampleKeys:
+    """Return keys with the arrays on the device."""
+    on_device = (cuda.to_device(np.ascontiguousarray(each, np.uint64)) for each in (starts, limits))
+    starts, limits = on_device
+    return SampleKeys(
+        np.uint64(seed), starts, np.uint64(block_size), np.uint64(0), limits, np.uint64(steps)
+    )
+
+
+def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
+    """Return the bonds that there are and, where sites are drawn, the sites, bit by bit."""
+    parts = [topology.exists.ravel()]
+    if model.draws_sites:
+        topology.check_end_layers()
+        parts.append(topology.occupied)
+    return np.concatenate(parts)
+
+
+def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
+    """Return a labeler's topology as the kernel of rows takes it."""
+    top, batch = labeler.batch.topology, labeler.batch
+    axes = top.num_axes
+    codes = np.empty(top.num_seam_bonds, np.int32)
+    put_periods(top.seam_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
+    owners = (top.seam_bonds % (32 * top.num_words)).astype(np.uint32)
+    end_sites, end_flags = top.end_flags()
+    together = max(SHARED_WORDS // top.num_words, 1)
+    first_site = top.num_bond_words if batch.model.draws_sites else 0
+    return SmallLattice(
+        adjacency=batch.adjacency,
+        exists=batch.existing_sites,
+        stride=np.uint32(stride),
+        first_site=np.uint32(first_site),
+        together=np.uint32(together),
+        end_sites=cuda.to_device(end_sites.astype(np.uint32)),
+        end_flags=cuda.to_device(end_flags),
+        seam_places=cuda.to_device(top.seam_bonds.astype(np.uint32)),
+        seam_owners=cuda.to_device(owners),
+        seam_ends=cuda.to_device(top.seam_ends.astype(np.uint32)),
+        seam_codes=cuda.to_device(codes),
+        axes=np.int32(axes),
+        width=np.int32(PERIODS // axes),
+    )
