@@ -13,7 +13,7 @@ from percolab.measure.columns import list_columns
 
 SEED = 5
 #: Shapes by the number of axes: several samples a team, one, and one of many words.
-SHAPES = {1: ((40,),), 2: ((3, 4), (5, 7), (10, 13), (33, 9)), 3: ((2, 3, 4), (4, 4, 5), (3, 8, 7))}
+SHAPES = {1: ((40,),), 2: ((4, 4), (6, 6), (10, 12), (36, 8)), 3: ((2, 3, 4), (4, 4, 5), (3, 8, 7))}
 
 
 def topologies(name, count):

@@ -19,19 +19,19 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.small_cuda import (
-    LANES,
     MOST_WORDS,
     PERIODS,
     SHARED_WORDS,
     SmallLattice,
     shared_bytes,
     small_rows_kernel,
+    team_threads,
 )
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.seam_loops import put_periods
-from percolab.lattices.topology import PERIOD_BITS, Topology, count_words
+from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure.block_sums_cuda import MOST_OBSERVABLES, SUM_THREADS, sum_rows_kernel
 from percolab.measure.rows import ROW_WIDTH
 
@@ -94,7 +94,7 @@ class SmallCoupling(TiledCoupling):
         """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
         if self.labeler.read.tally_width:
             return super().grid_rows(generator, seed, samples, grid)
-        rows = self._rows(generator, _keys(seed, samples, 1, grid, grid.size))
+        rows = self._rows(generator, _keys(seed, samples, 1, grid))
         return rows.reshape(len(samples), grid.size, ROW_WIDTH)
 
     def block_sums(
@@ -109,9 +109,9 @@ class SmallCoupling(TiledCoupling):
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
         if self.labeler.read.tally_width or width > MOST_OBSERVABLES:
             return None
-        keys = _keys(seed, blocks.starts, blocks.size, grid, steps)
-        sums = cuda.to_device(np.zeros((count, steps, width), np.int64))
-        products = cuda.to_device(np.zeros((count, steps, width * (width + 1) // 2), np.float64))
+        keys = _keys(seed, blocks.starts, blocks.size, grid)
+        sums = cuda.device_array((count, steps, width), np.int64)
+        products = cuda.device_array((count, steps, width * (width + 1) // 2), np.float64)
         on_device, most = cuda.to_device(np.ascontiguousarray(picks)), self._most_samples(steps)
         together = max(most // blocks.size, 1)
         for block in range(0, count, together):
@@ -121,8 +121,10 @@ class SmallCoupling(TiledCoupling):
             for first in range(0, blocks.size, step):
                 samples = min(step, blocks.size - first)
                 number = (part.stop - part.start) * samples
-                self._measure(generator, keys, block * blocks.size + first, number)
-                to = self._buffers.rows, np.int64(samples), np.int64(steps), on_device
+                own_keys = keys._replace(starts=keys.starts[part])
+                self._measure(generator, own_keys, first, number)
+                piece = np.int64(first), np.int64(samples), np.int64(steps)
+                to = self._buffers.rows, *piece, on_device
                 grid_of_blocks = part.stop - part.start, steps
                 own = sums[part], products[part]
                 self._launches.blocks(sum_rows_kernel, grid_of_blocks, SUM_THREADS, *to, *own)
@@ -161,7 +163,7 @@ class SmallCoupling(TiledCoupling):
             -(-samples * stride // THREADS),
             THREADS,
             np.int64(generator),
-            keys._replace(first=np.uint64(first)),
+            keys._replace(first=np.uint32(first)),
             self._model.rule,
             batch.limits,
             self._exists,
@@ -170,15 +172,16 @@ class SmallCoupling(TiledCoupling):
             np.uint32(samples),
         )
         together = int(small.together)
+        words = together * self._topology.num_words
         launch(
             small_rows_kernel,
             min(-(-items // together), _BLOCKS),
-            LANES,
+            team_threads(words),
             small,
             buffers.opened,
             np.uint32(items),
             buffers.rows,
-            shared=shared_bytes(together * self._topology.num_words),
+            shared=shared_bytes(words),
         )
 
     def _make_room(self, items: int) -> None:
@@ -197,13 +200,17 @@ def _most_items(points: int) -> int:
     return min(_SITES // points, _ITEMS)
 
 
-def _keys(seed: int, starts: Samples, block_size: int, limits: Samples, steps: int) -> SampleKeys:
-    """Return keys with the arrays on the device."""
-    on_device = (cuda.to_device(np.ascontiguousarray(each, np.uint64)) for each in (starts, limits))
-    starts, limits = on_device
-    return SampleKeys(
-        np.uint64(seed), starts, np.uint64(block_size), np.uint64(0), limits, np.uint64(steps)
+def _keys(
+    seed: int, starts: Samples, block_size: int, limits: Samples, own_limits: int = 0
+) -> SampleKeys:
+    """Return keys with the arrays on the device: of a grid, or of samples with limits of their own."""
+    blocks, thresholds = (
+        cuda.to_device(np.ascontiguousarray(each, np.uint64)) for each in (starts, limits)
     )
+    steps = own_limits or limits.size
+    numbers = map(np.uint32, (block_size, 0, steps, own_limits))
+    block_size, first, steps, own_limits = numbers
+    return SampleKeys(np.uint64(seed), blocks, block_size, first, thresholds, steps, own_limits)
 
 
 def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
@@ -222,7 +229,6 @@ def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
     codes = np.empty(top.num_seam_bonds, np.int32)
     put_periods(top.seam_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
     owners = (top.seam_bonds % (32 * top.num_words)).astype(np.uint32)
-    end_sites, end_flags = top.end_flags()
     together = max(SHARED_WORDS // top.num_words, 1)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
     return SmallLattice(
@@ -231,8 +237,7 @@ def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
         stride=np.uint32(stride),
         first_site=np.uint32(first_site),
         together=np.uint32(together),
-        end_sites=cuda.to_device(end_sites.astype(np.uint32)),
-        end_flags=cuda.to_device(end_flags),
+        end_masks=cuda.to_device(_end_masks(top)),
         seam_places=cuda.to_device(top.seam_bonds.astype(np.uint32)),
         seam_owners=cuda.to_device(owners),
         seam_ends=cuda.to_device(top.seam_ends.astype(np.uint32)),
@@ -240,3 +245,11 @@ def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
         axes=np.int32(axes),
         width=np.int32(PERIODS // axes),
     )
+
+
+def _end_masks(topology: Topology) -> NDArray[np.uint32]:
+    """Return the sites of the first and the last layer of each axis, bit by bit; none on a torus."""
+    masks = np.zeros((2 * topology.num_axes, topology.num_words), np.uint32)
+    for mask, layer in zip(masks, (one for pair in topology.end_layers for one in pair)):
+        set_bits(mask, layer)
+    return masks.ravel() if topology.open_axes else masks[:0].ravel()
