@@ -1,4 +1,4 @@
-"""Compares small lattices, a warp a sample, with the reference in CUDA's simulator; a test starts it."""
+"""Compares small lattices with the reference in CUDA's simulator; a test starts it."""
 
 import numpy as np
 from helpers import cpu_labeler, lattice

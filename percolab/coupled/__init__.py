@@ -47,17 +47,6 @@ class Coupling(Protocol):
         """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
         ...
 
-    def block_sums(
-        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples, picks: Picks
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return sums and products of observables over blocks of samples, at all p of a grid.
-
-        picks: int64 (4, C).  The sums (blocks, m, C) and the products (blocks, m, C (C + 1) / 2)
-        are those of :func:`percolab.measure.block_sums.sum_blocks`.  None where rows have to be
-        summed on the host.
-        """
-        ...
-
     def radii_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
     ) -> NDArray[np.int64]:
@@ -76,6 +65,20 @@ class Coupling(Protocol):
 
         Where T is not above ``low`` it is ``low``, and where the sample does not span at ``high``
         it is NEVER.  low < high.
+        """
+        ...
+
+
+class SumsBlocks(Protocol):
+    """A coupling that has the sums of blocks of samples, whose rows need not leave the device."""
+
+    def block_sums(
+        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples, picks: Picks
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return sums and products of observables over blocks of samples, at all p of a grid.
+
+        picks: int64 (4, C).  The sums (blocks, m, C) and the products (blocks, m, C (C + 1) / 2)
+        are those of :func:`percolab.measure.block_sums.sum_blocks`.
         """
         ...
 
@@ -126,6 +129,11 @@ def memory_of(
     coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, items)
     found: Memory = batch.plus(labels).plus(coupling)
     return found
+
+
+def sums_blocks(name: str, kind: str, model: Model, extent: Extent) -> bool:
+    """Return whether samples are measured by a coupling that is a :class:`SumsBlocks`."""
+    return hasattr(_class_for(name, kind, model, extent), "block_sums")
 
 
 def new_coupling(

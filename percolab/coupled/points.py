@@ -64,12 +64,6 @@ class PointByPoint:
         items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
         return self.rows(generator, seed, *items).reshape(len(samples), grid.size, -1)
 
-    def block_sums(
-        self, generator: int, seed: int, blocks: Any, grid: Samples, picks: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return None: rows are summed on the host."""
-        return None
-
     def radii_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
     ) -> NDArray[np.int64]:

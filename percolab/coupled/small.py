@@ -62,7 +62,7 @@ class _Buffers(NamedTuple):
 
 
 class SmallCoupling(TiledCoupling):
-    """The coupling of small lattices (:class:`percolab.coupled.Coupling`): tiles have T and radii."""
+    """The coupling of small lattices; thresholds T and radii are those of tiles."""
 
     def __init__(self, labeler: Tiled) -> None:
         super().__init__(labeler)
@@ -104,11 +104,14 @@ class SmallCoupling(TiledCoupling):
         blocks: SampleBlocks,
         grid: Samples,
         picks: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return sums and products of observables over blocks of samples, from the device."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return sums and products over blocks (:class:`percolab.coupled.SumsBlocks`).
+
+        ValueError: rows have tallies, or there are more observables than there is room for.
+        """
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
         if self.labeler.read.tally_width or width > MOST_OBSERVABLES:
-            return None
+            raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
         sums = cuda.device_array((count, steps, width), np.int64)
         products = cuda.device_array((count, steps, width * (width + 1) // 2), np.float64)
@@ -153,7 +156,7 @@ class SmallCoupling(TiledCoupling):
     def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
         """Write the rows of so many samples from number ``first`` on to the device's memory."""
         items = samples * int(keys.steps)
-        self._make_room(items)
+        self._reserve(items)
         buffers, launch, small = self._buffers, self._launches.blocks, self._small
         stride = self._exists.size
         bond_words = np.uint32(self._topology.num_bond_words)
@@ -184,7 +187,7 @@ class SmallCoupling(TiledCoupling):
             shared=shared_bytes(words),
         )
 
-    def _make_room(self, items: int) -> None:
+    def _reserve(self, items: int) -> None:
         """See to it that there is memory for so many items."""
         if items > self._buffers.items:
             # What is there goes first, so that both need not fit.
@@ -203,14 +206,16 @@ def _most_items(points: int) -> int:
 def _keys(
     seed: int, starts: Samples, block_size: int, limits: Samples, own_limits: int = 0
 ) -> SampleKeys:
-    """Return keys with the arrays on the device: of a grid, or of samples with limits of their own."""
-    blocks, thresholds = (
-        cuda.to_device(np.ascontiguousarray(each, np.uint64)) for each in (starts, limits)
+    """Return keys with the arrays on the device; own_limits: of every sample, 0 for a grid."""
+    return SampleKeys(
+        seed=np.uint64(seed),
+        starts=cuda.to_device(np.ascontiguousarray(starts, np.uint64)),
+        block_size=np.uint32(block_size),
+        first=np.uint32(0),
+        limits=cuda.to_device(np.ascontiguousarray(limits, np.uint64)),
+        steps=np.uint32(own_limits or limits.size),
+        own_limits=np.uint32(own_limits),
     )
-    steps = own_limits or limits.size
-    numbers = map(np.uint32, (block_size, 0, steps, own_limits))
-    block_size, first, steps, own_limits = numbers
-    return SampleKeys(np.uint64(seed), blocks, block_size, first, thresholds, steps, own_limits)
 
 
 def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
@@ -248,7 +253,7 @@ def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
 
 
 def _end_masks(topology: Topology) -> NDArray[np.uint32]:
-    """Return the sites of the first and the last layer of each axis, bit by bit; none on a torus."""
+    """Return the first and the last layer of each axis, a bit a site; nothing on a torus."""
     masks = np.zeros((2 * topology.num_axes, topology.num_words), np.uint32)
     for mask, layer in zip(masks, (one for pair in topology.end_layers for one in pair)):
         set_bits(mask, layer)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled import Coupling, memory_of, new_coupling, sums_blocks
 from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
@@ -30,6 +31,8 @@ from percolab.tasks.blocks import (
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
+#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms.
+_LABELINGS_PER_CALL = 2**33
 _NO_CHAINS = "only chains of spins have one (--model ising)"
 
 
@@ -118,6 +121,24 @@ class GridSampler(CoupledSampler):
         """The sites and bonds of the task."""
         return self._place.topology
 
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+        if not self._sums_on_device:
+            return super().blocks_per_call
+        labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
+        return max(_LABELINGS_PER_CALL // labelings, 1)
+
+    @cached_property
+    def _sums_on_device(self) -> bool:
+        """Whether the sums of blocks are made where the rows are."""
+        task, kind = self.task, self.device.kind
+        if self._readers or task.functions or has_tally(task) or not self.device.is_shared:
+            return False
+        topology = self._place.topology
+        name = serving_labeler(self._labeler, kind, topology)
+        return sums_blocks(name, kind, task.draw, Extent.of_topology(topology))
+
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
         found = self.coupling.grid_rows(*self._key, samples, thresholds)
@@ -126,10 +147,8 @@ class GridSampler(CoupledSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         task = self.task
-        if not self._readers and not task.functions:
-            summed = self._sum_on_device(numbers)
-            if summed is not None:
-                return summed
+        if self._sums_on_device:
+            return self._sum_on_device(numbers)
         samples = number_samples(numbers, task.block_size)
         rows: list[np.ndarray] = []
         read: list[list[np.ndarray]] = [[] for _ in self._readers]
@@ -147,14 +166,15 @@ class GridSampler(CoupledSampler):
         measured = _by_block(rows, len(numbers))
         return list(make_sample_blocks(numbers, measured, task.observables, extras))
 
-    def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock] | None:
-        """Return the blocks if their sums are made where they are measured, else None."""
+    def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock]:
+        """Return the blocks, whose rows never leave the device."""
         size = self.task.block_size
         blocks = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
         with self.device.driven():
             picks = pick_observables(self.task.observables)
-            summed = self.coupling.block_sums(*self._key, blocks, self._thresholds, picks)
-        return None if summed is None else make_summed_blocks(numbers, *summed)
+            coupling: Any = self.coupling
+            summed = coupling.block_sums(*self._key, blocks, self._thresholds, picks)
+        return list(make_summed_blocks(numbers, *summed))
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:

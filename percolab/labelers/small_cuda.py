@@ -26,7 +26,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import inner_word, other_bits
 from percolab.kernels.runs import fill_segments, low_bits, mark_segment_starts
 from percolab.measure.rows import ROW_WIDTH, SPANNING
-from percolab.measure.sums import NUMBERS, SUMS32
+from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping_cuda import Loops, note_loop
 
 cuda = load_cuda()

@@ -67,7 +67,7 @@ _USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
-_SHORTEST = {False: 8, True: 64}
+_SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
 #: Drift of the smaller size over the target.
