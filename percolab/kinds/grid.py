@@ -18,7 +18,6 @@ from percolab.kinds.workplace import IsStopped, TaskSampler, has_tally, number_s
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
 from percolab.tasks.blocks import AnyBlock, make_sample_blocks
 from percolab.tasks.kind import Kind, PilotConditions
@@ -41,12 +40,6 @@ class Grid(Kind):
         """Raise InputError where a measurement has no meaning."""
         for measurement in list_measurements(item.measure):
             measurement.reader_class.check(item.structure)
-
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters."""
-        return list_columns(boundary, measure, wide=wide)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size, or over the maxima of what has no scale."""

@@ -17,9 +17,10 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
 from percolab.kinds.grid import CoupledSampler
+from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
 from percolab.kinds.workplace import IsStopped, number_samples
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import MEASURES, Column, list_columns, open_axes
+from percolab.measure.columns import MEASURES, open_axes
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock
 from percolab.tasks.codecs import ThresholdCodec
 from percolab.tasks.kind import Kind, PilotConditions
@@ -35,9 +36,8 @@ class Threshold(Kind):
         MEASURES, "method threshold finds T, nothing else"
     )
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": "method threshold opens the bonds of a whole sample in order; give p",
-        "functions": "functions of labels are measured in percolation by method grid, not of "
-        "method threshold",
+        "parts": OPENS_IN_ORDER,
+        "functions": NO_FUNCTIONS,
     }
     always_has_pilot = True
     codec = ThresholdCodec()
@@ -58,16 +58,6 @@ class Threshold(Kind):
             )
         if not open_axes(item.boundary):
             raise InputError("method threshold needs an open axis: without one nothing spans")
-
-    def identity(self, task: Task) -> dict[str, Any]:
-        """Return the method, since there is no p."""
-        return {"method": task.method}
-
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters; those of spanning follow from T at any p."""
-        return list_columns(boundary, measure, wide=wide)
 
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions

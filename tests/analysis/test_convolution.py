@@ -66,6 +66,9 @@ def test_what_is_constant_in_a_bin_or_linear_is_found_exactly_from_bins():
         assert bin_weights(openings, p) @ n_sums == pytest.approx(openings * p, rel=1e-7)
         assert slope_weights(openings, p) @ counts == pytest.approx(0, abs=1e-8)
         assert slope_weights(openings, p) @ n_sums == pytest.approx(openings, rel=1e-5)
+    # The last bin has fewer openings than the others.
+    assert counts[-1] < counts[0]
+    assert bin_weights(openings, 1.0) @ counts == 1
 
 
 def test_errors_are_the_scatter_of_blocks():
