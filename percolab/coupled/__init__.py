@@ -86,13 +86,13 @@ def _class_for(name: str, kind: str, model: Model) -> Any:
     return load(place or _POINTS[kind])
 
 
-def coupling_of(labeler: Labeler, kind: str) -> Coupling:
+def make_coupling(labeler: Labeler, kind: str) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
     coupling: Coupling = _class_for(labeler.name, kind, labeler.batch.model)(labeler)
     return coupling
 
 
-def memory_of(
+def compute_memory(
     name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
 ) -> Memory:
     """Return the memory that a batch, its labeler and its coupling take, all of it.
@@ -117,4 +117,4 @@ def new_coupling(
 ) -> Coupling:
     """Return a new labeler with its coupling; arguments as for :func:`new_labeler`."""
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
-    return coupling_of(labeler, kind)
+    return make_coupling(labeler, kind)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
@@ -51,7 +51,7 @@ class Grid(Kind):
         needs = Needs("sizes" in task.measure, max(len(task.p), 1))
         for measurement in list_measurements(task.measure):
             needs = measurement.reader_class.add_needs(task.structure, needs)
-        return memory_of(name, device, extent, task.draw, needs, items)
+        return compute_memory(name, device, extent, task.draw, needs, items)
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import memory_of
+from percolab.coupled import compute_memory
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -70,7 +70,7 @@ class Threshold(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
-        return memory_of(name, device, extent, task.draw, Needs(thresholds=True), items)
+        return compute_memory(name, device, extent, task.draw, Needs(thresholds=True), items)
 
     def count_labelings(self, task: Task) -> int:
         """Return the steps of bisection, about."""
