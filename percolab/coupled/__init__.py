@@ -109,7 +109,7 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
     return load(place or _POINTS[kind])
 
 
-def coupling_of(labeler: Labeler, kind: str) -> Coupling:
+def make_coupling(labeler: Labeler, kind: str) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
     batch = labeler.batch
     extent = Extent.of_topology(batch.topology)
@@ -117,7 +117,7 @@ def coupling_of(labeler: Labeler, kind: str) -> Coupling:
     return coupling
 
 
-def memory_of(
+def compute_memory(
     name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
 ) -> Memory:
     """Return the memory that a batch, its labeler and its coupling take, all of it.
@@ -147,4 +147,4 @@ def new_coupling(
 ) -> Coupling:
     """Return a new labeler with its coupling; arguments as for :func:`new_labeler`."""
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
-    return coupling_of(labeler, kind)
+    return make_coupling(labeler, kind)

@@ -251,7 +251,7 @@ def _add_cluster(sums, a, b, scratch):
     if lost:
         # The next smaller size that there is; over a sample these steps add up to few.
         second = small
-        while second > 0 and counts[second] - int64(second == sums.largest) <= 0:
+        while second > 0 and counts[second] == 0:
             second -= 1
         _put(scratch.row, 0, 1, sums)
         scratch.row[SECOND_LARGEST] = second

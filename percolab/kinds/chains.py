@@ -137,7 +137,7 @@ class ChainsOfSpins(Kind):
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of chains, their batch and their labeler."""
         needs = Needs("sizes" in task.measure, len(task.p))
-        return spin_chains.memory_of(name, device, extent, task.draw.states, needs, items)
+        return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
     def is_serial(self, item: Task | Study) -> bool:
         """Return whether there is one long chain at every p."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling, sums_blocks
+from percolab.coupled import Coupling, compute_memory, new_coupling, sums_blocks
 from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
@@ -20,7 +20,6 @@ from percolab.kinds.workplace import IsStopped, TaskSampler, has_tally, number_s
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
 from percolab.tasks.blocks import (
     AnyBlock,
@@ -51,12 +50,6 @@ class Grid(Kind):
         for measurement in list_measurements(item.measure):
             measurement.reader_class.check(item.structure)
 
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters."""
-        return list_columns(boundary, measure, wide=wide)
-
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size, or over the maxima of what has no scale."""
         grids: dict[int, tuple[float, ...]] = load("kinds.pilots.percolation:place_p")(study, pilot)
@@ -67,7 +60,7 @@ class Grid(Kind):
         needs = Needs("sizes" in task.measure, max(len(task.p), 1))
         for measurement in list_measurements(task.measure):
             needs = measurement.reader_class.add_needs(task.structure, needs)
-        return memory_of(name, device, extent, task.draw, needs, items)
+        return compute_memory(name, device, extent, task.draw, needs, items)
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""

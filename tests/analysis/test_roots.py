@@ -16,8 +16,10 @@ from percolab.analysis.roots import (
     PLANAR_SITES,
     Drift,
     SizeRoot,
+    _read_curve,
     choose_drift,
     combine_roots,
+    find_root,
     fit_roots,
     read_differences,
     why_no_roots,
@@ -215,6 +217,41 @@ def test_many_p_of_the_same_samples_tell_hardly_more_than_one():
     (root,) = fit_roots(results).roots
     _, _, errors = read_differences(results.tasks.values())
     assert root.value.error > 0.8 * errors.min() / root.slope
+
+
+def test_the_error_of_a_root_between_two_p_is_that_of_a_straight_line():
+    items = [
+        item
+        for seed, p in ((1, 0.495), (2, 0.505))
+        for item in torus(L=[8], p=[p], samples=40_000, block_size=1000, seed=seed).tasks.values()
+    ]
+    p, mean, error = read_differences(items)
+    root = find_root(items)
+    slope = (mean[1] - mean[0]) / (p[1] - p[0])
+    assert root.value.value == pytest.approx(p[0] - mean[0] / slope, abs=1e-4)
+    # The root moves by the share of each value in it; the prior of the curvature adds 5 %.
+    shares = np.array([mean[1], mean[0]]) / (mean[1] - mean[0]) / slope
+    assert root.value.error == pytest.approx(np.linalg.norm(shares * error), rel=0.1)
+
+
+def test_the_variance_of_the_difference_is_that_of_its_values():
+    (item,) = torus(L=[8], p=[0.53], samples=400).tasks.values()
+    curve = _read_curve(item)
+    two, none = (item.column(f"wrapping_{word}").sum() for word in ("two", "none"))
+    assert 0.2 < abs(two - none) / 400 < 0.5
+    values = np.repeat([1.0, -1.0, 0.0], [two, none, 400 - two - none])
+    assert curve.whitening[0, 0] ** -2 == pytest.approx((values.var() + 1 / 400) / 400)
+
+
+def test_few_blocks_give_the_p_nearest_to_the_root_alone():
+    grid = [0.47, 0.49, 0.51]
+    blocks = {4: 1, 16: 3}
+    for count, expected in blocks.items():
+        (item,) = torus(L=[8], p=grid, samples=10 * count).tasks.values()
+        curve = _read_curve(item)
+        assert curve.p.size == expected
+        nearest = abs(read_differences([item])[1]).min()
+        assert abs(curve.mean).min() == pytest.approx(nearest)
 
 
 def test_files_without_the_columns_have_the_same_roots(monkeypatch):
