@@ -31,9 +31,13 @@ class Coupling(Protocol):
 
     generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
     thresholds, grid: uint64 (:func:`percolab.bonds.words.p_to_threshold`), a grid ascending.
+    openings: whether rows have one number more than the labeler's, the last: how many bonds are
+    open, or sites occupied where sites are drawn.  row_width: with it.
     """
 
     labeler: Any
+    openings: bool
+    row_width: int
 
     def rows(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
@@ -109,11 +113,12 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
     return load(place or _POINTS[kind])
 
 
-def make_coupling(labeler: Labeler, kind: str) -> Coupling:
+def make_coupling(labeler: Labeler, kind: str, *, openings: bool = False) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
     batch = labeler.batch
     extent = Extent.of_topology(batch.topology)
-    coupling: Coupling = _class_for(labeler.name, kind, batch.model, extent)(labeler)
+    chosen = _class_for(labeler.name, kind, batch.model, extent)
+    coupling: Coupling = chosen(labeler, openings=openings)
     return coupling
 
 
@@ -144,7 +149,11 @@ def new_coupling(
     *,
     capacity: int = 1,
     tally: bool = False,
+    openings: bool = False,
 ) -> Coupling:
-    """Return a new labeler with its coupling; arguments as for :func:`new_labeler`."""
+    """Return a new labeler with its coupling.
+
+    openings: whether rows have them; other arguments as for :func:`new_labeler`.
+    """
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
-    return make_coupling(labeler, kind)
+    return make_coupling(labeler, kind, openings=openings)

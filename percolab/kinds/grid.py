@@ -21,6 +21,7 @@ from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.measurements import list_measurements
+from percolab.measure.rows import OPENINGS
 from percolab.tasks.blocks import (
     AnyBlock,
     make_sample_blocks,
@@ -57,7 +58,8 @@ class Grid(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
-        needs = Needs("sizes" in task.measure, max(len(task.p), 1))
+        counted = OPENINGS in task.measure
+        needs = Needs("sizes" in task.measure, max(len(task.p), 1), openings=counted)
         for measurement in list_measurements(task.measure):
             needs = measurement.reader_class.add_needs(task.structure, needs)
         return compute_memory(name, device, extent, task.draw, needs, items)
@@ -79,9 +81,14 @@ class CoupledSampler(TaskSampler):
         """Return a new coupling, with the labeler that serves."""
         place, kind = self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
-        capacity, tally = place.capacity(name), has_tally(self.task)
         return new_coupling(
-            name, kind, place.topology, self.task.draw, capacity=capacity, tally=tally
+            name,
+            kind,
+            place.topology,
+            self.task.draw,
+            capacity=place.capacity(name),
+            tally=has_tally(self.task),
+            openings=OPENINGS in self.task.measure,
         )
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -157,7 +164,10 @@ class GridSampler(CoupledSampler):
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
-        return list(make_sample_blocks(numbers, measured, task.observables, extras))
+        counted = None
+        if OPENINGS in task.measure:
+            measured, counted = measured[..., :-1], measured[..., -1:]
+        return list(make_sample_blocks(numbers, measured, task.observables, extras, counted))
 
     def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock]:
         """Return the blocks, whose rows never leave the device."""

@@ -2,7 +2,8 @@
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
 sample, read off its row; blocks hold its sum over their samples, and the sums of products of every
-two observables.  With a word of ``--measure`` there are further columns, whose sums alone are kept.
+two observables.  With a word of ``--measure`` there are further columns: the openings, which are an
+observable, and others of which the sums alone are kept.
 
 A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
 radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, nearest
 from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.rows import SPANNING
+from percolab.measure.rows import COUNTED_ROW, OPENINGS, SPANNING
 from percolab.measure.spins import LAGS, MOST_AXES, SPIN_ROW
 from percolab.measure.sums import ROW
 from percolab.measure.tallies import num_bins
@@ -305,6 +306,14 @@ EXTRA_COLUMNS = (
         "site^2 length^2",
         _OF_RADII,
         "gyration",
+    ),
+    Column(
+        OPENINGS,
+        "N_open",
+        "number of open bonds, or of occupied sites where sites are drawn",
+        "1",
+        RowInteger(OPENINGS, COUNTED_ROW),
+        OPENINGS,
     ),
 )
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"

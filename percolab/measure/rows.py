@@ -15,6 +15,9 @@ CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
     ROW.index, ("clusters", "largest", "second_largest", "sum_squares", "spanning")
 )
 ROW_WIDTH = len(ROW)
+#: The row of a sample whose openings are counted.
+OPENINGS = "openings"
+COUNTED_ROW = (*ROW, OPENINGS)
 #: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
 CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 

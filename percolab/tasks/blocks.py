@@ -109,15 +109,19 @@ def make_sample_blocks(
     rows: NDArray[np.int64],
     observables: Sequence[Column],
     extras: dict[str, NDArray[Any]] | None = None,
+    counted: NDArray[np.int64] | None = None,
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, in addition to those of
-    tallies.
+    tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).
     """
     from percolab.measure.tallies import sum_tallies
 
-    return _summed(numbers, rows, observables, sum_tallies(rows) | (extras or {}))
+    found = sum_tallies(rows) | (extras or {})
+    if counted is not None:
+        rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
+    return _summed(numbers, rows, observables, found)
 
 
 def make_chain_blocks(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
+from percolab.measure.rows import OPENINGS
 from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock
 from percolab.tasks.study import Task
 
@@ -115,6 +116,9 @@ class SumsCodec:
         largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
         # Of a wide task there is no observable of more than its sites.
         largest = task.num_points if task.is_wide else largest
+        if OPENINGS in task.measure:
+            # Of few sites, and of a wide task, there may be more bonds.
+            largest = max(largest, task.num_openings)
         most = [
             task.block_size * (1 if column.is_probability else largest)
             for column in columns
