@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.measure.openings import bin_counts, bin_width
 
 #: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
@@ -80,7 +80,7 @@ def convolve(
 
 def mean_and_error(
     sums: NDArray[np.int64],
-    block_size: int,
+    samples: NDArray[np.int64],
     openings: int,
     p: Sequence[float] | Floats,
     *,
@@ -88,7 +88,8 @@ def mean_and_error(
 ) -> tuple[Floats, Floats]:
     """Return the mean of an observable at each p, or its derivative, and its standard error.
 
-    The error is the scatter of blocks, NaN of a single one; float64 (m,) each.
+    samples: of every block, int64 (n_blocks,).  The error is the scatter of blocks, NaN of a single
+    one; float64 (m,) each.
     """
-    blocks = convolve(sums, openings, p, slope=slope) / block_size
-    return blocks.mean(axis=0), standard_error(blocks)
+    blocks = convolve(sums, openings, p, slope=slope) / samples[:, None]
+    return mean_of_blocks(blocks, samples), standard_error(blocks, samples)

@@ -279,23 +279,23 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
     the same samples are those of blocks.
     """
-    size, blocks = item.task.block_size, len(item.blocks)
+    samples, blocks = item.num_samples, len(item.blocks)
     two, none = _column(item, "two"), _column(item, "none")
-    by_block = (two - none) / size
-    mean = by_block.mean(axis=0)
+    mean = (two - none).sum(axis=0) / samples
     near = np.abs(mean) <= _WINDOW
     if near.sum() > 1 and blocks < LEAST_BLOCKS:
         near &= np.abs(mean) == np.abs(mean).min()
     if not near.any():
         return None
-    share = ((two + none).mean(axis=0) / size)[near]
-    samples = size * blocks
+    share = (two + none).sum(axis=0)[near] / samples
     # One count is added, so that a few samples that all agree are not taken for certain.
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
+        away = (two - none - item.samples[:, None] * mean)[:, near]
+        spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
-            measured = np.nan_to_num(np.corrcoef(by_block[:, near], rowvar=False))
+            measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
         # Noise must not make it singular.
         correlation = 0.999 * measured + 0.001 * correlation
         np.fill_diagonal(correlation, 1.0)
@@ -310,7 +310,7 @@ def _column(item: TaskResult, word: str) -> Floats:
         return item.column(f"wrapping_{word}").astype(float)
     if word == "two":
         return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
-    return (item.task.block_size - item.column("wrapping_any")).astype(float)
+    return (item.samples[:, None] - item.column("wrapping_any")).astype(float)
 
 
 def read_difference(item: TaskResult) -> float:

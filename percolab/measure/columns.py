@@ -1,8 +1,9 @@
 """The columns: what is measured, each declared here once.
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
-sample, read off its row; blocks hold its sum over their samples, and the sums of products of every
-two observables.  With a word of ``--measure`` there are further columns, whose sums alone are kept.
+sample, read off its row; blocks hold its sum over their samples, and that of its square unless it
+is a probability.  With a word of ``--measure`` there are further columns, whose sums alone are
+kept.
 
 A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
 radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
@@ -104,7 +105,8 @@ class Column:
     """A measured quantity: name, symbol, meaning, unit, how it is gathered, and its source.
 
     gathered: None for an observable in a file of a later version, of which only the name and the
-    texts are known.  measure: the word that asks for it, "" for what is always measured.
+    texts are known, and with ``is_flag`` that it is 0 or 1.  measure: the word that asks for it, ""
+    for what is always measured.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Column:
     gathered: RowInteger | FlagRule | SumColumn | None
     measure: str = ""
     source: str = _BOOK
+    is_flag: bool = False
 
     @property
     def is_observable(self) -> bool:
@@ -123,7 +126,7 @@ class Column:
     @property
     def is_probability(self) -> bool:
         """Whether it is 0 or 1 in each sample."""
-        return isinstance(self.gathered, FlagRule)
+        return self.is_flag or isinstance(self.gathered, FlagRule)
 
     @property
     def rises_with_p(self) -> bool:
