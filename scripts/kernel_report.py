@@ -273,7 +273,8 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
             coupling = new_coupling("tiled", "cuda", topology, model)
             blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
-            coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks)
+            squared = np.array([True, False])
+            coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks, squared)
     return launches
 
 

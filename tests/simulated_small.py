@@ -1,15 +1,20 @@
 """Compares small lattices with the reference in CUDA's simulator; a test starts it."""
 
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
 import numpy as np
-from helpers import cpu_labeler, lattice
+from helpers import lattice
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import new_coupling
+from percolab.coupled import new_coupling, small
 from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.coupled.small import SmallCoupling
+from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.block_sums import sum_blocks
 from percolab.measure.columns import list_columns
+from percolab.tasks.blocks import pick_observables, pick_squared
 
 SEED = 5
 #: Shapes by the number of axes: several samples a team, one, and one of many words.
@@ -27,24 +32,35 @@ def topologies(name, count):
 
 def compare(topology, model, grid, samples):
     """Compare rows at the p of a grid, and sums of blocks, with those of the reference."""
-    coupling = new_coupling("tiled", "cuda", topology, model, capacity=4)
+    coupling = new_coupling("tiled", "cuda", topology, model, capacity=4, openings=True)
     assert isinstance(coupling, SmallCoupling), topology
     generator = GENERATORS["xorwow"]
-    reference = cpu_labeler("reference", topology, model)
+    reference = new_coupling("reference", "cpu", topology, model, openings=True)
     expected = reference.grid_rows(generator, SEED, samples, grid)
     found = coupling.grid_rows(generator, SEED, samples, grid)
     np.testing.assert_array_equal(found, expected, err_msg=str((topology, str(model))))
     items = np.repeat(samples, grid.size), np.tile(grid, samples.size)
     found = coupling.rows(generator, SEED, *items)
     np.testing.assert_array_equal(found, expected.reshape(found.shape))
-    columns = [each for each in list_columns(topology_boundary(topology)) if each.is_observable]
-    picks = np.ascontiguousarray(np.array([each.of_row for each in columns], np.int64).T)
-    blocks = SampleBlocks(samples[::2], 2)
-    by_block = expected.reshape(len(blocks.starts), 2, grid.size, -1)
-    for own, other in zip(
-        coupling.block_sums(generator, SEED, blocks, grid, picks), sum_blocks(by_block, *picks)
-    ):
-        np.testing.assert_array_equal(own, other)
+    columns = list_columns(topology_boundary(topology), ("openings",))
+    own = [each for each in columns if each.is_observable]
+    picks, squared = pick_observables(own), pick_squared(own)
+    blocks = SampleBlocks(samples[::3], 3)
+    by_block = expected.reshape(len(blocks.starts), 3, grid.size, -1)
+    # Chunks of two samples, so that a block has one and a half.
+    with patched_chunks(2):
+        found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
+        for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@contextmanager
+def patched_chunks(samples):
+    """Have chunks of so many samples."""
+    with ExitStack() as stack:
+        for module in (block_sums, block_sums_cuda, small):
+            stack.enter_context(patch.object(module, "CHUNK", samples))
+        yield
 
 
 def topology_boundary(topology):

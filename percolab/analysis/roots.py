@@ -46,7 +46,6 @@ from percolab.lattices.shown import Shown
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study
 
 Floats = NDArray[np.float64]
@@ -302,18 +301,16 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
     the same samples are those of blocks.
     """
-    size, blocks = item.task.block_size, len(item.blocks)
+    samples, blocks = item.num_samples, len(item.blocks)
     two, none = _column(item, "two"), _column(item, "none")
-    by_block = (two - none) / size
-    mean = by_block.mean(axis=0)
+    mean = (two - none).sum(axis=0) / samples
     near = np.abs(mean) <= _WINDOW
     if near.sum() > 1 and blocks < LEAST_BLOCKS:
         near &= np.abs(mean) == np.abs(mean).min()
     if not near.any():
         return None
-    share = ((two + none).mean(axis=0) / size)[near]
-    samples = size * blocks
-    if blocks >= LEAST_BLOCKS and has_slopes(item):
+    share = (two + none).sum(axis=0)[near] / samples
+    if len(item.blocks) >= LEAST_BLOCKS and has_slopes(item):
         # Other p of the same samples tell hardly more.
         found = _read_with_openings(item, int(np.abs(mean).argmin()))
         if found is not None:
@@ -322,8 +319,10 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
+        away = (two - none - item.samples[:, None] * mean)[:, near]
+        spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
-            measured = np.nan_to_num(np.corrcoef(by_block[:, near], rowvar=False))
+            measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
         # Noise must not make it singular.
         correlation = 0.999 * measured + 0.001 * correlation
         np.fill_diagonal(correlation, 1.0)
@@ -334,7 +333,7 @@ def _read_curve(item: TaskResult) -> _Curve | None:
 
 def has_slopes(item: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
-    own = item.has("wrapping_two", "wrapping_none", "openings")
+    own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
     return own and item.task.draw.openings_have_p
 
 
@@ -352,12 +351,15 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
         item.column(name)[:, place].astype(float)
         for name in ("wrapping_two", "wrapping_none", "openings")
     )
-    mean, excess = (two - none).sum() / samples, opened - most * p * item.task.block_size
+    mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
     # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
-    products = _products(item, "wrapping_two", place) - _products(item, "wrapping_none", place)
-    with_excess = products - most * p * (two - none) - mean * excess
+    open_two, open_none = (
+        item.column(name)[:, place].astype(float) for name in ("openings_two", "openings_none")
+    )
+    with_excess = open_two - open_none - most * p * (two - none) - mean * excess
     slope = with_excess.sum() / samples / unit
-    scatter = with_excess.std(ddof=1) * sqrt(with_excess.size) / samples / unit
+    away, blocks = with_excess - slope * unit * item.samples, with_excess.size
+    scatter = sqrt((away**2).sum() * blocks / (blocks - 1)) / samples / unit
     variance = (two + none).sum() / samples - mean**2
     rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
     if slope <= 0 or scatter == 0:
@@ -371,21 +373,13 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     )
 
 
-def _products(item: TaskResult, name: str, place: int) -> Floats:
-    """Return block sums of the products of an observable with the openings at one p."""
-    names = [column.name for column in item.observables]
-    pair = pair_places(len(names))[names.index(name), names.index("openings")]
-    found: Floats = item.products()[:, place, pair]
-    return found
-
-
 def _column(item: TaskResult, word: str) -> Floats:
     """Return block sums of P(two) or P(none), also of files that lack their own columns."""
     if item.has(f"wrapping_{word}"):
         return item.column(f"wrapping_{word}").astype(float)
     if word == "two":
         return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
-    return (item.task.block_size - item.column("wrapping_any")).astype(float)
+    return (item.samples[:, None] - item.column("wrapping_any")).astype(float)
 
 
 def read_difference(item: TaskResult) -> float:

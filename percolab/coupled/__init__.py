@@ -77,12 +77,18 @@ class SumsBlocks(Protocol):
     """A coupling that has the sums of blocks of samples, whose rows need not leave the device."""
 
     def block_sums(
-        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples, picks: Picks
+        self,
+        generator: int,
+        seed: int,
+        blocks: SampleBlocks,
+        grid: Samples,
+        picks: Picks,
+        squared: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return sums and products of observables over blocks of samples, at all p of a grid.
+        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
 
-        picks: int64 (4, C).  The sums (blocks, m, C) and the products (blocks, m, C (C + 1) / 2)
-        are those of :func:`percolab.measure.block_sums.sum_blocks`.
+        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
+        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.
         """
         ...
 

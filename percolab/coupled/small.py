@@ -32,7 +32,15 @@ from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.seam_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
-from percolab.measure.block_sums_cuda import MOST_OBSERVABLES, SUM_THREADS, sum_rows_kernel
+from percolab.measure.block_sums import CHUNK
+from percolab.measure.block_sums_cuda import (
+    MOST_OBSERVABLES,
+    SUM_THREADS,
+    ChunkSums,
+    Observables,
+    add_chunks_kernel,
+    sum_chunks_kernel,
+)
 from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
@@ -64,20 +72,21 @@ class _Buffers(NamedTuple):
 class SmallCoupling(TiledCoupling):
     """The coupling of small lattices; thresholds T and radii are those of tiles."""
 
-    def __init__(self, labeler: Tiled) -> None:
-        super().__init__(labeler)
+    def __init__(self, labeler: Tiled, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
         batch = labeler.batch
         self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
         self._exists = cuda.to_device(_words_of_item(batch.topology, batch.model))
-        self._small = _small_lattice(labeler, self._exists.size)
+        self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._buffers = _Buffers(0, None, None)
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
         """Return the memory of tiles, and of the words and rows of a launch."""
         words = extent.num_words + count_words(extent.num_points) * model.draws_sites
-        each = 4 * words + 8 * ROW_WIDTH
-        own = Memory(host=8 * ROW_WIDTH * items, device=each * _most_items(extent.num_points))
+        row = 8 * (ROW_WIDTH + needs.openings)
+        each = 4 * words + row
+        own = Memory(host=row * items, device=each * _most_items(extent.num_points))
         return TiledCoupling.memory(extent, model, needs, items).plus(own)
 
     def rows(
@@ -95,7 +104,7 @@ class SmallCoupling(TiledCoupling):
         if self.labeler.read.tally_width:
             return super().grid_rows(generator, seed, samples, grid)
         rows = self._rows(generator, _keys(seed, samples, 1, grid))
-        return rows.reshape(len(samples), grid.size, ROW_WIDTH)
+        return rows.reshape(len(samples), grid.size, self.row_width)
 
     def block_sums(
         self,
@@ -104,50 +113,64 @@ class SmallCoupling(TiledCoupling):
         blocks: SampleBlocks,
         grid: Samples,
         picks: NDArray[np.int64],
+        squared: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return sums and products over blocks (:class:`percolab.coupled.SumsBlocks`).
+        """Return sums and squares over blocks (:class:`percolab.coupled.SumsBlocks`).
 
         ValueError: rows have tallies, or there are more observables than there is room for.
         """
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
-        if self.labeler.read.tally_width or width > MOST_OBSERVABLES:
+        if self.labeler.read.tally_width or width + squared.sum() > MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
         sums = cuda.device_array((count, steps, width), np.int64)
-        products = cuda.device_array((count, steps, width * (width + 1) // 2), np.float64)
-        on_device, most = cuda.to_device(np.ascontiguousarray(picks)), self._most_samples(steps)
+        squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
+        observables = Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
+        most = self._most_samples(steps)
         together = max(most // blocks.size, 1)
         for block in range(0, count, together):
             part = slice(block, min(block + together, count))
             # A block of more samples than there is room for is summed piece by piece.
-            step = min(most, blocks.size)
+            step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
             for first in range(0, blocks.size, step):
                 samples = min(step, blocks.size - first)
-                number = (part.stop - part.start) * samples
                 own_keys = keys._replace(starts=keys.starts[part])
-                self._measure(generator, own_keys, first, number)
-                piece = np.int64(first), np.int64(samples), np.int64(steps)
-                to = self._buffers.rows, *piece, on_device
-                grid_of_blocks = part.stop - part.start, steps
-                own = sums[part], products[part]
-                self._launches.blocks(sum_rows_kernel, grid_of_blocks, SUM_THREADS, *to, *own)
+                self._measure(generator, own_keys, first, (part.stop - part.start) * samples)
+                self._sum_rows(samples, observables, sums[part], squares[part], is_first=first == 0)
         self._launches.wait()
-        return sums.copy_to_host(), products.copy_to_host()
+        return sums.copy_to_host(), squares.copy_to_host()
+
+    def _sum_rows(
+        self, samples: int, observables: Observables, sums: Any, squares: Any, *, is_first: bool
+    ) -> None:
+        """Add the rows that were measured, so many samples of each block, to sums and squares."""
+        blocks, steps, width = sums.shape
+        chunks = -(-samples // CHUNK)
+        found = ChunkSums(
+            cuda.device_array((blocks * chunks, steps, width), np.int64),
+            cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
+        )
+        rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
+        launch = self._launches.blocks
+        grid = blocks * chunks, steps
+        launch(sum_chunks_kernel, grid, SUM_THREADS, *rows, observables, found)
+        places = np.int64(chunks), np.uint32(is_first), sums, squares
+        launch(add_chunks_kernel, (blocks, steps), SUM_THREADS, found, *places)
 
     def _rows(self, generator: int, keys: SampleKeys) -> NDArray[np.int64]:
         """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
         samples, steps = len(keys.starts), int(keys.steps)
-        found = np.empty((samples, steps * ROW_WIDTH), np.int64)
+        found = np.empty((samples, steps * self.row_width), np.int64)
         step = self._most_samples(steps)
         for first in range(0, samples, step):
             count = min(step, samples - first)
             self._measure(generator, keys, first, count)
             self._launches.wait()
-            size = count * steps * ROW_WIDTH
+            size = count * steps * self.row_width
             found[first : first + count] = (
                 self._buffers.rows[:size].copy_to_host().reshape(count, -1)
             )
-        return found.reshape(-1, ROW_WIDTH)
+        return found.reshape(-1, self.row_width)
 
     def _most_samples(self, steps: int) -> int:
         """Return of how many samples a launch has the items at so many p."""
@@ -194,7 +217,7 @@ class SmallCoupling(TiledCoupling):
             self._launches.wait()
             self._buffers = _Buffers(0, None, None)
             opened = cuda.device_array(items * self._exists.size, np.uint32)
-            rows = cuda.device_array(items * ROW_WIDTH, np.int64)
+            rows = cuda.device_array(items * self.row_width, np.int64)
             self._buffers = _Buffers(items, opened, rows)
 
 
@@ -227,7 +250,7 @@ def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
     return np.concatenate(parts)
 
 
-def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
+def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
     """Return a labeler's topology as the kernel of rows takes it."""
     top, batch = labeler.batch.topology, labeler.batch
     axes = top.num_axes
@@ -249,6 +272,7 @@ def _small_lattice(labeler: Tiled, stride: int) -> SmallLattice:
         seam_codes=cuda.to_device(codes),
         axes=np.int32(axes),
         width=np.int32(PERIODS // axes),
+        row_width=np.uint32(row_width),
     )
 
 

@@ -27,6 +27,7 @@ from percolab.tasks.blocks import (
     make_sample_blocks,
     make_summed_blocks,
     pick_observables,
+    pick_squared,
 )
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
@@ -174,9 +175,10 @@ class GridSampler(CoupledSampler):
         size = self.task.block_size
         blocks = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
         with self.device.driven():
-            picks = pick_observables(self.task.observables)
+            own = self.task.observables
+            picks = pick_observables(own), pick_squared(own)
             coupling: Any = self.coupling
-            summed = coupling.block_sums(*self._key, blocks, self._thresholds, picks)
+            summed = coupling.block_sums(*self._key, blocks, self._thresholds, *picks)
         return list(make_summed_blocks(numbers, *summed))
 
 

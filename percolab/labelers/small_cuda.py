@@ -65,6 +65,7 @@ class SmallLattice(NamedTuple):
     seam_owners, seam_ends: uint32 (n,) each, their sites
     seam_codes: int32 (n,), over how many periods they lead, ``width`` bits an axis
     axes, width: int32
+    row_width:  numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
     """
 
     adjacency: Any
@@ -79,6 +80,7 @@ class SmallLattice(NamedTuple):
     seam_codes: Any
     axes: Any
     width: Any
+    row_width: Any
 
 
 class Team(NamedTuple):
@@ -116,7 +118,7 @@ def team_threads(words: int) -> int:
 def shared_bytes(words: int) -> int:
     """Return the shared memory of a team of so many words."""
     warps = team_threads(words) // LANES
-    return 4 * ((WORD_NODES + 2) * words + warps * (_PAIRS + LANES) + 2 * SHARED_WORDS)
+    return 4 * ((WORD_NODES + 2) * words + warps * (_PAIRS + LANES) + 3 * SHARED_WORDS)
 
 
 if SIMULATED:
@@ -204,6 +206,20 @@ def _load_word(team, lattice, opened):
         before = uint32(uint32(word << uint32(5)) - uint32(1))
         team.table[uint32(word * uint32(WORD_NODES))] = _node(team, before)
     return chained
+
+
+@cuda.jit(device=True)
+def _count_openings(team, lattice, opened, counts):
+    """Add up the occupied sites of every item where sites are drawn, else its open bonds."""
+    if team.is_mine:
+        found = uint32(popcount(team.occupied[team.word]))
+        if lattice.first_site == uint32(0):
+            found, num_words = uint32(0), lattice.adjacency.num_words
+            index = uint32(uint32(team.item * lattice.stride) + team.place)
+            for _ in range(len(lattice.adjacency.ends)):
+                found = uint32(found + uint32(popcount(opened[index])))
+                index = uint32(index + num_words)
+        cuda.atomic.add(counts, team.number, found)
 
 
 @cuda.jit(device=True)
@@ -504,10 +520,10 @@ def _add_to_parent(team, n):
 
 
 @cuda.jit(device=True)
-def _write_rows(team, lattice, roots, loops, sums_of_all, rows):
+def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
     """Sum over the roots of every item, and write the rows.
 
-    sums_of_all: shared memory for those of all threads.
+    counts: the openings of every item.  sums_of_all: shared memory for those of all threads.
     """
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     sums, spanned, first = _empty(), uint32(0), uint32(team.word * uint32(WORD_NODES))
@@ -536,16 +552,19 @@ def _write_rows(team, lattice, roots, loops, sums_of_all, rows):
         cuda.syncthreads()
         size = half
     if team.is_mine and team.place == uint32(0):
-        row = int64(team.item) * int64(ROW_WIDTH)
+        row = int64(team.item) * int64(lattice.row_width)
         _put(rows, row, 1, sums)
         rows[row + SPANNING] = int64(loops.flags[team.number])
+        if lattice.row_width > uint32(ROW_WIDTH):
+            rows[row + ROW_WIDTH] = int64(counts[team.number])
 
 
 @cuda.jit(cache=True, max_registers=64)
 def small_rows_kernel(lattice, opened, items, rows):
     """Write the rows of items; a block of threads is a team, which takes one after another.
 
-    opened: uint32, ``lattice.stride`` words of every item.  rows: int64 (items * ROW_WIDTH,).
+    opened: uint32, ``lattice.stride`` words of every item.  rows: int64, ``lattice.row_width`` of
+    every item.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
@@ -555,21 +574,26 @@ def small_rows_kernel(lattice, opened, items, rows):
     edges = uint32(occupied + words)
     flags = uint32(edges + words)
     firsts = uint32(flags + uint32(SHARED_WORDS))
-    lists = uint32(firsts + uint32(SHARED_WORDS))
+    counted = uint32(firsts + uint32(SHARED_WORDS))
+    lists = uint32(counted + uint32(SHARED_WORDS))
     pairs = uint32(lists + uint32(warp * uint32(_PAIRS + LANES)))
     loops = Loops(signed[firsts:], shared[flags:], lattice.axes, lattice.width)
+    counts = shared[counted:]
     number = uint32(thread // num_words)
     place = uint32(thread - uint32(number * num_words))
     first = uint32(cuda.blockIdx.x * together)
     while first < items:
         if thread < together:
             loops.flags[thread], loops.first[thread] = uint32(0), int32(0)
+            counts[thread] = uint32(0)
         item = uint32(first + number)
         team = Team(
             shared, shared[occupied:], shared[edges:], shared[pairs:], words,
             thread, place, item, number, thread < words and item < items,
         )  # fmt: skip
         chained = _load_word(team, lattice, opened)
+        if lattice.row_width > uint32(ROW_WIDTH):
+            _count_openings(team, lattice, opened, counts)
         _join_runs(team, lattice, opened, chained)
         if lattice.seam_places.size:
             cuda.syncthreads()
@@ -578,6 +602,6 @@ def small_rows_kernel(lattice, opened, items, rows):
         roots = _shorten_links(team, lattice)
         cuda.syncthreads()
         _add_sizes(team)
-        _write_rows(team, lattice, roots, loops, shared[lists:], rows)
+        _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
         cuda.syncthreads()
         first = uint32(first + uint32(cuda.gridDim.x * together))

@@ -386,12 +386,12 @@ class _Search:
             work = done
         blocks = {}
         for size, task in centres.items():
-            count = max(_blocks_with(task, work), len(held[task.id].blocks))
+            count = max(_blocks_with(task, work), held[task.id].num_blocks)
             blocks[task.id] = count
             for side in sides[size]:
                 share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
                 blocks[side.id] = max(
-                    min(share, count), len(held[side.id].blocks) if side.id in held else 0
+                    min(share, count), held[side.id].num_blocks if side.id in held else 0
                 )
         return Round(tuple(side for side in every_side if side.id not in held), blocks)
 
