@@ -32,7 +32,7 @@ from percolab.errors import AnalysisError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import Block
+from percolab.tasks.blocks import Block, pick_squared
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -296,10 +296,13 @@ def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
     numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}
     numbers["openings"] = opened.sum(axis=2)
+    numbers |= {
+        f"openings_{word}": numbers[f"wrapping_{word}"] * numbers["openings"]
+        for word in ("two", "none")
+    }
     values = np.stack([np.asarray(own, np.int64) for own in numbers.values()], axis=-1)
-    products = np.swapaxes(values, 1, 2) @ values
-    pairs = products[:, *np.triu_indices(len(numbers))].astype(float)
-    every = zip(values.sum(axis=1)[:, None], pairs[:, None], strict=True)
+    squares = (values[..., pick_squared(task.observables)].astype(float) ** 2).sum(axis=1)
+    every = zip(values.sum(axis=1)[:, None], squares[:, None], strict=True)
     return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
 
 
