@@ -71,6 +71,7 @@ ROOMS = (
     "kernels",
     "bonds",
     "measure",
+    "flows",
     "labelers",
     "coupled",
     "parts",

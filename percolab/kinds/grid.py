@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ class Grid(Kind):
     def check(self, item: Task | Study) -> None:
         """Raise InputError where a measurement has no meaning."""
         for measurement in list_measurements(item.measure):
-            measurement.reader_class.check(item.structure)
+            measurement.reader_class.check(item.structure, item.boundary)
 
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
@@ -56,9 +57,11 @@ class Grid(Kind):
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
         needs = Needs("sizes" in task.measure, max(len(task.p), 1))
-        for measurement in list_measurements(task.measure):
-            needs = measurement.reader_class.add_needs(task.structure, needs)
-        return memory_of(name, device, extent, task.draw, needs, items)
+        readers = [each.reader_class for each in list_measurements(task.measure)]
+        for reader in readers:
+            needs = reader.add_needs(task.structure, needs)
+        found = memory_of(name, device, extent, task.draw, needs, items)
+        return reduce(Memory.plus, (reader.memory(extent) for reader in readers), found)
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""
