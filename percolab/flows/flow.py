@@ -20,6 +20,7 @@ from percolab.flows.cycle_words import (
     virtual_word,
     word_key,
 )
+from percolab.flows.elimination import solve, sum_powers
 from percolab.flows.net import BondList, Net, count_sites, make_net, mark_inside
 from percolab.flows.paths import find_length, make_distances, mark_shortest
 from percolab.lattices.shown import Shown
@@ -66,7 +67,7 @@ class Flow(Shown):
     """What flows through open bonds between two terminals.
 
     circuit: the bonds, open or not.  is_open: uint8 (m,), which are.  seed, sample: of the words by
-    which bridges are found.
+    which bridges are found.  conductances: float64 (m,), positive, of all bonds; None is 1 each.
 
     An array of bonds is bool (n,), an entry for each of the n open bonds in the order of ``bonds``.
     Where the terminals are not connected, nothing flows: numbers are 0.
@@ -78,6 +79,7 @@ class Flow(Shown):
     is_open: Marks
     seed: int = 1
     sample: int = 0
+    conductances: NDArray[np.float64] | None = None
 
     def _facts(self) -> dict[str, Any]:
         facts = {"open bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
@@ -166,6 +168,55 @@ class Flow(Shown):
     def elastic(self) -> NDArray[np.bool_]:
         """Bonds on shortest paths, the elastic backbone."""
         return self._of_open(self._shortest[2])
+
+    @property
+    def conductance(self) -> float:
+        """The current between the terminals at a potential difference of 1; 0 if not connected."""
+        return self._potentials[0]
+
+    @property
+    def resistance(self) -> float:
+        """The inverse of the conductance; infinite if the terminals are not connected."""
+        return 1 / self.conductance if self.conductance else float("inf")
+
+    @cached_property
+    def currents(self) -> NDArray[np.float64]:
+        """The share of the whole current that flows in every open bond, float64 (n,).
+
+        Positive from the first of its sites to the second; exactly 0 outside of the backbone, and
+        in a bond of the backbone only where it is balanced.
+        """
+        conductance, potentials = self._potentials
+        if not conductance:
+            return np.zeros(self._opened.size)
+        first, second = potentials[self.circuit.joined.pairs[self._opened]].T
+        shares = self._all_conductances[self._opened] * (first - second) / conductance
+        return np.where(self.backbone, shares, 0.0)
+
+    @property
+    def largest_current(self) -> float:
+        """The largest share of the current in a bond: 1 where there is a red bond."""
+        return float(np.abs(self.currents).max(initial=0.0))
+
+    def current_moment(self, power: int) -> float:
+        """Return the sum over the bonds of their shares of the current to an integer power.
+
+        Of unit conductances the second moment is the resistance, and the fourth that of the noise.
+        """
+        return float(sum_powers(self.currents[self.backbone], power))
+
+    @cached_property
+    def _potentials(self) -> tuple[float, NDArray[np.float64]]:
+        net = self.circuit.joined
+        if not self.num_backbone:
+            return 0.0, np.zeros(net.starts.size - 1)
+        return solve(net, self._block, self._all_conductances)
+
+    @property
+    def _all_conductances(self) -> NDArray[np.float64]:
+        if self.conductances is None:
+            return np.ones(self.is_open.size)
+        return self.conductances
 
     @cached_property
     def _opened(self) -> NDArray[np.intp]:

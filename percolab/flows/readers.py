@@ -23,6 +23,9 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import open_axes
 
+#: Binary digits of a conductance behind the point.
+_DIGITS = 30
+
 
 class FlowReader:
     """Reads some numbers of the flow through samples.
@@ -82,8 +85,12 @@ class FlowReader:
                     is_open = np.empty(len(circuit.bonds.places), np.uint8)
                     unpack_open(words, circuit.bonds.places, is_open)
                     flow = Flow(circuit, is_open, seed, int(part[n]))
-                    found[first + n, k] = [getattr(flow, name) for name in self.numbers]
+                    found[first + n, k] = self.read(flow)
         return found
+
+    def read(self, flow: Flow) -> list[int]:
+        """Return the numbers of a sample."""
+        return [getattr(flow, name) for name in self.numbers]
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks."""
@@ -125,3 +132,27 @@ class Path(FlowReader):
     word = "path"
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
+
+
+class Conductance(FlowReader):
+    """The conductance between two sides, the resistance, and the fourth moment of the currents.
+
+    Each is rounded to a multiple of 2^-30, so that sums are exact.
+    """
+
+    word = "conductance"
+    numbers = ("conductance", "resistance", "current_fourths")
+    site_bytes = 60
+    #: Marks, conductances, potentials, and lists of neighbours that grow.
+    bond_bytes = 120
+
+    def read(self, flow: Flow) -> list[int]:
+        """Return the numbers of a sample, in units of 2^-30; 0 where nothing flows."""
+        if not flow.conductance:
+            return [0, 0, 0]
+        found = flow.conductance, flow.resistance, flow.current_moment(4)
+        return [round(number * 2**_DIGITS) for number in found]
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the sums over the samples of blocks, float64."""
+        return {self.word: rows.sum(axis=1) / 2.0**_DIGITS}

@@ -289,12 +289,20 @@ _BETWEEN = "between the two sides of the last open axis, or the source and the t
 _CONIGLIO = "Coniglio, J. Phys. A 15, 3829 (1982)"
 _BACKBONE = "Herrmann and Stanley, Phys. Rev. Lett. 53, 1121 (1984)"
 _ELASTIC = "Herrmann, Hong and Stanley, J. Phys. A 17, L261 (1984)"
+_LOBB = "Frank and Lobb, Phys. Rev. B 37, 302 (1988)"
+_MOMENTS = "de Arcangelis, Redner and Coniglio, Phys. Rev. B 31, 4725 (1985)"
 _CYCLES = "Pritchard and Thurimella, ACM Trans. Algorithms 7, 46 (2011)"
 
 
-def _flows(word: str, meaning: str, unit: str, *columns: tuple[str, str, str, str]) -> list[Column]:
+def _flows(
+    word: str,
+    meaning: str,
+    *columns: tuple[str, str, str, str],
+    unit: str = "1",
+    kind: type = np.int64,
+) -> list[Column]:
     """Return the columns of a word, (name, symbol, meaning, source) each, in one dataset."""
-    how = SumColumn(FLOW, np.int64, dataset=Dataset(word, meaning, unit))
+    how = SumColumn(FLOW, kind, dataset=Dataset(word, meaning, unit))
     return [
         Column(name, symbol, text, unit, how, word, source)
         for name, symbol, text, source in columns
@@ -305,13 +313,11 @@ _FLOWS = (
     *_flows(
         "bridges",
         "number of bridges",
-        "1",
         ("bridges", "n_br", "open bonds without which their cluster falls into two", _CYCLES),
     ),
     *_flows(
         "backbone",
         f"red bonds, bonds on trails, bonds and sites of the backbone {_BETWEEN}",
-        "1",
         ("red_bonds", "n_red", "open bonds each of which alone connects the two sides", _CONIGLIO),
         ("trail_bonds", "n_tr", "open bonds on ways that use no bond twice", _CYCLES),
         ("backbone_bonds", "n_bb", "open bonds on ways that visit no site twice", _BACKBONE),
@@ -320,10 +326,28 @@ _FLOWS = (
     *_flows(
         "path",
         f"length of the shortest path, bonds and sites of all shortest paths {_BETWEEN}",
-        "1",
         ("path_length", "l_min", "bonds of the shortest path between the sides", _ELASTIC),
         ("elastic_bonds", "n_el", "open bonds on the shortest paths between the sides", _ELASTIC),
         ("elastic_sites", "M_el", "sites on the shortest paths between the sides", _ELASTIC),
+    ),
+    *_flows(
+        "conductance",
+        f"conductance, resistance and fourth moment of the currents {_BETWEEN}, in multiples of "
+        "2^-30",
+        ("conductance", "G", "conductance between the sides, of a bond 1; 0 if none", _LOBB),
+        (
+            "resistance",
+            "M_2",
+            "1 / G, the sum of squared shares of the current; 0 if none",
+            _MOMENTS,
+        ),
+        (
+            "current_fourths",
+            "M_4",
+            "sum of fourth powers of the bonds' shares of the current",
+            _MOMENTS,
+        ),
+        kind=np.float64,
     ),
 )
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
