@@ -81,6 +81,24 @@ class Flow(Shown):
     sample: int = 0
     conductances: NDArray[np.float64] | None = None
 
+    def summary(self) -> dict[str, Any]:
+        """Return all numbers, as plain JSON values; without terminals the bridges alone."""
+        found: dict[str, Any] = {"open_bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
+        if not self.circuit.source.size:
+            return found
+        return found | {
+            "connected": self.connected,
+            "red_bonds": self.num_red,
+            "trail_bonds": self.num_trails,
+            "backbone_bonds": self.num_backbone,
+            "backbone_sites": self.num_backbone_sites,
+            "path_length": self.length,
+            "elastic_bonds": self.num_elastic,
+            "elastic_sites": self.num_elastic_sites,
+            "conductance": self.conductance,
+            "largest_current": self.largest_current,
+        }
+
     def _facts(self) -> dict[str, Any]:
         facts = {"open bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
         if self.circuit.source.size:
