@@ -21,7 +21,7 @@ from percolab.flows.cycle_words import (
     word_key,
 )
 from percolab.flows.elimination import solve, sum_powers
-from percolab.flows.net import BondList, Net, count_sites, make_net, mark_inside
+from percolab.flows.net import BondList, Net, count_sites, make_net, mark_inside, spread
 from percolab.flows.paths import find_length, make_distances, mark_shortest
 from percolab.lattices.shown import Shown
 
@@ -111,6 +111,12 @@ class Flow(Shown):
         found: NDArray[np.int32] = self.circuit.bonds.sites[self._opened]
         return found
 
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the words of a topology have the open bonds: 32 * word + bit, int64 (n,)."""
+        found: NDArray[np.int64] = self.circuit.bonds.places[self._opened]
+        return found
+
     @cached_property
     def bridges(self) -> NDArray[np.bool_]:
         """Bonds without which their cluster falls into two."""
@@ -161,6 +167,14 @@ class Flow(Shown):
     def backbone(self) -> NDArray[np.bool_]:
         """Bonds on paths: ways between the terminals that visit no site twice."""
         return self._of_open(self._block)
+
+    @cached_property
+    def dangling(self) -> NDArray[np.bool_]:
+        """Bonds of the clusters that connect the terminals, but not of the backbone."""
+        touched = np.zeros(self.circuit.num_points, np.uint8)
+        count_sites(self.circuit.bonds.sites, self._block, touched)
+        spread(self.circuit.net, self.is_open, touched)
+        return np.asarray((touched[self.bonds[:, 0]] != 0) & ~self.backbone)
 
     @property
     def num_backbone_sites(self) -> int:

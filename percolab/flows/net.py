@@ -156,3 +156,23 @@ def count_sites(sites, marks, touched):
             touched[sites[b, 0]] = 1
             touched[sites[b, 1]] = 1
     return touched.sum()
+
+
+@njit(nogil=True, cache=True)
+def spread(net, is_open, touched):
+    """Touch all sites that open bonds connect with touched ones; touched: uint8 (num_points,)."""
+    waiting = np.empty(touched.size, np.uint32)
+    count = 0
+    for site in range(touched.size):
+        if touched[site] != 0:
+            waiting[count] = site
+            count += 1
+    while count > 0:
+        count -= 1
+        site = waiting[count]
+        for n in range(net.starts[site], net.starts[site + uint32(1)]):
+            other = net.ends[n]
+            if is_open[net.bonds[n]] != 0 and touched[other] == 0:
+                touched[other] = 1
+                waiting[count] = other
+                count += 1
