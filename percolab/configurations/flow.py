@@ -16,6 +16,7 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
+from percolab.configurations.invade import SIDES
 from percolab.configurations.label import is_mask_file, load_labeled_lattice, refuse_spins
 from percolab.errors import InputError, nearest
 from percolab.flows.flow import Circuit, Flow
@@ -65,9 +66,9 @@ def flow(
     * a graph, as ``lattice`` or as ``graph`` (``multi``, ``columns``): all of its bonds are open,
       or with p those of a sample.
 
-    source, target: the terminals.  Of a lattice each is a side, "-y" or "+y", or the numbers of its
-    sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open one
-    unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has its
+    source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., or numbers
+    of its sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open
+    one unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has its
     own.  A torus, or a graph without terminals, has bridges alone.
 
     conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
@@ -199,46 +200,54 @@ def _terminals(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the sites of the two terminals; two empty arrays where there are none."""
     topology = chosen.topology
-    none = np.empty(0, np.int32)
-    names = {AXIS_NAMES[each]: each for each in topology.open_axes} if topology.shape else {}
-    if axis is not None and axis not in names:
-        raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
-    which = axis or (list(names)[-1] if names else None)
-    if which is None and all(given is None for given in ends.values()):
-        return none, none
+    axes = list(topology.open_axes)
+    if axis is not None:
+        names = {AXIS_NAMES[each]: each for each in axes if topology.shape}
+        if axis not in names:
+            raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
+        axes = [names[axis]]
     missing = [key for key, given in ends.items() if given is None]
-    if missing and which is None:
+    if missing and not axes:
+        if len(missing) == len(ends):
+            return np.empty(0, np.int32), np.empty(0, np.int32)
         raise InputError(f"{missing[0]}: there is no open axis whose side it could be; give sites")
-    sides = {"source": f"-{which}", "target": f"+{which}"}
+    layers: Any = topology.end_layers[axes[-1]] if missing else (None, None)
     first, last = (
-        _take_terminal(key, sides[key] if given is None else given, chosen, names)
-        for key, given in ends.items()
+        layer if given is None else _take_terminal(key, given, chosen)
+        for layer, (key, given) in zip(layers, ends.items(), strict=True)
     )
     return first, last
 
 
-def _take_terminal(
-    key: str, given: Any, chosen: Configuration, names: dict[str, int]
-) -> NDArray[np.int32]:
+def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.int32]:
     """Return the sites of a terminal that is a side, or sites by their numbers."""
     topology = chosen.topology
     if isinstance(given, str):
-        sides = {
-            sign + name: topology.end_layers[axis][sign == "+"]
-            for name, axis in names.items()
-            for sign in "-+"
-        }
+        sides = _name_sides(topology)
         if given not in sides:
             raise InputError(f"{key} {given!r}: is no open side; {nearest(given, sides)}")
         return sides[given]
     sites = np.atleast_1d(np.asarray(given))
     if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
-        raise InputError(f'{key} = {given!r}, but it is a side, "-y" or "+y", or numbers of sites')
+        raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
     outside = sites[(sites < 0) | (sites >= topology.num_points)]
     if outside.size or not chosen.sites[sites].all():
         wrong = outside[0] if outside.size else sites[~chosen.sites[sites]][0]
         raise InputError(f"{key}: there is no site {wrong}")
     return np.unique(sites).astype(np.int32)
+
+
+def _name_sides(topology: Topology) -> dict[str, NDArray[np.int32]]:
+    """Return the sites of all open sides by name: "x-", "x+", ..., and left, right, bottom, top."""
+    if not topology.shape:
+        return {}
+    names = {(axis, end): f"{AXIS_NAMES[axis]}{'-+'[end]}"
+             for axis in topology.open_axes for end in range(2)}  # fmt: skip
+    found = {name: topology.end_layers[axis][end] for (axis, end), name in names.items()}
+    for word, (axis, end) in SIDES.items():
+        name = names.get((axis % topology.num_axes, end))
+        found |= {word: found[name]} if name else {}
+    return found
 
 
 def _take_conductances(

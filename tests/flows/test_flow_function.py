@@ -35,7 +35,7 @@ def test_flow_of_a_mask_leads_along_the_last_axis_and_through_its_sites():
     }  # fmt: skip
     assert found.conductance == 0.25
     assert not percolab.flow(mask, axis="x").connected
-    from_a_site = percolab.flow(mask, source=15, target="+y")
+    from_a_site = percolab.flow(mask, source=15, target="y+")
     assert sorted(np.unique(from_a_site.bonds[from_a_site.backbone])) == [15, 16, 17, 24, 31]
 
 
@@ -85,7 +85,7 @@ def test_conductances_of_bonds_are_weights():
         ((), {"graph": SQUARE, "source": 0, "target": 0}, "site 0 is both in the source and"),
         ((), {"graph": SQUARE, "source": 0}, "source is given without target"),
         (("square", 8), {"source": 3, "target": 3}, "site 3 is in both terminals"),
-        (("square", 8), {"source": 3, "target": "-y"}, "site 3 is in both terminals"),
+        (("square", 8), {"source": 3, "target": "y-"}, "site 3 is in both terminals"),
         (("square", 8), {"source": 64}, "source: there is no site 64"),
         (("square", 8), {"source": "up"}, "source 'up': is no open side"),
         (("square", 8), {"source": 1.5}, "source = 1.5, but it is a side"),
@@ -108,6 +108,15 @@ def test_what_cannot_be_used_is_refused_in_one_line(arguments, options, line):
         percolab.flow(*arguments, **options)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_sides_have_the_names_that_invasions_give_them():
+    found = percolab.flow("square", 16, 0.7, source="left", target="x+")
+    assert found.summary() == percolab.flow("square", 16, 0.7, axis="x").summary()
+    shells = percolab.flow("bethe:3", 6, 0.9)
+    assert shells.num_red >= 0
+    assert shells.connected
+    assert shells.num_bridges == len(shells.bonds)
 
 
 def test_without_terminals_there_are_bridges_alone():
