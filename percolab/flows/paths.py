@@ -72,8 +72,6 @@ def mark_shortest(net, is_open, distances, marks):
         node = order[first]
         first += 1
         nearer = uint32((away[node] & _LOW) - uint32(1))
-        if node == net.root:
-            continue
         for n in range(net.starts[node], net.starts[node + uint32(1)]):
             bond, other = net.bonds[n], net.ends[n]
             if is_open[bond] == 0 or (away[other] & _LOW) != nearer:
