@@ -68,8 +68,8 @@ def flow(
 
     source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., or numbers
     of its sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open
-    one unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has its
-    own.  A torus, or a graph without terminals, has bridges alone.
+    one unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has
+    its own.  A torus, or a graph without terminals, has bridges alone.
 
     conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
     (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
