@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.measure.openings import bin_counts, bin_width
 
 #: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
@@ -56,3 +56,18 @@ def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
     """
     matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
     return np.asarray(sums @ matrix.T, np.float64)
+
+
+def mean_and_error(
+    sums: NDArray[np.int64],
+    samples: NDArray[np.int64],
+    openings: int,
+    p: Sequence[float] | Floats,
+) -> tuple[Floats, Floats]:
+    """Return the mean of an observable at each p and its standard error.
+
+    samples: of every block, int64 (n_blocks,).  The error is the scatter of blocks, NaN of a single
+    one; float64 (m,) each.
+    """
+    blocks = convolve(sums, openings, p) / samples[:, None]
+    return mean_of_blocks(blocks, samples), standard_error(blocks, samples)

@@ -47,7 +47,8 @@ class ChainsOfSpins(Kind):
     name = "chains"
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
-        "gyration": "radii are measured in percolation, not with spins"
+        "gyration": "radii are measured in percolation, not with spins",
+        "openings": "spins always have open_bonds",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
+from percolab.bonds.closed_cuda import count_closed_kernel
 from percolab.bonds.hooks import VARIES
-from percolab.bonds.sites_cuda import count_vacant_kernel
 from percolab.errors import InputError
 from percolab.kernels.arrays import SharedArrays
 from percolab.kernels.device import load_cuda
@@ -388,7 +388,7 @@ class SlabTiled:
             sites = batch.existing_sites, batch.occupied
             self._fill(site, self._site_class, words, keys.sites, *sites)
             batch.close_bonds(1, batch.opened)
-            launch.each(count_vacant_kernel, words, 1, *sites, vacant)
+            launch.each(count_closed_kernel, words, 1, *sites, vacant)
 
     def _label(self, labeler: SlabLabels) -> None:
         """Join tiles, and gather what is known of their nodes at the roots."""

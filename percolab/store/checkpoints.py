@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,12 +113,12 @@ class Checkpoints:
         path = self.find_checkpoint(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
-    def remove(self, task_id: str, numbers: Collection[int]) -> None:
-        """Remove the checkpoints of these blocks and of ranks for them, as far as there are any."""
+    def remove(self, task_id: str, is_done: Callable[[int], bool]) -> None:
+        """Remove the checkpoints of blocks that are done, by number, and of ranks for them."""
         for path in list(self._folder.iterdir()):
             # A kill may have left one that was being written.
             key = self._parse_key(path.name) or self._parse_key(final_name(path.name))
-            if key is not None and key[0] == task_id and key[1] in numbers:
+            if key is not None and key[0] == task_id and is_done(key[1]):
                 path.unlink(missing_ok=True)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, ClassVar, Protocol
 
 from percolab.kernels.device import Device
@@ -20,6 +21,9 @@ from percolab.measure.columns import Column, list_columns
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.codecs import Codec, SumsCodec
 from percolab.tasks.study import Study, Task, block_size_for
+
+#: Bytes that the groups of a task take before they are packed, and how many groups there may be.
+_GROUPED_BYTES, _MOST_GROUPS = 2**23, 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +230,19 @@ class Kind(Protocol):
     def largest_sum(self, num_points: int) -> int:
         """Return the largest number of one sample that is summed over the samples of a block."""
         return num_points**2
+
+    def most_groups(self, task: Task) -> int | None:
+        """Return the most groups that the blocks of a task make; None where they stay alone.
+
+        Some thousand are plenty for all errors; fewer where each has many numbers.
+        """
+        least = self.codec.least_groups
+        if least is None or not self.independent:
+            return None
+        layout = self.codec.layout(task, task.columns)
+        numbers = sum(prod(stored.shape) for stored in layout.values())
+        most = min(max(_GROUPED_BYTES // (8 * numbers), least), _MOST_GROUPS)
+        return 1 << (most.bit_length() - 1)
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:

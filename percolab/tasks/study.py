@@ -324,6 +324,12 @@ class Task(Sampling):
         return self.num_points - vacant
 
     @cached_property
+    def most_groups(self) -> int | None:
+        """The most groups that its blocks make (:mod:`percolab.tasks.groups`); None: no groups."""
+        most: int | None = self.kind.most_groups(self)
+        return most
+
+    @cached_property
     def num_openings(self) -> int:
         """What is open at p = 1 and not at 0: its bonds, or its sites where sites are drawn."""
         if self.draw.draws_sites:

@@ -44,6 +44,26 @@ def test_errors_hold(name, model, monkeypatch):
     assert abs(np.sqrt(np.mean(np.square(pulls))) - 1) < 4 / 40**0.5
 
 
+def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
+    found = percolab.threshold("square", error=4e-3, device="cpu").results
+    assert sorted(item.task.size for item in found.tasks.values()) == [8, 12]
+    assert all(item.task.measure == ("openings",) for item in found.tasks.values())
+    mixed = percolab.threshold("square", model="bond:x=0.4", L=[8], error=4e-3, device="cpu")
+    assert len(mixed.results.tasks) == 3, "two more p give the slope"
+    assert abs(mixed.p_c - 0.6) < 4 * mixed.error
+
+
+def test_a_p_that_is_too_far_from_the_root_is_replaced(monkeypatch):
+    monkeypatch.setattr("percolab.run.threshold.find_p", lambda *_: 0.52)
+    found = percolab.threshold("square", L=[8], error=3e-4, device="cpu")
+    assert found.error <= 3e-4
+    assert abs(found.p_c - 0.5) < 4 * found.error
+    first, second = sorted(found.results.tasks.values(), key=lambda item: -item.task.p[0])
+    assert first.task.p == (0.52,)
+    assert abs(second.task.p[0] - 0.5) < 0.005
+    assert second.num_samples > 2 * first.num_samples
+
+
 def test_the_answer_has_its_error_in_two_parts():
     found = percolab.threshold("square", error=2e-3, device="cpu")
     assert found.error == pytest.approx(np.hypot(found.statistical_error, found.systematic_error))

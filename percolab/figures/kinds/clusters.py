@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
@@ -172,7 +172,7 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
     (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
-    counts = item.column("clusters") / item.task.block_size / sites
+    counts = item.column("clusters") / item.samples[:, None] / sites
 
     def named(found: Mapping[str, Floats], density: Floats) -> dict[str, Floats]:
         values = found["largest"] / sites, found["chi"], found["second"] / sites, density
@@ -180,8 +180,8 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
 
     return ClusterMeans(
         curve.L, sites, item.num_samples, curve.p,
-        means=named(curve.means(), counts.mean(axis=0)),
-        errors=named(curve.errors(), standard_error(counts)),
+        means=named(curve.means(), mean_of_blocks(counts, item.samples)),
+        errors=named(curve.errors(), standard_error(counts, item.samples)),
     )  # fmt: skip
 
 
