@@ -70,8 +70,14 @@ def test_what_is_constant_in_a_bin_or_linear_is_found_exactly_from_bins():
 
 def test_errors_are_the_scatter_of_blocks():
     sums = np.array([[0, 4, 8], [0, 8, 12]])
-    mean, error = mean_and_error(sums, 4, 2, [0.0, 1.0])
+    mean, error = mean_and_error(sums, np.array([4, 4]), 2, [0.0, 1.0])
     assert mean.tolist() == [0, 2.5]
     assert error.tolist() == [0, 0.5]
-    _, alone = mean_and_error(sums[:1], 4, 2, [0.5])
+    _, alone = mean_and_error(sums[:1], np.array([4]), 2, [0.5])
     assert np.isnan(alone).all()
+
+
+def test_means_weigh_blocks_by_their_samples():
+    sums = np.array([[0, 12, 24], [0, 8, 12]])
+    mean, _ = mean_and_error(sums, np.array([12, 4]), 2, [1.0])
+    assert mean.tolist() == [36 / 16]
