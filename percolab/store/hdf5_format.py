@@ -86,7 +86,7 @@ def decode_contents(root: Node, path: object) -> Contents:
     like: it is damaged.
     """
     check_seal(root)
-    lattice = _structure_of(root, path)
+    lattice = _read_structure(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):
         lattice = replace(lattice, names=root.names("site_names"))
     study = json.loads(root.text("study"))
@@ -103,7 +103,7 @@ def check_shapes(root: Node, path: Path) -> None:
 
     InputError as :func:`decode_contents`.
     """
-    lattice = _structure_of(root, path)
+    lattice = _read_structure(root, path)
     check_tables(root, "site_names")
     for group in root.groups.values():
         check_tables(group)
@@ -143,7 +143,7 @@ def _tasks_in(root: Node) -> dict[str, Node]:
     return root.groups["tasks"].groups if "tasks" in root.groups else {}
 
 
-def _structure_of(root: Node, path: object) -> Structure:
+def _read_structure(root: Node, path: object) -> Structure:
     if "structure" in root.attributes:
         return structure_from_record(json.loads(root.text("structure")))
     return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")

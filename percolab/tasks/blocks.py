@@ -127,15 +127,19 @@ def make_sample_blocks(
     rows: NDArray[np.int64],
     observables: Sequence[Column],
     extras: dict[str, NDArray[Any]] | None = None,
+    counted: NDArray[np.int64] | None = None,
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, in addition to those of
-    tallies.
+    tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).
     """
     from percolab.measure.tallies import sum_tallies
 
-    return _summed(numbers, rows, observables, sum_tallies(rows) | (extras or {}))
+    found = sum_tallies(rows) | (extras or {})
+    if counted is not None:
+        rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
+    return _summed(numbers, rows, observables, found)
 
 
 def make_chain_blocks(
@@ -188,11 +192,32 @@ def _summed(
     observables: Sequence[Column],
     found: dict[str, NDArray[Any]],
 ) -> list[Block]:
-    from percolab.tasks.block_sums import sum_blocks
+    from percolab.measure.block_sums import sum_blocks
 
-    picks = np.array([item.of_row for item in observables], np.int64).T
-    squared = np.array([not item.is_probability for item in observables], bool)
-    sums, squares = sum_blocks(np.ascontiguousarray(rows), squared, *np.ascontiguousarray(picks))
+    squared = pick_squared(observables)
+    picks = pick_observables(observables)
+    sums, squares = sum_blocks(np.ascontiguousarray(rows), squared, *picks)
+    return make_summed_blocks(numbers, sums, squares, found)
+
+
+def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
+    """Return how observables are read off a row, int64 (4, C): places, masks, rules, without."""
+    return np.ascontiguousarray(np.array([item.of_row for item in observables], np.int64).T)
+
+
+def pick_squared(observables: Sequence[Column]) -> NDArray[np.bool_]:
+    """Return of which observables the squares are summed, bool (C,)."""
+    return np.array([not item.is_probability for item in observables], bool)
+
+
+def make_summed_blocks(
+    numbers: Sequence[int],
+    sums: NDArray[np.int64],
+    squares: NDArray[np.float64],
+    extras: dict[str, NDArray[Any]] | None = None,
+) -> list[Block]:
+    """Return blocks with these sums (blocks, m, C), squares and extras of all of them."""
+    found = extras or {}
     others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
     return [Block(*block) for block in zip(numbers, sums, squares, others, strict=True)]
 

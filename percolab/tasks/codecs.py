@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
+from percolab.measure.rows import OPENINGS
 from percolab.tasks.blocks import (
     AnyBlock,
     Block,
@@ -79,7 +80,7 @@ class SumsCodec:
 
     holds_columns = True
     holds_thresholds = False
-    least_groups = 512
+    least_groups: int | None = 512
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return sums and squares of the observables, and the datasets of the other columns."""
@@ -130,6 +131,9 @@ class SumsCodec:
         largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
         # Of a wide task there is no observable of more than its sites.
         largest = task.num_points if task.is_wide else largest
+        if OPENINGS in task.measure:
+            # Of few sites, and of a wide task, there may be more bonds.
+            largest = max(largest, task.num_openings)
         most = [
             1 if column.is_probability else largest for column in columns if column.is_observable
         ]
@@ -147,7 +151,7 @@ class ThresholdCodec:
 
     holds_columns = False
     holds_thresholds = True
-    least_groups = None
+    least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the thresholds of every sample along every open axis."""
@@ -182,7 +186,7 @@ class OpeningsCodec:
 
     holds_columns = False
     holds_thresholds = False
-    least_groups = 64
+    least_groups: int | None = 64
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the sums of every observable by bins of openings."""

@@ -17,7 +17,7 @@ from percolab.kernels.memory import Memory
 from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.measure.columns import Column
+from percolab.measure.columns import Column, list_columns
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.codecs import Codec, SumsCodec
 from percolab.tasks.study import Study, Task, block_size_for
@@ -128,7 +128,7 @@ class Kind(Protocol):
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
     refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
-                      "target_error"), and why; {model} stands for the model
+                      "target_error"), and why; {model} and {method} stand for these
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
@@ -162,7 +162,9 @@ class Kind(Protocol):
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes what is measured of these samples."""
+        """Return what changes what is measured of these samples: p, or the method that fixes it."""
+        if self.fixed_p is not None:
+            return {"method": task.method}
         return {"p": [p.hex() for p in task.p]}
 
     def columns(
@@ -172,6 +174,7 @@ class Kind(Protocol):
 
         wide: whether the sum of squared sizes of one sample may be more than an int64.
         """
+        return list_columns(boundary, measure, wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of what measures a task, its batch of so many items included.

@@ -161,7 +161,7 @@ class Sampling(Shown):
     def refusal(self, what: str) -> str:
         """Return why this kind of study has not what a word stands for, or "" if it has it."""
         reason: str = self.kind.refusals.get(what, "")
-        return reason.format(model=self.model)
+        return reason.format(model=self.model, method=self.method)
 
     @property
     def sampling(self) -> dict[str, Any]:

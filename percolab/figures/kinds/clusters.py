@@ -148,7 +148,7 @@ def plot_clusters(
         "title": title,
         "exact": exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
-        "curves": [_numbers_of(item, item.samples, item.means, item.errors) for item in curves],
+        "curves": [_list_numbers(item, item.samples, item.means, item.errors) for item in curves],
     }
 
 
@@ -159,7 +159,7 @@ def _is_uneven(curves: Sequence[ClusterMeans] | Sequence[ClusterCurve]) -> bool:
     return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
 
 
-def _numbers_of(
+def _list_numbers(
     curve: Any, samples: Any, means: Mapping[str, Floats], errors: Mapping[str, Floats]
 ) -> dict[str, Any]:
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": samples, "p": curve.p}
@@ -244,7 +244,8 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         "title": figures.head["title"],
         "exact": exact_record(exact),
         "curves": [
-            _numbers_of(item, item.samples.sum(), item.means(), item.errors()) for item in clusters
+            _list_numbers(item, item.samples.sum(), item.means(), item.errors())
+            for item in clusters
         ],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],
