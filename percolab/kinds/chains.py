@@ -48,7 +48,6 @@ class ChainsOfSpins(Kind):
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
         "gyration": "radii are measured in percolation, not with spins",
-        "openings": "spins always have open_bonds",
         **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
     }
     refusals: ClassVar[Mapping[str, str]] = {
