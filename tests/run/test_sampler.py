@@ -100,7 +100,7 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
     with pytest.raises(InputError, match=r"L = 20000 needs .* GB of memory; 1.0 GB are free"):
         check_memory(large, None, CPU, 1)
     check_memory(TASK, None, CPU, 1)
-    with pytest.raises(InputError, match=r"beside \d+\.\d GB for all else"):
+    with pytest.raises(InputError, match=r"in addition to \d+\.\d GB for all else"):
         check_memory(TASK, None, CPU, 1, held=10**18)
 
 
