@@ -137,6 +137,7 @@ def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
         make_sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)
     ]
     for sampler in samplers:
+        sampler._sums_on_device = False
         sampler._place._shared.measuring = OneAtATime()
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda sampler: sampler.sample([0, 1]), samplers * 3))
