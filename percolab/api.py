@@ -354,7 +354,7 @@ def threshold(
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold:
-    """Find p_c of a lattice to the precision asked for (docs/thresholds.md).
+    """Find p_c of a lattice to the requested precision (docs/thresholds.md).
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}

@@ -1,4 +1,4 @@
-"""percolab threshold: p_c of a lattice to the precision asked for."""
+"""percolab threshold: p_c of a lattice to the requested precision."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Find the threshold p_c of a lattice, to the precision asked for.
+    """Find the threshold p_c of a lattice, to the requested precision.
 
     LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
     the systematic part together shall not exceed, or --time; without both the error is 1e-4.
