@@ -79,6 +79,7 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
     """
+    from percolab.analysis.root_text import asks_for_roots
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -86,6 +87,10 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     if answers.scales and not stored.study.structure.is_scalable:
         refuse_scaling(options | {"quantities": quantities})
         _write_estimates(stored, as_json, options["observable"], options["bootstrap"])
+        return
+    others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
+    if asks_for_roots(stored) and all(value in (None, False) for value in others.values()):
+        _write_roots(stored, as_json)
         return
     load(answers.fit)(stored, as_json, quantities, options)
 
@@ -95,12 +100,7 @@ def write_threshold_fit(
 ) -> None:
     """Write the threshold and what else is requested."""
     from percolab.analysis import fit_table
-    from percolab.analysis.root_text import asks_for_roots
 
-    others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
-    if asks_for_roots(stored) and all(value in (None, False) for value in others.values()):
-        _write_roots(stored, as_json)
-        return
     if quantities is not None:
         _write_quantity_fit(stored, as_json, quantities, options)
         return
@@ -122,14 +122,14 @@ def write_threshold_fit(
 
 def _write_roots(stored: StoredResults, as_json: bool) -> None:
     """Write p_c from the roots of all sizes."""
-    from percolab.analysis.root_text import root_table
+    from percolab.analysis.root_text import difference_text, root_record, root_table
     from percolab.analysis.roots import fit_roots
 
     study, fit = stored.study, fit_roots(stored)
     if as_json:
-        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
+        echo_json(root_record(study, fit))
         return
-    echo(f"{described(study)}, {study.model}: roots of P(two directions) - P(none wraps) on tori")
+    echo(f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori")
     echo()
     echo(root_table(fit, study.structure, study.model))
 
