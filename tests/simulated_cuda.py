@@ -91,15 +91,14 @@ def compare_models(name):
     dimension = 0 if name == "graph" else lattice(name).dimension
     small = [topology for _, topology in topologies(name)][:4]
     for number, model in enumerate(SITE_MODELS):
-        cases = [(each, small[number % len(small)], (0.5, 0.8)) for each in CUDA_LABELERS]
+        usual = items_of((0.5, 0.8), samples=2)
+        cases = [(each, small[number % len(small)], usual) for each in CUDA_LABELERS]
         if dimension and number < 2:
             shape, kind = TILED_SHAPES[dimension][-1], ("open", "periodic")[number % 2]
             large = lattice(name).topology(shape, (kind,) * dimension)
-            cases.append(("tiled", large, (0.7, 0.704, 0.71)))
-        for labeler, topology, ps in cases:
-            assert_cuda_equals_cpu(
-                labeler, topology, items_of(ps, samples=2), generator=number % 2, model=model
-            )
+            cases.append(("tiled", large, items_of((0.7, 0.704, 0.71))))
+        for labeler, topology, items in cases:
+            assert_cuda_equals_cpu(labeler, topology, items, generator=number % 2, model=model)
         if dimension and number == 0:
             compare_thresholds(name, shape, model)
         assert_vacant_counts_equal(small[number % len(small)], model, number % 2, steps=34)

@@ -53,7 +53,6 @@ from percolab.measure.rows import OPENINGS
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study
 
 Floats = NDArray[np.float64]
@@ -333,26 +332,34 @@ def _read_chains(item: TaskResult) -> list[_Curve]:
     """
     if len(item.blocks) < LEAST_BLOCKS or not has_slopes(item):
         return []
-    q, size, chains = item.task.draw.states, item.task.block_size, len(item.blocks)
+    q, samples = item.task.draw.states, item.num_samples
     found = []
     for place, p in enumerate(item.task.p):
-        difference = (_column(item, "two") - q * _column(item, "none"))[:, place] / size
-        bonds = item.column("open_bonds")[:, place] / size
-        mean = difference.mean()
+        sums = {
+            name: item.column(name)[:, place].astype(float)
+            for name in ("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+        }
+        difference = sums["wrapping_two"] - q * sums["wrapping_none"]
+        bonds = item.column("open_bonds")[:, place].astype(float)
+        mean, most = difference.sum() / samples, bonds.sum() / samples
         if abs(mean) > _WINDOW:
             continue
-        products = (
-            _products(item, "wrapping_two", "open_bonds", place)
-            - q * _products(item, "wrapping_none", "open_bonds", place)
-        ) / size
-        own = products - mean * bonds - bonds.mean() * (difference - mean)
-        slope, scatter = (float(f) / (p * (1 - p)) for f in (own.mean(), own.std(ddof=1)))
-        error = (difference.std(ddof=1) + 1 / size) / sqrt(chains)
+        # Sums over chains of (D - mean) (b - its mean).
+        products = sums["openings_two"] - q * sums["openings_none"]
+        products += mean * most * item.samples - mean * bonds - most * difference
+        slope, scatter = products.sum() / samples, _error_of_mean(products, item.samples)
+        error = _error_of_mean(difference, item.samples) + 1 / samples
         if slope > 0 and scatter > 0:
-            steepness = slope, scatter / sqrt(chains)
+            unit = p * (1 - p)
             at = np.array([p]), np.array([mean]), np.array([[1 / error]])
-            found.append(_Curve(*at, steepness, p))
+            found.append(_Curve(*at, (slope / unit, scatter / unit), p))
     return found
+
+
+def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
+    """Return the error of a mean of all samples from independent sums over some of them, (n,)."""
+    away = sums - sums.sum() / samples.sum() * samples
+    return float(sqrt((away**2).sum() * sums.size / (sums.size - 1)) / samples.sum())
 
 
 def _read_curve(item: TaskResult) -> _Curve | None:
@@ -361,18 +368,16 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
     the same samples are those of blocks.
     """
-    size, blocks = item.task.block_size, len(item.blocks)
+    samples, blocks = item.num_samples, len(item.blocks)
     two, none = _column(item, "two"), _column(item, "none")
-    by_block = (two - none) / size
-    mean = by_block.mean(axis=0)
+    mean = (two - none).sum(axis=0) / samples
     near = np.abs(mean) <= _WINDOW
     if near.sum() > 1 and blocks < LEAST_BLOCKS:
         near &= np.abs(mean) == np.abs(mean).min()
     if not near.any():
         return None
-    share = ((two + none).mean(axis=0) / size)[near]
-    samples = size * blocks
-    if blocks >= LEAST_BLOCKS and has_slopes(item):
+    share = (two + none).sum(axis=0)[near] / samples
+    if len(item.blocks) >= LEAST_BLOCKS and has_slopes(item):
         # Other p of the same samples tell hardly more.
         found = _read_with_openings(item, int(np.abs(mean).argmin()))
         if found is not None:
@@ -381,8 +386,10 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
+        away = (two - none - item.samples[:, None] * mean)[:, near]
+        spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
-            measured = np.nan_to_num(np.corrcoef(by_block[:, near], rowvar=False))
+            measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
         # Noise must not make it singular.
         correlation = 0.999 * measured + 0.001 * correlation
         np.fill_diagonal(correlation, 1.0)
@@ -393,10 +400,9 @@ def _read_curve(item: TaskResult) -> _Curve | None:
 
 def has_slopes(item: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
-    if item.task.draw.has_spins:
-        return item.has("wrapping_two", "wrapping_none", "open_bonds")
-    own = item.has("wrapping_two", "wrapping_none", OPENINGS)
-    return own and item.task.draw.openings_have_p
+    draw = item.task.draw
+    own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+    return own and (draw.openings_have_p or draw.has_spins)
 
 
 def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
@@ -413,13 +419,14 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
         item.column(name)[:, place].astype(float)
         for name in ("wrapping_two", "wrapping_none", OPENINGS)
     )
-    mean, excess = (two - none).sum() / samples, opened - most * p * item.task.block_size
+    mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
     # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
-    products = _products(item, "wrapping_two", OPENINGS, place)
-    products -= _products(item, "wrapping_none", OPENINGS, place)
-    with_excess = products - most * p * (two - none) - mean * excess
+    open_two, open_none = (
+        item.column(name)[:, place].astype(float) for name in ("openings_two", "openings_none")
+    )
+    with_excess = open_two - open_none - most * p * (two - none) - mean * excess
     slope = with_excess.sum() / samples / unit
-    scatter = with_excess.std(ddof=1) * sqrt(with_excess.size) / samples / unit
+    scatter = _error_of_mean(with_excess, item.samples) / unit
     variance = (two + none).sum() / samples - mean**2
     rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
     if slope <= 0 or scatter == 0:
@@ -433,20 +440,13 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     )
 
 
-def _products(item: TaskResult, one: str, other: str, place: int) -> Floats:
-    """Return block sums of the products of two observables at one p, float64 (blocks,)."""
-    names = [column.name for column in item.observables]
-    pair = pair_places(len(names))[names.index(one), names.index(other)]
-    return np.asarray(item.products()[:, place, pair], np.float64)
-
-
 def _column(item: TaskResult, word: str) -> Floats:
     """Return block sums of P(two) or P(none), also of files that lack their own columns."""
     if item.has(f"wrapping_{word}"):
         return item.column(f"wrapping_{word}").astype(float)
     if word == "two":
         return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
-    return (item.task.block_size - item.column("wrapping_any")).astype(float)
+    return (item.samples[:, None] - item.column("wrapping_any")).astype(float)
 
 
 def read_difference(item: TaskResult) -> float:
@@ -476,8 +476,8 @@ def _mean_and_spread(item: TaskResult) -> tuple[Floats, Floats]:
     mean = (two - q * none).sum(axis=0) / samples
     if item.task.kind.independent:
         return mean, np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
-    by_chain = (two - q * none) / item.task.block_size
-    return mean, by_chain.var(axis=0, ddof=1) * item.task.block_size
+    errors = [_error_of_mean(own, item.samples) for own in (two - q * none).T.astype(float)]
+    return mean, samples * np.square(errors)
 
 
 def bend_of(difference: float, states: int) -> float:

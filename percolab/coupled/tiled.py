@@ -238,7 +238,7 @@ class TiledCoupling(CoupledBatches):
     ) -> None:
         """Measure the items at every step of the grid on the device."""
         labeler, batch = self.labeler, self.labeler.batch
-        blocks, tiles = labeler.tiles_of(items)
+        blocks, tiles = labeler.count_blocks(items)
         keys = generator, batch.sites, batch.keys.on_device, self._grid[:steps]
         sizes = np.int32(labeler.tiling.num_tiles), tiles
         batch.launches.blocks(order_openings_kernel, blocks, THREADS, *keys, *sizes, openings)
@@ -261,7 +261,7 @@ class TiledCoupling(CoupledBatches):
     def _join_openings(self, items: int, step: int, openings: Openings) -> None:
         """Join the nodes of all openings of a step, and note what wraps."""
         labeler, launches = self.labeler, self.labeler.batch.launches
-        blocks, tiles = labeler.tiles_of(items)
+        blocks, tiles = labeler.count_blocks(items)
         if not labeler.may_wrap:
             nodes = labeler.nodes.parents, np.uint32(step), tiles, openings
             launches.blocks(join_openings_kernel, blocks, THREADS, *nodes)

@@ -273,7 +273,7 @@ class SlabTiled:
         self._begun = None
         counted.synchronize()
         below, over, sizes, flags = self._read_faces(part, labeler, sides)
-        sums = self._sums_of(labeler, following, draw)
+        sums = self._wait_for_sums(labeler, following, draw)
         clusters = int(self._pinned.clusters[0])
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
@@ -406,7 +406,7 @@ class SlabTiled:
         total = sum(face.num_bonds for face in faces)
         most = min(total, 2 * self.whole.reach * self.whole.layer_points)
         sizes, flags = room.take("sizes", most, np.uint64), room.take("flags", most, np.uint32)
-        blocks, tiles = labeler.tiles_of(1)
+        blocks, tiles = labeler.count_blocks(1)
         given = nodes, labeler.interior, tiles, labeler.read.spanning, self._counts[0], sizes, flags
         launch.blocks(number_roots_kernel, blocks, THREADS, *given)
         for face in faces:
@@ -434,7 +434,9 @@ class SlabTiled:
         """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
-    def _sums_of(self, labeler: SlabLabels, following: Slab | None, draw: SampleKey) -> FrontSums:
+    def _wait_for_sums(
+        self, labeler: SlabLabels, following: Slab | None, draw: SampleKey
+    ) -> FrontSums:
         """Wait, with what follows begun, and return the sums of what touches no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)

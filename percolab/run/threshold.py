@@ -74,7 +74,7 @@ _USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
-_SHORTEST = {False: 8, True: 64}
+_SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
 #: Drift of the smaller size over the target.
@@ -154,16 +154,11 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     # Any size will do until the right ones are known.
     own = scaling_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
+    draw, reason = Model.parse(request.study.model), why_no_roots(request.study)
+    if not reason and (draw.openings_have_p or draw.has_spins):
+        request = replace(request, study=replace(request.study, measure=(OPENINGS,)))
     study = request.study
-    if (
-        not why_no_roots(study)
-        and study.kind.independent
-        and Model.parse(study.model).openings_have_p
-    ):
-        request = replace(request, study=replace(study, measure=(OPENINGS,)))
-        study = request.study
-    reason = why_no_roots(study)
-    if reason and Model.parse(study.model).has_spins:
+    if reason and draw.has_spins:
         raise InputError(
             f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
         )
@@ -433,12 +428,12 @@ class _Search:
             work = done
         blocks = {}
         for size, task in centres.items():
-            count = max(_blocks_with(task, work), len(held[task.id].blocks))
+            count = max(_blocks_with(task, work), held[task.id].num_blocks)
             blocks[task.id] = count
             for side in sides[size]:
                 share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
                 blocks[side.id] = max(
-                    min(share, count), len(held[side.id].blocks) if side.id in held else 0
+                    min(share, count), held[side.id].num_blocks if side.id in held else 0
                 )
         return Round(tuple(side for side in every_side if side.id not in held), blocks)
 

@@ -18,6 +18,7 @@ from percolab.analysis.roots import (
     PLANAR_SITES,
     Drift,
     SizeRoot,
+    _read_curve,
     choose_drift,
     combine_roots,
     find_root,
@@ -223,6 +224,41 @@ def test_many_p_of_the_same_samples_tell_hardly_more_than_one():
     assert root.value.error > 0.8 * errors.min() / root.slope
 
 
+def test_the_error_of_a_root_between_two_p_is_that_of_a_straight_line():
+    items = [
+        item
+        for seed, p in ((1, 0.495), (2, 0.505))
+        for item in torus(L=[8], p=[p], samples=40_000, block_size=1000, seed=seed).tasks.values()
+    ]
+    p, mean, error = read_differences(items)
+    root = find_root(items)
+    slope = (mean[1] - mean[0]) / (p[1] - p[0])
+    assert root.value.value == pytest.approx(p[0] - mean[0] / slope, abs=1e-4)
+    # The root moves by the share of each value in it; the prior of the curvature adds 5 %.
+    shares = np.array([mean[1], mean[0]]) / (mean[1] - mean[0]) / slope
+    assert root.value.error == pytest.approx(np.linalg.norm(shares * error), rel=0.1)
+
+
+def test_the_variance_of_the_difference_is_that_of_its_values():
+    (item,) = torus(L=[8], p=[0.53], samples=400).tasks.values()
+    curve = _read_curve(item)
+    two, none = (item.column(f"wrapping_{word}").sum() for word in ("two", "none"))
+    assert 0.2 < abs(two - none) / 400 < 0.5
+    values = np.repeat([1.0, -1.0, 0.0], [two, none, 400 - two - none])
+    assert curve.whitening[0, 0] ** -2 == pytest.approx((values.var() + 1 / 400) / 400)
+
+
+def test_few_blocks_give_the_p_nearest_to_the_root_alone():
+    grid = [0.47, 0.49, 0.51]
+    blocks = {4: 1, 16: 3}
+    for count, expected in blocks.items():
+        (item,) = torus(L=[8], p=grid, samples=10 * count).tasks.values()
+        curve = _read_curve(item)
+        assert curve.p.size == expected
+        nearest = abs(read_differences([item])[1]).min()
+        assert abs(curve.mean).min() == pytest.approx(nearest)
+
+
 def test_files_without_the_columns_have_the_same_roots(monkeypatch):
     results = torus(L=[8], p=[0.47, 0.53], samples=1000, block_size=50)
     fit = fit_roots(results)
@@ -258,13 +294,13 @@ def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     task = replace(item.task, block_size=samples // blocks)
     opened = np.random.default_rng(seed).random((blocks, task.block_size, openings)) < p
     numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
-    numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}
-    numbers["openings"] = opened.sum(axis=2)
+    two, counted = opened[..., 0], opened.sum(axis=2)
+    numbers |= {"wrapping_two": two, "wrapping_none": ~two, "openings": counted}
+    numbers |= {"openings_two": counted * two, "openings_none": counted * ~two}
     values = np.stack([np.asarray(own, np.int64) for own in numbers.values()], axis=-1)
-    products = np.swapaxes(values, 1, 2) @ values
-    pairs = products[:, *np.triu_indices(len(numbers))].astype(float)
-    every = zip(values.sum(axis=1)[:, None], pairs[:, None], strict=True)
-    return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
+    none = np.zeros((1, sum(not column.is_probability for column in task.observables)))
+    sums = values.sum(axis=1)[:, None]
+    return TaskResult(task, {n: Block(n, own, none) for n, own in enumerate(sums)})
 
 
 def pulls_of_one_bond(p, monkeypatch, *, openings, seeds=200):
@@ -346,7 +382,8 @@ def test_spins_have_roots_on_planar_tori_up_to_four_states(name, options, reason
 
 
 def chains_of_spins(model, p, chains, **options):
-    given = {"L": [6], "burn_in": 60, "block_size": 64, "seed": 5} | options
+    given = {"L": [6], "burn_in": 60, "block_size": 64, "seed": 5, "measure": ["openings"]}
+    given |= options
     return torus(model=model, p=[p], samples=chains * given["block_size"], **given)
 
 

@@ -27,7 +27,10 @@ def blocks_of(path):
     }
 
 
-@pytest.mark.parametrize(("name", "model"), [("kagome", "bond"), ("triangular", "site")])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("kagome", "bond"), pytest.param("triangular", "site", marks=pytest.mark.slow)],
+)
 def test_errors_hold(name, model, monkeypatch):
     exact = load_lattice(name).threshold(model).value
     # A pilot for each would take most of the time; p is off by several errors here.
@@ -146,6 +149,7 @@ def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error
 
 
+@pytest.mark.slow
 def test_a_killed_search_leaves_a_file_that_is_continued(tmp_path):
     path = tmp_path / "threshold.h5"
     with running(*COMMAND, "--error", 2e-3, "--out", path, "--workers", "1") as process:
