@@ -69,6 +69,8 @@ class FlagRule:
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
 #: order of the sweeps of a chain, trees, sums of squares beyond an int64, or a function of a user.
 TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION = "tally", "radii", "chain", "tree", "wide", "function"
+#: ... or what flows through open bonds.
+FLOW = "flow"
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Dataset:
 class SumColumn:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII, CHAIN, TREE, WIDE or FUNCTION; "" of a column that this version does not
-    know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or
-    with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
+    source: TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION or FLOW; "" of a column that this version does
+    not know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p,
+    or with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
     ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
     columns; None for one of their own.
     """
@@ -294,6 +296,71 @@ _GYRATION = Dataset(
 _OF_TALLY = SumColumn(TALLY, np.float64, dataset=_POWERS)
 _OF_RADII = SumColumn(RADII, np.float64, per_bin=True, dataset=_GYRATION)
 _BINS = "over clusters of a bin of sizes that neither wrap nor span"
+_BETWEEN = "between the two sides of the last open axis, or the source and the target of a graph"
+_CONIGLIO = "Coniglio, J. Phys. A 15, 3829 (1982)"
+_BACKBONE = "Herrmann and Stanley, Phys. Rev. Lett. 53, 1121 (1984)"
+_ELASTIC = "Herrmann, Hong and Stanley, J. Phys. A 17, L261 (1984)"
+_LOBB = "Frank and Lobb, Phys. Rev. B 37, 302 (1988)"
+_MOMENTS = "de Arcangelis, Redner and Coniglio, Phys. Rev. B 31, 4725 (1985)"
+_CYCLES = "Pritchard and Thurimella, ACM Trans. Algorithms 7, 46 (2011)"
+
+
+def _flows(
+    word: str,
+    meaning: str,
+    *columns: tuple[str, str, str, str],
+    unit: str = "1",
+    kind: type = np.int64,
+) -> list[Column]:
+    """Return the columns of a word, (name, symbol, meaning, source) each, in one dataset."""
+    how = SumColumn(FLOW, kind, dataset=Dataset(word, meaning, unit))
+    return [
+        Column(name, symbol, text, unit, how, word, source)
+        for name, symbol, text, source in columns
+    ]
+
+
+_FLOWS = (
+    *_flows(
+        "bridges",
+        "number of bridges",
+        ("bridges", "n_br", "open bonds without which their cluster falls into two", _CYCLES),
+    ),
+    *_flows(
+        "backbone",
+        f"red bonds, bonds on trails, bonds and sites of the backbone {_BETWEEN}",
+        ("red_bonds", "n_red", "open bonds each of which alone connects the two sides", _CONIGLIO),
+        ("trail_bonds", "n_tr", "open bonds on ways that use no bond twice", _CYCLES),
+        ("backbone_bonds", "n_bb", "open bonds on ways that visit no site twice", _BACKBONE),
+        ("backbone_sites", "M_bb", "sites on ways that visit no site twice", _BACKBONE),
+    ),
+    *_flows(
+        "path",
+        f"length of the shortest path, bonds and sites of all shortest paths {_BETWEEN}",
+        ("path_length", "l_min", "bonds of the shortest path between the sides", _ELASTIC),
+        ("elastic_bonds", "n_el", "open bonds on the shortest paths between the sides", _ELASTIC),
+        ("elastic_sites", "M_el", "sites on the shortest paths between the sides", _ELASTIC),
+    ),
+    *_flows(
+        "conductance",
+        f"conductance, resistance and fourth moment of the currents {_BETWEEN}, in multiples of "
+        "2^-30",
+        ("conductance", "G", "conductance between the sides, of a bond 1; 0 if none", _LOBB),
+        (
+            "resistance",
+            "M_2",
+            "1 / G, the sum of squared shares of the current; 0 if none",
+            _MOMENTS,
+        ),
+        (
+            "current_fourths",
+            "M_4",
+            "sum of fourth powers of the bonds' shares of the current",
+            _MOMENTS,
+        ),
+        kind=np.float64,
+    ),
+)
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
 EXTRA_COLUMNS = (
     Column(
@@ -325,6 +392,7 @@ EXTRA_COLUMNS = (
         RowInteger(OPENINGS, COUNTED_ROW),
         OPENINGS,
     ),
+    *_FLOWS,
 )
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
@@ -362,6 +430,8 @@ CHAIN_COLUMNS = (
         source="Cooper, Freedman and Preston, Nucl. Phys. B 210, 210 (1982)",
     ),
 )
+#: The words of what flows.
+FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
 MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
 
 

@@ -32,7 +32,7 @@ from percolab.errors import AnalysisError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import Block
+from percolab.tasks.blocks import Block, pick_squared
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -294,13 +294,16 @@ def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     task = replace(item.task, block_size=samples // blocks)
     opened = np.random.default_rng(seed).random((blocks, task.block_size, openings)) < p
     numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
-    two, counted = opened[..., 0], opened.sum(axis=2)
-    numbers |= {"wrapping_two": two, "wrapping_none": ~two, "openings": counted}
-    numbers |= {"openings_two": counted * two, "openings_none": counted * ~two}
+    numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}
+    numbers["openings"] = opened.sum(axis=2)
+    numbers |= {
+        f"openings_{word}": numbers[f"wrapping_{word}"] * numbers["openings"]
+        for word in ("two", "none")
+    }
     values = np.stack([np.asarray(own, np.int64) for own in numbers.values()], axis=-1)
-    none = np.zeros((1, sum(not column.is_probability for column in task.observables)))
-    sums = values.sum(axis=1)[:, None]
-    return TaskResult(task, {n: Block(n, own, none) for n, own in enumerate(sums)})
+    squares = (values[..., pick_squared(task.observables)].astype(float) ** 2).sum(axis=1)
+    every = zip(values.sum(axis=1)[:, None], squares[:, None], strict=True)
+    return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
 
 
 def pulls_of_one_bond(p, monkeypatch, *, openings, seeds=200):
