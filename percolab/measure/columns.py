@@ -57,13 +57,13 @@ class FlagRule:
     """1 if a sample has ANY of the flags of ``mask``, ALL, SOME but not all, or NONE; else 0.
 
     rule: which of the four.  It is 0, too, where there is one of the flags in ``without``.
-    counts: in place of 1 this integer of the row, by its name there; "" for 1
+    counts: in place of 1 this integer of the row
     """
 
     mask: int
     rule: int = ALL
     without: int = 0
-    counts: str = ""
+    counts: RowInteger | None = None
 
 
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
@@ -131,7 +131,7 @@ class Column:
     def is_probability(self) -> bool:
         """Whether it is 0 or 1 in each sample."""
         how = self.gathered
-        return self.is_flag or (isinstance(how, FlagRule) and not how.counts)
+        return self.is_flag or (isinstance(how, FlagRule) and how.counts is None)
 
     @property
     def rises_with_p(self) -> bool:
@@ -168,9 +168,9 @@ class Column:
             return self.gathered.place, 0, ALL, 0
         if isinstance(self.gathered, FlagRule):
             how = self.gathered
-            row = SPIN_ROW if how.counts in SPIN_ROW else COUNTED_ROW
-            place = row.index(how.counts or "spanning")
-            return place, how.mask, how.rule + bool(how.counts) * COUNTS, how.without
+            if how.counts is not None:
+                return how.counts.place, how.mask, how.rule + COUNTS, how.without
+            return SPANNING, how.mask, how.rule, how.without
         raise ValueError(f"{self.name} is not read off a row")
 
     def of_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -452,12 +452,10 @@ def list_columns(
     if trees:
         return (*list_observables(boundary, trees=True), *_TREE_SUMS)
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
-    extra = (column for column in declared if not column.measure or column.measure in measure)
+    own = [word for word in measure if not (spins and word == OPENINGS)]
+    extra = (column for column in declared if not column.measure or column.measure in own)
     beside = WIDE_COLUMNS if wide else ()
     counted = _columns_of_openings(boundary, spins=spins) if OPENINGS in measure else ()
-    if spins:
-        # They always have open_bonds.
-        extra = (column for column in extra if column.name != OPENINGS)
     return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra, *counted)
 
 
@@ -718,10 +716,10 @@ def spanning_names(boundary: Sequence[str]) -> list[str]:
 def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column]:
     """Return the openings of samples that wrap in two directions, and of those that do not wrap.
 
-    Their covariance with the openings is p (1 - p) times the derivative of a probability.  With
-    spins openings are the open bonds.
+    The covariance of a probability with the openings is p (1 - p) times its derivative.  Spins
+    always have the number of their open bonds.
     """
-    counts = "open_bonds" if spins else OPENINGS
+    counts = RowInteger("open_bonds", SPIN_ROW) if spins else RowInteger(OPENINGS, COUNTED_ROW)
     return [
         Column(
             item.name.replace("wrapping", OPENINGS),

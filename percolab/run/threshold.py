@@ -154,11 +154,13 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     # Any size will do until the right ones are known.
     own = scaling_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
-    draw, reason = Model.parse(request.study.model), why_no_roots(request.study)
-    if not reason and (draw.openings_have_p or draw.has_spins):
-        request = replace(request, study=replace(request.study, measure=(OPENINGS,)))
     study = request.study
-    if reason and draw.has_spins:
+    model = Model.parse(study.model)
+    if not why_no_roots(study) and (model.has_spins or model.openings_have_p):
+        request = replace(request, study=replace(study, measure=(OPENINGS,)))
+        study = request.study
+    reason = why_no_roots(study)
+    if reason and model.has_spins:
         raise InputError(
             f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
         )
