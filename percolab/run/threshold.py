@@ -10,9 +10,8 @@ Two sizes are sampled, with equal work, so that the larger can contradict the sm
 smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
 after so much work grows as L^(1/4).
 
-Elsewhere, in three dimensions and more, p_c comes from the wrapping probabilities of several sizes
-by finite-size scaling, as in ``percolab sweep --target-error``: larger sizes are added while those
-that there are cannot give the target error.
+In three dimensions and more p_c comes from the wrapping probabilities of several sizes, in one fit
+(:mod:`percolab.run.scaling_search`).
 
 Work is counted in sites, not in seconds, so that the same target gives about the same samples on
 every machine; a run that was interrupted continues from its file.
@@ -21,11 +20,10 @@ every machine; a run that was interrupted continues from its file.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, lcm, log2, log10, prod, sqrt
+from math import ceil, log2, sqrt
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 import numpy as np
@@ -53,10 +51,13 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
-from percolab.run.runner import run_study
+from percolab.run.scaling_search import ScalingSearch, first_sizes
+from percolab.run.search_steps import Round
+from percolab.run.search_steps import axis_length as _length
+from percolab.run.search_steps import rounded as _rounded
+from percolab.run.search_steps import whole_size as _whole_size
 from percolab.run.stored import Saver, with_blocks
-from percolab.run.wanted import why_unmet
-from percolab.store.results import ResultsWriter, StoredResults
+from percolab.store.results import StoredResults
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
@@ -80,9 +81,6 @@ _SLOPE_SHARE = 0.05
 _ROUNDS = (0.1, 0.4, 1.0)
 #: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
-#: Points of the largest lattice that finite-size scaling begins with, sizes that it ends with, the
-#: first target error in a given time, and a target over the next one.
-_MOST_POINTS, _MOST_SIZES, _FIRST_TARGET, _STEP = 2**15, 12, 3e-3, 1.5
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
@@ -138,7 +136,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
     # Any size will do until the right ones are known.
-    own = scaling_sizes(structure) if sizes is None else sizes
+    own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
     if not study.kind.independent:
@@ -149,14 +147,6 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     if sizes is not None or why_no_roots(study):
         return request
     return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
-
-
-def scaling_sizes(lattice: Lattice) -> tuple[int, ...]:
-    """Return the sizes that finite-size scaling begins with: five, of up to 2^15 points."""
-    largest = _MOST_POINTS ** (1 / lattice.dimension)
-    cells = _whole_size(lattice, 1)
-    found = {max(_whole_size(lattice, round(largest * n / 8)), cells, 2) for n in (2, 3, 4, 6, 8)}
-    return tuple(sorted(found))
 
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
@@ -181,25 +171,6 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     )
 
 
-def _whole_size(lattice: Any, points: int) -> int:
-    """Return the size of whole cells that has about so many points along an axis."""
-    cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
-    return max(round(points / _length(lattice, cells)), 1) * cells
-
-
-def _length(lattice: Any, size: int) -> float:
-    """Return the grid points along an axis of a size, the geometric mean of all axes."""
-    return float(prod(lattice.shape(size)) ** (1 / lattice.dimension))
-
-
-@dataclass(frozen=True)
-class Round:
-    """What is sampled next: tasks that are new, and the blocks that tasks have at its end."""
-
-    tasks: tuple[Task, ...]
-    blocks: Mapping[str, int]
-
-
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
     """Sample a study until its threshold is found, continuing what the writer's file holds.
 
@@ -208,14 +179,12 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     InputError: the file holds another study.  Interrupted: as for
     :func:`percolab.run.runner.run_study`.
     """
-    if why_no_roots(study):
-        return _find_by_scaling(study, goal, **options)
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
     results = opened.results
-    search = _Search(study, goal)
-    p = _known_p(results)
+    search: Any = ScalingSearch(study, goal) if why_no_roots(study) else _Search(study, goal)
+    p = search.known_p(results)
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
@@ -224,14 +193,14 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             warm_up(opened.requested, engine, watcher, with_pilot=True)
             search.begin(results, engine)
             if p is None:
-                p = find_p(study, engine)
+                p = search.find_p(study, engine)
             seconds = search.forecast(results)
             if seconds > _LONG:
                 watcher.noted(f"this takes about {seconds / 3600:.2g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:
-                    results = with_tasks(results, following.tasks)
+                    results = with_tasks(_with_sizes_of(results, following.tasks), following.tasks)
                     tasks = [results.tasks[key].task for key in following.blocks]
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
@@ -244,31 +213,10 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     return results
 
 
-def _find_by_scaling(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Sample several sizes until finite-size scaling gives p_c as a goal has it.
-
-    In a given time the target is lowered step by step, and the last step may take longer.
-    """
-    if options.get("writer") is None:
-        with TemporaryDirectory() as folder, ResultsWriter(Path(folder) / "found.h5") as writer:
-            return _find_by_scaling(study, goal, **(options | {"writer": writer}))
-    watcher = options.get("watcher") or Watcher()
-    start, target = time.monotonic(), goal.error or _FIRST_TARGET
-    while True:
-        results = run_study(study, StopRule(None, target), **options)
-        is_over = goal.seconds is not None and time.monotonic() - start > 0.6 * goal.seconds
-        unmet = why_unmet(results, target)
-        if is_over or (unmet is None and goal.error is not None):
-            return results
-        if unmet is None:
-            target /= _STEP
-            continue
-        sizes = sorted(results.study.sizes)
-        larger = _whole_size(study.structure, round(1.5 * _length(study.structure, sizes[-1])))
-        if len(sizes) >= _MOST_SIZES or larger <= sizes[-1]:
-            watcher.noted(unmet)
-            return results
-        study = replace(study, sizes=(*sizes, larger))
+def _with_sizes_of(results: StoredResults, tasks: Sequence[Task]) -> StoredResults:
+    """Return results whose study has the sizes of further tasks, too."""
+    sizes = tuple(sorted({*results.study.sizes, *(task.size for task in tasks)}))
+    return StoredResults(replace(results.study, sizes=sizes), results.tasks, results.runs)
 
 
 def find_p(study: Study, engine: Engine) -> float:
@@ -318,11 +266,6 @@ def _known_p(results: StoredResults) -> float | None:
         return None if most is None else own[most]
 
 
-def _rounded(p: float, error: float) -> float:
-    """Return p with the digits that its error leaves."""
-    return round(p, 1 - floor(log10(error)))
-
-
 class _Search:
     """Decides what is sampled next."""
 
@@ -330,6 +273,14 @@ class _Search:
         self._sizes, self._goal, self._drift = study.sizes, goal, choose_drift(study)
         self._lengths = {size: _length(study.structure, size) for size in self._sizes}
         self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _RATES[False]
+
+    def known_p(self, results: StoredResults) -> float | None:
+        """Return a p near the root that stored results have; None without tasks."""
+        return _known_p(results)
+
+    def find_p(self, study: Study, engine: Engine) -> float:
+        """Return a first p near the root, by a pilot."""
+        return find_p(study, engine)
 
     def begin(self, results: StoredResults, engine: Engine) -> None:
         """Start the clock of a goal in seconds."""
