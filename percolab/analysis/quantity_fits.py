@@ -93,14 +93,14 @@ def analyse_quantities(
     omegas: Sequence[float],
     y_t: Known | None = None,
     min_size: int | None = None,
-    degree: int | None = None,
+    degree: int | tuple[int, ...] | None = None,
     priors: float = 1.0,
 ) -> QuantityAnalysis:
     """Fit several quantities together.
 
     omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
-    min_size: smallest L to use at all.  degree: in place of DEGREES.  priors: factor on the widths
-    of the other priors.
+    min_size: smallest L to use at all.  degree: one or several, in place of DEGREES.  priors:
+    factor on the widths of the other priors.
 
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
@@ -110,7 +110,7 @@ def analyse_quantities(
         omegas=omegas,
         y_t=y_t,
         min_size=min_size,
-        degrees=DEGREES if degree is None else (degree,),
+        degrees=(degree,) if isinstance(degree, int) else degree or DEGREES,
         priors=priors,
     )
     found, wide, free = average_three_times(

@@ -16,16 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import hypot
+from typing import Any
 
 import numpy as np
 
 from percolab.analysis.averaging import ThresholdAverage
 from percolab.analysis.fisher_information import Information
-from percolab.analysis.quantities import Observations
+from percolab.analysis.json_values import plain
+from percolab.analysis.quantities import Observations, list_quantities
 from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, make_fitter
 from percolab.analysis.quantity_model import JointMaximum, JointModel
 from percolab.analysis.root_text import was_searched
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.stored_data import read_moments
 from percolab.analysis.stored_fits import fit_quantities, read_joint_input
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import Value
@@ -36,8 +41,9 @@ from percolab.tasks.study import Study
 
 #: What is fitted.
 QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
-#: The polynomial of the fit: the p are so near to p_c that higher powers of X vanish.
-DEGREE = 3
+#: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters; alone, with free
+#: X^3, the slope at the centre would be unknown where samples are few.
+DEGREES = (2, 3)
 #: Change of P(any axis) between the centre and a side.
 SIDE = 0.12
 #: Samples at each side, over those at the centre.
@@ -71,7 +77,7 @@ def fit_wrapping(results: StoredResults) -> QuantityAnalysis:
 
     AnalysisError: too few samples.
     """
-    return fit_quantities(results, QUANTITIES, degree=DEGREE)
+    return fit_quantities(results, QUANTITIES, degree=DEGREES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,7 @@ class WrappingEstimate:
             joint.quantities,
             omegas=joint.omegas,
             y_t=joint.y_t,
-            degrees=(DEGREE,),
+            degrees=DEGREES,
         )
         return cls(fitter, fitter.average(joint.y_t), joint.y_t)
 
@@ -152,6 +158,51 @@ class WrappingEstimate:
             jacobian = self._model(fit, (observed,)).jacobian(fit.theta)[: observed.dimension]
             found += share * jacobian.T @ jacobian
         return found
+
+
+@dataclass(frozen=True)
+class WrappingCrossing:
+    """The p at which a quantity is the same on tori of two neighbouring sizes, and its error."""
+
+    quantity: str
+    L1: int
+    L2: int
+    p: float
+    error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
+    """Return the crossings of each quantity between neighbouring sizes.
+
+    Values are those at the p with most samples, which is next to p_c, and slopes those of the fit.
+    AnalysisError: too few samples.
+    """
+    estimate = WrappingEstimate.of(results)
+    functions = estimate.found.best.functions
+    known = {item.name: item for item in list_quantities(results.study.boundary)}
+    quantities = [known[name] for name in QUANTITIES]
+    lines = []
+    for size in sorted({item.task.size for item in results.tasks.values() if item.blocks}):
+        own = [item for item in results.tasks.values() if item.task.size == size]
+        item = max(own, key=lambda item: item.num_samples)
+        needs = sorted({name for quantity in quantities for name in quantity.needs})
+        values, replicas = read_moments(item, needs).values(quantities)
+        (p,) = item.task.p
+        step = 0.01 / estimate.slope(size)
+        slopes = [float(f(p + step, size) - f(p - step, size)) / (2 * step) for f in functions]
+        errors = [float(jackknife_error(replicas[:, n])[0]) for n in range(len(quantities))]
+        lines.append((size, p, values[:, 0], errors, slopes))
+    found = []
+    for (L1, p_1, W_1, e_1, s_1), (L2, p_2, W_2, e_2, s_2) in pairwise(lines):
+        for n, name in enumerate(QUANTITIES):
+            rate = s_2[n] - s_1[n]
+            p = (W_1[n] - s_1[n] * p_1 - W_2[n] + s_2[n] * p_2) / rate
+            found.append(WrappingCrossing(name, L1, L2, p, hypot(e_1[n], e_2[n]) / abs(rate)))
+    return found
 
 
 def _expect(size: int, p: Floats, covariance: Floats) -> Observations:

@@ -96,11 +96,16 @@ def write_threshold_fit(
     """Write the threshold and what else is requested."""
     from percolab.analysis import fit_table
     from percolab.analysis.root_text import asks_for_roots
+    from percolab.analysis.wrapping_fit import asks_for_wrapping
 
     others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
-    if asks_for_roots(stored) and all(value in (None, False) for value in others.values()):
-        _write_roots(stored, as_json)
-        return
+    if all(value in (None, False) for value in others.values()):
+        if asks_for_roots(stored):
+            _write_roots(stored, as_json)
+            return
+        if asks_for_wrapping(stored):
+            _write_wrapping(stored, as_json)
+            return
     if quantities is not None:
         _write_quantity_fit(stored, as_json, quantities, options)
         return
@@ -132,6 +137,22 @@ def _write_roots(stored: StoredResults, as_json: bool) -> None:
     echo(f"{described(study)}, {study.model}: roots of P(two directions) - P(none wraps) on tori")
     echo()
     echo(root_table(fit, study.structure, study.model))
+
+
+def _write_wrapping(stored: StoredResults, as_json: bool) -> None:
+    """Write p_c from the wrapping probabilities of all sizes."""
+    from percolab.analysis.text import quantity_table
+    from percolab.analysis.wrapping_fit import fit_wrapping
+
+    study, fit = stored.study, fit_wrapping(stored)
+    if as_json:
+        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
+        return
+    echo(f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit")
+    echo()
+    echo(quantity_table(fit))
+    for line in published_lines(stored, fit.threshold, fit.threshold_error):
+        echo(line)
 
 
 def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:

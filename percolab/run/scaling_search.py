@@ -52,15 +52,17 @@ _FIRST_POINTS, _FIRST_SIZES = 2**14, 3
 #: Sizes that may be added at a time.
 _MORE = 4
 #: Samples of a size at least, and blocks of its centre and of its sides.
-_LEAST, _LEAST_BLOCKS, _LEAST_SIDE_BLOCKS = 1024, 64, 48
+_LEAST, _LEAST_BLOCKS, _LEAST_SIDE_BLOCKS = 1024, 256, 64
 #: Blocks of a size when the target is met; samples of a block, and sites of all its samples.
-_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 16, 2**18, 2**29
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 1024, 4, 2**18, 2**29
 #: Parts of the whole work that rounds bring all sizes to; after the last one they grow by so much.
 _ROUNDS, _GROWTH = (0.1, 0.4, 1.0), 1.3
 #: A centre is used while P(any axis) is so near to its value at p_c.
 _NEAR = 0.12
 #: Sides between which P(any axis) changes by so much are used.
 _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
+#: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
+_HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
 #: Aim at so much of the target, since forecasts are rough.
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
@@ -171,10 +173,12 @@ class ScalingSearch:
         """
         estimate = _estimate(results)
         if estimate is None:
+            if self._fewest(results) > _HOPELESS_SAMPLES:
+                return None
             least = 0.0 if self._done(results) == 0 else 2.0 * self._fewest(results)
             samples = {size: max(float(_LEAST * 2), least) for size in results.study.sizes}
             return self._round(results, samples, p, None)
-        if self._is_reached(estimate):
+        if self._is_reached(estimate) or estimate.threshold.quality.p_value < _HOPELESS:
             return None
         plan = self._plan(estimate, results)
         if plan is None:

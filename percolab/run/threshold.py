@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.quantities import MIN_SIZES
 from percolab.analysis.roots import (
     LEAST_BLOCKS,
     SizeRoot,
@@ -42,6 +43,7 @@ from percolab.analysis.roots import (
     why_no_roots,
 )
 from percolab.analysis.value import Value
+from percolab.analysis.wrapping_fit import why_no_wrapping
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -144,9 +146,23 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
             f"{study.model} percolation: percolab threshold samples independent configurations; "
             "percolab sweep finds the transition of spins"
         )
-    if sizes is not None or why_no_roots(study):
+    if why_no_roots(study):
+        _check_scaling(study)
+        return request
+    if sizes is not None:
         return request
     return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
+
+
+def _check_scaling(study: Study) -> None:
+    """Raise InputError unless a fit of several sizes can give the threshold of a study."""
+    if reason := why_no_wrapping(study):
+        raise InputError(f"{study.structure.name}: no way to its threshold here: {reason}")
+    if len(study.sizes) < MIN_SIZES:
+        raise InputError(
+            f"L = {', '.join(map(str, study.sizes))}: in three dimensions and more a threshold "
+            f"takes at least {MIN_SIZES} sizes (leave out -L, and they are chosen)"
+        )
 
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
