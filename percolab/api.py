@@ -28,7 +28,8 @@ from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, make_options
 from percolab.run.runner import run_study
-from percolab.run.threshold import Goal, find_threshold, request_threshold
+from percolab.run.search_steps import Goal
+from percolab.run.threshold import find_threshold, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table

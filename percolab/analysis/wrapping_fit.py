@@ -249,6 +249,8 @@ def divide_work(
         scale = 1 / np.sqrt(np.diag(total))
         first = scale * scale[0] * np.linalg.inv(total * np.outer(scale, scale))[0]
         gains = np.maximum(np.einsum("i,kij,j->k", first, own, first), 0.0)
+        if not gains.sum() > 0:
+            break
         shares *= np.sqrt(gains)
         shares /= shares.sum()
     samples = {
@@ -267,7 +269,7 @@ def divide_for_error(
     information: Information, costs: Mapping[int, float], error: float, least: float
 ) -> Division:
     """Return the least work that brings p_c to an error, divided; costs, least: as above."""
-    low, high = 1.0, 1e30
+    low, high = 1.0, 1e20
     found = divide_work(information, costs, high, least)
     # The same digits on every machine, whatever the last ones of a fit are.
     while high > 1.05 * low:

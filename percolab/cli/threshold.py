@@ -65,7 +65,8 @@ def command(
     """
     from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.run.request import make_options
-    from percolab.run.threshold import Goal, find_threshold, request_threshold
+    from percolab.run.search_steps import Goal
+    from percolab.run.threshold import find_threshold, request_threshold
 
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, out=out, **given_settings(given))

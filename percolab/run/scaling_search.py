@@ -18,10 +18,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
 from math import ceil, log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis.fisher_information import Information
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import potts_exponents
 from percolab.analysis.wrapping_fit import (
@@ -37,12 +38,9 @@ from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import own_tasks
-from percolab.run.search_steps import Round, axis_length, rounded, whole_size
+from percolab.run.search_steps import Goal, Round, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
-
-if TYPE_CHECKING:
-    from percolab.run.threshold import Goal
 
 #: Grid points along an axis of the smallest size, and ratios of neighbouring sizes.
 _SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
@@ -183,15 +181,16 @@ class ScalingSearch:
         plan = self._plan(estimate, results)
         if plan is None:
             return None
+        p_c = estimate.threshold.value
         if self._goal.error is None:
-            return self._round(results, plan.samples, estimate.threshold.value, estimate)
+            return self._round(results, plan.samples, p_c, estimate)
         done = self._done(results)
         for part in _ROUNDS:
             samples = {size: max(part * n, _LEAST) for size, n in plan.samples.items()}
             if sum(self._cost(size) * n for size, n in samples.items()) > 1.2 * done:
-                return self._round(results, samples, estimate.threshold.value, estimate)
+                return self._round(results, samples, p_c, estimate)
         samples = {size: _GROWTH * n for size, n in self._samples(results).items()}
-        return self._round(results, plan.samples | samples, estimate.threshold.value, estimate)
+        return self._round(results, dict(plan.samples) | samples, p_c, estimate)
 
     def _is_reached(self, estimate: WrappingEstimate) -> bool:
         value = estimate.threshold
@@ -217,10 +216,12 @@ class ScalingSearch:
             plans.append((divide_for_error(information, costs, aim, _LEAST), 0.0))
         return min(plans, key=lambda item: item[0].error if item[1] else item[0].cost)[0]
 
-    def _aim(self, estimate: WrappingEstimate, results: StoredResults, information: Any) -> float:
+    def _aim(
+        self, estimate: WrappingEstimate, results: StoredResults, information: Information
+    ) -> float:
         """Return the forecast that stands for the target: less, where forecasts are too small."""
         samples = {str(size): n for size, n in self._samples(results).items()}
-        forecast = information.error(samples) / estimate.threshold.error
+        forecast = float(information.error(samples)) / estimate.threshold.error
         return _AIM * (self._goal.error or 0.0) * min(max(forecast, 0.5), 1.0)
 
     def _candidates(
@@ -313,7 +314,7 @@ class ScalingSearch:
     def _slope(self, size: int, results: StoredResults) -> float:
         """Return dP(any axis)/dp before there is an estimate, by the pilot or the p of the file."""
         if self._steepness > 0:
-            return self._steepness * self._length(size) ** self._y_t
+            return float(self._steepness * self._length(size) ** self._y_t)
         p = [task.p[0] for task in own_tasks(results) if task.size == size]
         return 2 * SIDE / (max(p) - min(p)) if len(set(p)) > 1 else self._length(size)
 
@@ -322,7 +323,7 @@ class ScalingSearch:
 
     def _cost(self, size: int) -> float:
         """Return what a sample at the centre costs, in sites, its part of the sides included."""
-        points = self._study.task(size, (0.5,)).num_points + _ROW_SITES[self._is_gpu]
+        points = int(self._study.task(size, (0.5,)).num_points) + _ROW_SITES[self._is_gpu]
         return (1 + 2 * SIDE_SHARE) * points
 
     def _samples(self, results: StoredResults) -> dict[int, int]:
@@ -337,7 +338,7 @@ class ScalingSearch:
 
     def _done(self, results: StoredResults) -> float:
         """Return the cost of all samples that there are."""
-        return sum(self._cost(size) * n for size, n in self._samples(results).items())
+        return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
 
 
 def _held(results: StoredResults, task: Task) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import Any, Unpack
@@ -54,7 +54,7 @@ from percolab.run.executors import connected
 from percolab.run.placement import with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
 from percolab.run.scaling_search import ScalingSearch, first_sizes
-from percolab.run.search_steps import Round
+from percolab.run.search_steps import Goal, Round
 from percolab.run.search_steps import axis_length as _length
 from percolab.run.search_steps import rounded as _rounded
 from percolab.run.search_steps import whole_size as _whole_size
@@ -63,10 +63,7 @@ from percolab.store.results import StoredResults
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
-from percolab.tasks.values import take_number, take_seconds
 
-#: Of p_c, where neither an error nor a time is given.
-_USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
@@ -89,37 +86,6 @@ _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
 _RATES = {False: 2e8, True: 5e10}
 #: Seconds of a forecast that are reported.
 _LONG = 900.0
-
-
-@dataclass(frozen=True)
-class Goal:
-    """When a threshold is found: at this whole error of p_c, or after so many seconds."""
-
-    error: float | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.error is None) == (self.seconds is None):
-            raise InputError("error and time: give one of them, and not both")
-        if self.error is not None and not 1e-9 <= self.error <= 0.1:
-            raise InputError(f"error = {self.error:g}, but it must be from 1e-9 to 0.1")
-        if self.seconds is not None and not 0.1 <= self.seconds <= 1e7:
-            raise InputError(f"time = {self.seconds:g} s, but it must be from 0.1 s to 1e7 s")
-
-    @classmethod
-    def of(cls, error: Any, time: Any) -> Goal:
-        """Return the goal that a user gives; without either the error is 1e-4."""
-        if error is None and time is None:
-            return cls(_USUAL_ERROR)
-        return cls(
-            None if error is None else take_number("error", error),
-            None if time is None else take_seconds("time", time),
-        )
-
-    def record(self) -> dict[str, Any]:
-        """Return it as the record of a run has it."""
-        own = {"error": self.error, "seconds": self.seconds}
-        return {"threshold": {name: value for name, value in own.items() if value is not None}}
 
 
 def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any) -> SweepRequest:

@@ -55,7 +55,8 @@ def find(job: tuple[str, str, float, int, str]) -> dict:
     """Return the answer of one search as plain values."""
     from percolab.analysis.roots import fit_roots
     from percolab.run.request import Watcher, make_options
-    from percolab.run.threshold import Goal, find_threshold, request_threshold
+    from percolab.run.search_steps import Goal
+    from percolab.run.threshold import find_threshold, request_threshold
 
     name, model, error, seed, device = job
     file = HERE / f"{name}.toml"

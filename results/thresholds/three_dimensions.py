@@ -25,7 +25,8 @@ def search(lattice: str, model: str, goal_text: str, seed: int, device: str) -> 
     """Return the answer of one search as plain values."""
     from percolab.analysis.wrapping_fit import fit_wrapping
     from percolab.run.request import Watcher, make_options
-    from percolab.run.threshold import Goal, find_threshold, request_threshold
+    from percolab.run.search_steps import Goal
+    from percolab.run.threshold import find_threshold, request_threshold
 
     is_time = goal_text.endswith(("s", "m", "h"))
     goal = Goal.of(None, goal_text) if is_time else Goal.of(goal_text, None)
