@@ -557,7 +557,7 @@ def _read_checkpoint(path: Path) -> bytes:
         (block,) = sampler.sample([4])
     finally:
         place.unlink(missing_ok=True)
-    return block.sums.tobytes() + block.products.tobytes()
+    return block.sums.tobytes() + block.squares.tobytes()
 
 
 def _read_image(path: Path) -> bytes:

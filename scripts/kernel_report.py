@@ -263,6 +263,21 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
+def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
+    """Return the launches that measure samples of a small lattice."""
+    from percolab.coupled.sample_blocks import SampleBlocks
+
+    launches: list[Launch] = []
+    if topology.shape:
+        with on_host(launches, kind):
+            coupling = new_coupling("tiled", "cuda", topology, model)
+            blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
+            grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
+            squared = np.array([True, False])
+            coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks, squared)
+    return launches
+
+
 def front_launches() -> list[Launch]:
     """Return the launches that join two fronts with tallies, on tori, where they have codes."""
     from percolab.parts.front import Face, Front, FrontSums
@@ -316,6 +331,8 @@ def all_launches() -> list[Launch]:
             for launch in launches_of(entry.name, kind, *measured):
                 found.setdefault((launch.name, launch.signature), launch)
     for kind, (topology, model) in topologies().items():
+        for launch in small_launches(kind, topology, model):
+            found.setdefault((launch.name, launch.signature), launch)
         if model == BOND:
             for launch in tree_launches(kind, topology):
                 found.setdefault((launch.name, launch.signature), launch)

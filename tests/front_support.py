@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.parts.front import Face, Front, FrontSums, close, join, row_of
+from percolab.parts.front import Face, Front, FrontSums, close, join, make_row
 
 
 def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=None):
@@ -77,7 +77,7 @@ def joined_on_gpu(gpu, fronts, steps, whole, *, keep):
     if whole.is_closed:
         expected, found = close(expected), gpu.close(found)
         assert_same_front(expected, to_host(found))
-    one, other = row_of(expected), row_of(found)
+    one, other = make_row(expected), make_row(found)
     np.testing.assert_array_equal(one.numbers, other.numbers)
     assert one[1:] == other[1:]
     return other

@@ -207,7 +207,8 @@ def measured(case):
                 if "sums" in arrays:
                     names = [_text(name) for name in group.attrs["observable_names"]]
                     sums = arrays.pop("sums")
-                    arrays.pop("products")
+                    arrays.pop("squares")
+                    arrays.pop("block_count")
                     arrays |= {name: sums[:, :, n] for n, name in enumerate(names)}
                 found[key] = arrays
     return found

@@ -212,10 +212,10 @@ def cpu_labeler(
 
 
 def cuda_coupling(
-    name: str, topology: Topology, model: Model = BOND, *, capacity: int, tally: bool = False
+    name: str, topology: Topology, model: Model = BOND, *, capacity: int, **options: bool
 ):
-    """Return a CUDA labeler with its coupling."""
-    return new_coupling(name, "cuda", topology, model, capacity=capacity, tally=tally)
+    """Return a CUDA labeler with its coupling; options: tally, openings."""
+    return new_coupling(name, "cuda", topology, model, capacity=capacity, **options)
 
 
 def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -307,7 +307,7 @@ def assert_vacant_counts_equal(topology, model, generator, *, steps):
     batch = new_batch("cuda", topology, model, capacity=samples.size)
     host = new_batch("cpu", topology, model)
     at_all = host.count_vacant(generator, seed, samples, np.tile(grid, (samples.size, 1)))
-    batch.vacant.make_room(samples.size, steps)
+    batch.closed.make_room(samples.size, steps)
     for step in (0, steps // 2, steps - 1):
         # Two items first, so that what is counted was not zero before.
         batch.fill(generator, seed, samples[:2], grid[[0, 0]])
@@ -317,11 +317,25 @@ def assert_vacant_counts_equal(topology, model, generator, *, steps):
     samples_on_device = batch.keys.on_device.samples
     for _ in range(2):
         thresholds = load_cuda().to_device(grid)
-        batch.vacant.count_along(generator, samples_on_device, items, thresholds)
+        batch.closed.count_along(generator, samples_on_device, items, thresholds)
         batch.launches.wait()
-        np.testing.assert_array_equal(batch.vacant.fetch(items, steps), at_all)
+        np.testing.assert_array_equal(batch.closed.fetch(items, steps), at_all)
     if model.site_varies:
         assert at_all.min() == 0 < at_all.max() == topology.num_sites
+
+
+def assert_openings_equal(
+    labeler: str, topology: Topology, model: Model, ps: tuple[float, ...], *, generator: int
+) -> None:
+    """Assert that rows on CUDA end with the openings: point by point, and along a grid of p."""
+    device = cuda_coupling(labeler, topology, model, capacity=3, openings=True)
+    host = new_coupling("reference", "cpu", topology, model, openings=True)
+    samples, grid = np.array([0, 1, 2**40, 5], np.uint64), items_of(ps)[1]
+    expected = host.grid_rows(generator, 7, samples, grid)
+    np.testing.assert_array_equal(device.grid_rows(generator, 7, samples, grid), expected)
+    np.testing.assert_array_equal(
+        device.grid_rows(generator, 7, samples, grid[1:2]), expected[:, 1:2]
+    )
 
 
 def assert_gyration_equal(

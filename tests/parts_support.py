@@ -8,7 +8,7 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.parts.front import close, join, row_of
+from percolab.parts.front import close, join, make_row
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
 from percolab.parts.slabs import Slabs, thicknesses
@@ -127,4 +127,4 @@ def row_by_slabs(whole, draw, *, slabs=1, order="chain", tally=False):
     if order == "chain":
         return Slabs(whole, layers, tally=tally).row(draw)
     front = join_in_order(fronts_of(whole, draw, layers, tally=tally), order)
-    return row_of(close(front) if whole.is_closed else front)
+    return make_row(close(front) if whole.is_closed else front)

@@ -14,7 +14,7 @@ from slab_support import compare_fronts
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.lattice import load_lattice
-from percolab.parts.front import close, row_of
+from percolab.parts.front import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -52,7 +52,7 @@ def compare_slabs():
         whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
         draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
         (front,) = compare_fronts(whole, [draw], layers)
-        row = row_of(close(front) if whole.is_closed else front)
+        row = make_row(close(front) if whole.is_closed else front)
         np.testing.assert_array_equal(row.numbers, row_of_the_whole(whole, draw, tally=False))
 
 

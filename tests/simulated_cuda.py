@@ -10,6 +10,7 @@ from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
     assert_gyration_equal,
+    assert_openings_equal,
     assert_vacant_counts_equal,
     cpu_labeler,
     cuda_coupling,
@@ -90,15 +91,14 @@ def compare_models(name):
     dimension = 0 if name == "graph" else lattice(name).dimension
     small = [topology for _, topology in topologies(name)][:4]
     for number, model in enumerate(SITE_MODELS):
-        cases = [(each, small[number % len(small)], (0.5, 0.8)) for each in CUDA_LABELERS]
+        usual = items_of((0.5, 0.8), samples=2)
+        cases = [(each, small[number % len(small)], usual) for each in CUDA_LABELERS]
         if dimension and number < 2:
             shape, kind = TILED_SHAPES[dimension][-1], ("open", "periodic")[number % 2]
             large = lattice(name).topology(shape, (kind,) * dimension)
-            cases.append(("tiled", large, (0.7, 0.704, 0.71)))
-        for labeler, topology, ps in cases:
-            assert_cuda_equals_cpu(
-                labeler, topology, items_of(ps, samples=2), generator=number % 2, model=model
-            )
+            cases.append(("tiled", large, items_of((0.7, 0.704, 0.71))))
+        for labeler, topology, items in cases:
+            assert_cuda_equals_cpu(labeler, topology, items, generator=number % 2, model=model)
         if dimension and number == 0:
             compare_thresholds(name, shape, model)
         assert_vacant_counts_equal(small[number % len(small)], model, number % 2, steps=34)
@@ -235,9 +235,27 @@ def compare_gyration(name):
     print(name, "gyration")
 
 
+def compare_openings(name):
+    """Compare the openings of every labeler, of models in turn, and over tiles along a grid."""
+    models = [BOND, *SITE_MODELS]
+    small = [topology for _, topology in topologies(name)][:4]
+    for number, model in enumerate(models):
+        labeler, topology = CUDA_LABELERS[number % len(CUDA_LABELERS)], small[number % len(small)]
+        assert_openings_equal(labeler, topology, model, (0.5, 0.8), generator=number % 2)
+        print(labeler, model, "openings")
+    if name == "square":
+        torus = lattice(name).topology((66, 6), ("periodic",) * 2)
+        for number, text in enumerate(("bond", "site", "bond:y=0.3")):
+            ps = (0.6, 0.605, 0.61)
+            assert_openings_equal("tiled", torus, Model.parse(text), ps, generator=number % 2)
+        print("openings over tiles")
+
+
 def main(name, what="bonds"):
     """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
-    if what == "models":
+    if what == "openings":
+        compare_openings(name)
+    elif what == "models":
         compare_models(name)
     elif what == "gyration":
         compare_gyration(name)

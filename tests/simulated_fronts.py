@@ -16,7 +16,7 @@ from percolab.labelers.tiled.records import Nodes
 from percolab.lattices.topology import period_codes
 from percolab.measure.radii_cuda import flatten_kernel
 from percolab.measure.tallies import num_bins
-from percolab.parts.front import Face, close, join, no_face, row_of
+from percolab.parts.front import Face, close, join, make_row, no_face
 from percolab.parts.join_cuda import FrontsCuda, to_device, to_host
 from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
 from percolab.parts.parts import Parts, Whole
@@ -249,7 +249,9 @@ def compare_empty():
         high = fake_front(1, [], [], [], codes=codes)
         assert_same_front(join(low, high), to_host(gpu.join(to_device(low), to_device(high))))
     empty = join(join(low, high), fake_front(2, [], [], []))
-    assert row_of(gpu.close(to_device(empty))).sum_squares == row_of(close(empty)).sum_squares == 0
+    assert (
+        make_row(gpu.close(to_device(empty))).sum_squares == make_row(close(empty)).sum_squares == 0
+    )
     assert no_face().num_bonds == Face(np.empty(0, np.uint32), np.empty(0, np.int64)).num_bonds
     print("empty")
 

@@ -11,7 +11,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING
 from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
 from percolab.measure.sums import ADDED, NUMBERS
-from percolab.parts.front import close, row_of
+from percolab.parts.front import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -38,7 +38,7 @@ def compare_lattice(name, part, parts):
         ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
         draws = [SampleKey(n // 3 % 2, 5, 100 * n + k, p_to_threshold(p)) for k, p in enumerate(ps)]
         for draw, front in zip(draws, compare_fronts(whole, draws, layers, tally=tally)):
-            row = row_of(close(front) if whole.is_closed else front)
+            row = make_row(close(front) if whole.is_closed else front)
             expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
         print(shape, boundary, model, layers)

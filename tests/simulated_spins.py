@@ -11,25 +11,24 @@ from percolab.spins.chains_cuda import CudaChains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
-#: Lattice: shape and boundary of one open and one periodic case.
+#: Lattice, shape and boundary.
 CASES = {
-    "square": (((33, 3), "periodic"), ((40, 2), "open")),
-    "kagome": (((18, 4), "periodic"),),
-    "cubic": (((3, 4, 5), "periodic"),),
+    "square": ("square", (33, 3), "periodic"),
+    "open square": ("square", (40, 2), "open"),
+    "kagome": ("kagome", (18, 4), "periodic"),
+    "cubic": ("cubic", (3, 4, 5), "periodic"),
 }
 #: Which of these a graph continues as well, from its spins after one sweep.
 CONTINUED = 1
 UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7), ("sw", 4))
 
 
-def topologies(name):
-    if name == "graph":
+def topology_of(case):
+    if case == "graph":
         bonds = [(i, (7 * i + 3) % 50) for i in range(50)] + [(4, 4), (1, 2), (2, 1)]
-        yield graph_topology(50, bonds)
-        return
-    item = lattice(name)
-    for shape, boundary in CASES[name]:
-        yield item.topology(shape, (boundary,) * item.dimension)
+        return graph_topology(50, bonds)
+    name, shape, boundary = CASES[case]
+    return lattice(name).topology(shape, (boundary,) * len(shape))
 
 
 def chains_of(count):
@@ -41,46 +40,46 @@ def chains_of(count):
 
 
 def main(name):
-    for topology in topologies(name):
-        few = UPDATES if name in ("square", "graph") else UPDATES[:3]
-        for case, (update, states) in enumerate(few):
-            rule = Update.parse(update).rule(states)
-            generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]
-            expected = []
-            keys = chains_of(2)
-            for n, key in enumerate(keys):
-                own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
-                own.begin(generator, [key], [n == 1])
-                first = own.advance(1), own.copy_planes()
-                found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
-                expected.append((*found, own.copy_planes()[0], first[1][0]))
-            for labeler in ("four_step", "tiled"):
-                if labeler == "tiled" and name == "graph":
-                    continue
-                # Lattices as small as these would be swept by one block each.
-                joined = new_labeler(labeler, "cuda", topology, capacity=2, tally=case == 0)
-                chains = CudaChains(joined, rule)
+    topology = topology_of(name)
+    few = UPDATES[:3] if name in ("kagome", "cubic") else UPDATES
+    for case, (update, states) in enumerate(few):
+        rule = Update.parse(update).rule(states)
+        generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]
+        expected = []
+        keys = chains_of(2)
+        for n, key in enumerate(keys):
+            own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
+            own.begin(generator, [key], [n == 1])
+            first = own.advance(1), own.copy_planes()
+            found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
+            expected.append((*found, own.copy_planes()[0], first[1][0]))
+        for labeler in ("four_step", "tiled"):
+            if labeler == "tiled" and name == "graph":
+                continue
+            # Lattices as small as these would be swept by one block each.
+            joined = new_labeler(labeler, "cuda", topology, capacity=2, tally=case == 0)
+            chains = CudaChains(joined, rule)
+            chains.begin(generator, keys, [False, True])
+            at = np.array([key.threshold for key in keys])
+            before = chains.rows_at(at)
+            rows, numbers = chains.advance(2)
+            planes = chains.copy_planes()
+            if name == "graph" and case == CONTINUED:
+                # From another start, which a given state replaces.
+                chains.begin(generator, keys, [True, True])
+                chains.resume(np.array([state for *_, state in expected]), 1)
+                for one, other in zip((rows, numbers), chains.advance(1)):
+                    assert np.array_equal(one[:, 1:], other), (name, labeler, update)
+                assert np.array_equal(planes, chains.copy_planes()), (name, labeler, update)
+                # And with the first sweep not fetched.
                 chains.begin(generator, keys, [False, True])
-                at = np.array([key.threshold for key in keys])
-                before = chains.rows_at(at)
-                rows, numbers = chains.advance(2)
-                planes = chains.copy_planes()
-                if name == "graph" and case == CONTINUED:
-                    # From another start, which a given state replaces.
-                    chains.begin(generator, keys, [True, True])
-                    chains.resume(np.array([state for *_, state in expected]), 1)
-                    for one, other in zip((rows, numbers), chains.advance(1)):
-                        assert np.array_equal(one[:, 1:], other), (name, labeler, update)
-                    assert np.array_equal(planes, chains.copy_planes()), (name, labeler, update)
-                    # And with the first sweep not fetched.
-                    chains.begin(generator, keys, [False, True])
-                    chains.skip(1)
-                    for one, other in zip((rows, numbers), chains.advance(1)):
-                        assert np.array_equal(one[:, 1:], other), (name, labeler, update)
-                for n, (row, number, plane, _) in enumerate(expected):
-                    where = name, topology.shape, labeler, update, states, n
-                    assert np.array_equal(before[n], row[0]), where
-                    assert np.array_equal(rows[n], row), (where, rows[n], row)
-                    assert np.array_equal(numbers[n], number), (where, numbers[n], number)
-                    assert np.array_equal(planes[n], plane), where
+                chains.skip(1)
+                for one, other in zip((rows, numbers), chains.advance(1)):
+                    assert np.array_equal(one[:, 1:], other), (name, labeler, update)
+            for n, (row, number, plane, _) in enumerate(expected):
+                where = name, topology.shape, labeler, update, states, n
+                assert np.array_equal(before[n], row[0]), where
+                assert np.array_equal(rows[n], row), (where, rows[n], row)
+                assert np.array_equal(numbers[n], number), (where, numbers[n], number)
+                assert np.array_equal(planes[n], plane), where
     print("equal")

@@ -68,7 +68,8 @@ def main(name):
         generator = list(GENERATORS.values())[number % 2]
         compare_samples(topology, generator)
         compare_given(topology, rng)
-        if number == 0:
+        # The others show it as well, on tiles and without.
+        if number == 0 and name != "square":
             with patch.object(rounds_cuda, "KEPT_DIGITS", 0xE0000000):
                 compare_samples(topology, generator, ((6, 7),))
             # Lists without room for what tiles leave are made anew.

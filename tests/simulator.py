@@ -36,6 +36,8 @@ from numba.np import numpy_support
 
 #: Accesses to memory in a turn, one of these: short turns find races, long ones missing barriers.
 TURNS = (1, 1, 2, 3, 5, 9, 33)
+#: Threads of a warp, as the kernels have it that are written for warps.
+WARP = 4
 #: Blocks that run at a time.
 BLOCKS_AT_ONCE = 3
 #: What Numba's types do in Python, NumPy's do in a tenth of the time.
@@ -114,9 +116,17 @@ class Block:
     def __init__(self, place, lanes, dynamic_bytes):
         self.place = Dim3(*place)
         self.running, self.waiting = len(lanes), []
+        self.warps = [Warp(len(lanes[n : n + WARP])) for n in range(0, len(lanes), WARP)]
         self.arrays, self.dynamic = {}, garbage(dynamic_bytes // 8 + 1, np.uint64)
         for number, lane in enumerate(lanes):
             lane.block, lane.index = self, Dim3(number, 0, 0)
+
+
+class Warp:
+    """The threads of a warp that run, and those who wait for each other."""
+
+    def __init__(self, running):
+        self.running, self.waiting = running, []
 
 
 class Scheduler:
@@ -172,24 +182,35 @@ class Scheduler:
 
     def barrier(self):
         """Wait until all threads of the block that still run have come to a barrier."""
+        self._wait(self._running.block)
+
+    def warp_barrier(self):
+        """Wait until all threads of the warp that still run have come to such a barrier."""
+        self._wait(self._warp(self._running))
+
+    def _wait(self, group):
         lane = self._running
         self._ready.remove(lane)
-        lane.block.waiting.append(lane)
-        self._let_through(lane.block)
+        group.waiting.append(lane)
+        self._let_through(group)
         self._hand_on(lane)
 
-    def _let_through(self, block):
-        if len(block.waiting) == block.running:
-            self._ready += block.waiting
-            block.waiting = []
+    def _let_through(self, group):
+        if len(group.waiting) == group.running:
+            self._ready += group.waiting
+            group.waiting = []
+
+    def _warp(self, lane):
+        return lane.block.warps[lane.index.x // WARP]
 
     def leave(self):
         """End the thread that has its turn."""
         lane = self._running
         self._ready.remove(lane)
         self._idle.append(lane)
-        lane.block.running -= 1
-        self._let_through(lane.block)
+        for group in (lane.block, self._warp(lane)):
+            group.running -= 1
+            self._let_through(group)
         if not lane.block.running:
             self._begin_block()
         (self._draw().turn if self._ready else self._over).release()
@@ -274,6 +295,7 @@ def install():
     cuda.jit, cuda.device_array = jit, device_array
     kernelapi.FakeCUDAAtomic = Atomic
     cuda.atomic, cuda.syncthreads = Atomic(), scheduler.barrier
+    cuda.syncwarp = scheduler.warp_barrier
     cuda.grid, cuda.gridsize = grid, gridsize
     cuda.shared = SimpleNamespace(array=scheduler.shared_array)
     cuda.local = SimpleNamespace(array=local_array)

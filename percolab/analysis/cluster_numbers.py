@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.curves import nearest_nodes, node_weights
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.measure.tallies import EXACT
 
 
@@ -60,8 +60,7 @@ class SizeCounts:
         if blocks < 2:
             return np.full((self.p.size, self.edges.size - 1), nan)
         per_site = self.num_sites * np.diff(self.edges) * self.samples[:, None, None]
-        scatter = (self.counts / per_site).std(axis=0, ddof=1)
-        return np.asarray(scatter / blocks**0.5, np.float64)
+        return standard_error(self.counts / per_site, self.samples)
 
     def coarse(self) -> SizeCounts:
         """Return the same with four bins a power of two also at small sizes."""

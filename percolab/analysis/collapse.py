@@ -27,7 +27,13 @@ from scipy.optimize import minimize
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import Record
-from percolab.analysis.statistics import Floats, draw_blocks, half_width
+from percolab.analysis.statistics import (
+    Floats,
+    draw_blocks,
+    half_width,
+    mean_of_blocks,
+    weighted_deviations,
+)
 from percolab.errors import AnalysisError
 
 #: A collapse with a larger S is reported as poor, and its cut-off L_min is rejected.
@@ -61,6 +67,7 @@ class Measured:
     values: Floats
     covariance: Floats
     block_means: Floats
+    samples: NDArray[np.int64]
 
     @classmethod
     def of_spanning(cls, curve: SpanningCurve) -> Measured | None:
@@ -72,7 +79,8 @@ class Measured:
         cut, R = curve.at(inside), R[inside]
         # Samples that span at p_i span at p_j > p_i.
         covariance = np.minimum.outer(R, R) * (1 - np.maximum.outer(R, R)) / cut.total_samples
-        return cls(cut.L, cut.p, R, covariance, cut.spanning / cut.samples[:, None])
+        means = cut.spanning / cut.samples[:, None]
+        return cls(cut.L, cut.p, R, covariance, means, cut.samples)
 
     @classmethod
     def of_clusters(cls, curve: ClusterCurve, name: str) -> Measured:
@@ -88,15 +96,14 @@ class Measured:
             "second_largest": curve.second_largest,
             "chi": curve.sum_squares - curve.largest_squares,
         }[name]
-        means = sums / curve.samples[:, None] / curve.num_sites
-        covariance = np.atleast_2d(np.cov(means, rowvar=False)) / blocks
-        return cls(curve.L, curve.p, means.mean(axis=0), covariance, means)
+        means, samples = sums / curve.samples[:, None] / curve.num_sites, curve.samples
+        away = weighted_deviations(means, samples)
+        return cls(curve.L, curve.p, mean_of_blocks(means, samples), away.T @ away, means, samples)
 
     def resampled(self, rng: np.random.Generator, replicas: int) -> Floats:
         """Draw bootstrap replicas of the values over blocks, float64 (replicas, m)."""
-        blocks = len(self.block_means)
-        drawn = draw_blocks(blocks, rng, replicas) @ self.block_means
-        return np.asarray(drawn / blocks, np.float64)
+        drawn = draw_blocks(self.samples.size, rng, replicas) * self.samples
+        return np.asarray(drawn @ self.block_means / drawn.sum(axis=1)[:, None], np.float64)
 
     def where(self, keep: NDArray[np.bool_]) -> Measured:
         """Return it at some of its p."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.measure.openings import bin_counts, bin_width
 
 #: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
@@ -43,52 +43,31 @@ def binomial(count: int, p: float) -> tuple[int, Floats]:
 
 def bin_weights(openings: int, p: float) -> Floats:
     """Return the weight of every bin's sum in the mean at p, float64 (bins,)."""
-    return _binned(openings, *binomial(openings, p))
-
-
-def slope_weights(openings: int, p: float) -> Floats:
-    """Return the weight of every bin's sum in the derivative of the mean by p, float64 (bins,).
-
-    It is M (B'(n - 1) - B'(n)), where B' is of M - 1.
-    """
-    if not openings:
-        return np.zeros(1)
-    first, one_less = binomial(openings - 1, p)
-    found = openings * -np.diff(one_less, prepend=0.0, append=0.0)
-    return _binned(openings, first, found)
-
-
-def _binned(openings: int, first: int, weights: Floats) -> Floats:
-    counts, width = bin_counts(openings), bin_width(openings)
-    places = np.arange(first, first + weights.size) // width
+    counts, (first, weights) = bin_counts(openings), binomial(openings, p)
+    places = np.arange(first, first + weights.size) // bin_width(openings)
     found = np.bincount(places, weights, minlength=counts.size)
     return np.asarray(found / counts, np.float64)
 
 
-def convolve(
-    sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats, *, slope: bool = False
-) -> Floats:
-    """Return sums over samples at each p, or their derivatives by p, float64 (n_blocks, m).
+def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:
+    """Return sums over samples at each p, float64 (n_blocks, m).
 
     sums: over the samples of blocks and the openings of bins, int64 (n_blocks, bins).
     """
-    weights = slope_weights if slope else bin_weights
-    columns = [weights(openings, float(value)) for value in p]
-    matrix = np.reshape(columns, (len(columns), sums.shape[1]))
+    matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
     return np.asarray(sums @ matrix.T, np.float64)
 
 
 def mean_and_error(
     sums: NDArray[np.int64],
-    block_size: int,
+    samples: NDArray[np.int64],
     openings: int,
     p: Sequence[float] | Floats,
-    *,
-    slope: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Return the mean of an observable at each p, or its derivative, and its standard error.
+    """Return the mean of an observable at each p and its standard error.
 
-    The error is the scatter of blocks, NaN of a single one; float64 (m,) each.
+    samples: of every block, int64 (n_blocks,).  The error is the scatter of blocks, NaN of a single
+    one; float64 (m,) each.
     """
-    blocks = convolve(sums, openings, p, slope=slope) / block_size
-    return blocks.mean(axis=0), standard_error(blocks)
+    blocks = convolve(sums, openings, p) / samples[:, None]
+    return mean_of_blocks(blocks, samples), standard_error(blocks, samples)

@@ -8,7 +8,9 @@ for the dual or matching lattice, so that
 
 vanishes at p_c for L to infinity, at once where the lattice is its own dual, and with corrections
 that fall as L^-4 elsewhere.  No exponent and no large size is needed: near its root D is a straight
-line, whose slope grows as L^(3/4).
+line, whose slope grows as L^(3/4).  Samples at one p are enough where the openings were counted:
+their covariance with D is the slope, and it takes part of the scatter of D away (a control
+variate, :func:`_read_with_openings`).
 
 The method is that of critical polynomials: C. Scullard and R. Ziff; J. Jacobsen and C. Scullard,
 J. Phys. A 46, 075001 (2013), who compute D exactly on small tori.  Here it is sampled.
@@ -217,12 +219,16 @@ def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] 
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """D of one set of samples: p, means and root of the inverse covariance, (m,), (m,), (m, m)."""
+    """D of one set of samples: p, means and root of the inverse covariance, (m,), (m,), (m, m).
+
+    slope: dD/dp at ``slope_p`` with its error, where it is known from the openings; or None.
+    """
 
     p: Floats
     mean: Floats
     whitening: Floats
-    samples: int
+    slope: tuple[float, float] | None = None
+    slope_p: float = 0.0
 
 
 def find_root(items: Iterable[TaskResult]) -> SizeRoot:
@@ -232,12 +238,16 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     curves = [curve for item in held if (curve := _read_curve(item)) is not None]
     p = np.concatenate([curve.p for curve in curves]) if curves else np.empty(0)
     mean = np.concatenate([curve.mean for curve in curves]) if curves else np.empty(0)
-    if np.unique(p).size < 2 or mean.min() > 0 or mean.max() < 0:
+    slopes = [curve.slope[0] for curve in curves if curve.slope is not None]
+    has_both = np.unique(p).size > 1 and mean.min() <= 0 <= mean.max()
+    if not has_both and not slopes:
         raise AnalysisError(
             f"L = {task.size}: P(two directions) - P(no direction) needs p on both sides of its "
             f"root, at which it is between -{_WINDOW} and {_WINDOW}, and {LEAST_BLOCKS} blocks"
         )
-    slope, start = np.polyfit(p, mean, 1)
+    slope, start = (
+        (slopes[0], mean[0] - slopes[0] * p[0]) if slopes else np.polyfit(p, mean, 1).tolist()
+    )
 
     def residuals(parameters: Floats) -> Floats:
         root, rate, *bends = parameters
@@ -245,7 +255,13 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
             curve.whitening @ (curve.mean - _bent(rate * (curve.p - root), bends))
             for curve in curves
         ]
-        return np.concatenate([*whitened, np.asarray(bends) / _CURVATURE])
+        steepness = [
+            (curve.slope[0] - rate * _steepened(rate * (curve.slope_p - root), bends))
+            / curve.slope[1]
+            for curve in curves
+            if curve.slope is not None
+        ]
+        return np.concatenate([*whitened, steepness, np.asarray(bends) / _CURVATURE])
 
     scale = np.array([1 / abs(slope), abs(slope), 1.0, 1.0])
     best = least_squares(
@@ -253,7 +269,8 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     )
     covariance = np.linalg.inv(best.jac.T @ best.jac) * np.outer(scale, scale)
     root, slope = (best.x * scale)[:2]
-    if slope <= 0 or not p.min() <= root <= p.max():
+    reach = _WINDOW / slope if slopes else 0.0
+    if slope <= 0 or not p.min() - reach <= root <= p.max() + reach:
         raise AnalysisError(f"L = {task.size}: the samples do not determine its root")
     value = Value(float(root), sqrt(covariance[0, 0]), sqrt(covariance[0, 0]))
     length = prod(task.shape) ** (1 / len(task.shape))
@@ -262,6 +279,11 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
 
 def _bent(u: Floats, bends: Sequence[float]) -> Floats:
     return u * (1 + bends[0] * u + bends[1] * u**2)
+
+
+def _steepened(u: Any, bends: Sequence[float]) -> Any:
+    """Return the derivative of :func:`_bent` with respect to u."""
+    return 1 + 2 * bends[0] * u + 3 * bends[1] * u**2
 
 
 def _most_samples(items: Iterable[TaskResult]) -> int:
@@ -279,29 +301,76 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
     the same samples are those of blocks.
     """
-    size, blocks = item.task.block_size, len(item.blocks)
+    samples, blocks = item.num_samples, len(item.blocks)
     two, none = _column(item, "two"), _column(item, "none")
-    by_block = (two - none) / size
-    mean = by_block.mean(axis=0)
+    mean = (two - none).sum(axis=0) / samples
     near = np.abs(mean) <= _WINDOW
     if near.sum() > 1 and blocks < LEAST_BLOCKS:
         near &= np.abs(mean) == np.abs(mean).min()
     if not near.any():
         return None
-    share = ((two + none).mean(axis=0) / size)[near]
-    samples = size * blocks
+    share = (two + none).sum(axis=0)[near] / samples
+    if len(item.blocks) >= LEAST_BLOCKS and has_slopes(item):
+        # Other p of the same samples tell hardly more.
+        found = _read_with_openings(item, int(np.abs(mean).argmin()))
+        if found is not None:
+            return found
     # One count is added, so that a few samples that all agree are not taken for certain.
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
+        away = (two - none - item.samples[:, None] * mean)[:, near]
+        spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
-            measured = np.nan_to_num(np.corrcoef(by_block[:, near], rowvar=False))
+            measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
         # Noise must not make it singular.
         correlation = 0.999 * measured + 0.001 * correlation
         np.fill_diagonal(correlation, 1.0)
     covariance = correlation * np.outer(deviation, deviation)
     whitening = np.linalg.inv(np.linalg.cholesky(covariance))
-    return _Curve(np.array(item.task.p)[near], mean[near], whitening, samples)
+    return _Curve(np.array(item.task.p)[near], mean[near], whitening)
+
+
+def has_slopes(item: TaskResult) -> bool:
+    """Return whether the covariance with the openings gives the slope of D at each p."""
+    own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+    return own and item.task.draw.openings_have_p
+
+
+def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
+    """Return D at one of the p of a task, and its slope, with the openings' covariance.
+
+    None where so few samples show no slope.
+
+    With N of M open and z = N - M p, dD/dp = cov(D, z) / (p (1 - p)).  What of D scatters with N is
+    as if p were N / M: the mean of D is that at the mean of N / M, and only the rest is its error.
+    """
+    p, most = item.task.p[place], item.task.num_openings
+    samples, unit = item.num_samples, p * (1 - p)
+    two, none, opened = (
+        item.column(name)[:, place].astype(float)
+        for name in ("wrapping_two", "wrapping_none", "openings")
+    )
+    mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
+    # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
+    open_two, open_none = (
+        item.column(name)[:, place].astype(float) for name in ("openings_two", "openings_none")
+    )
+    with_excess = open_two - open_none - most * p * (two - none) - mean * excess
+    slope = with_excess.sum() / samples / unit
+    away, blocks = with_excess - slope * unit * item.samples, with_excess.size
+    scatter = sqrt((away**2).sum() * blocks / (blocks - 1)) / samples / unit
+    variance = (two + none).sum() / samples - mean**2
+    rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
+    if slope <= 0 or scatter == 0:
+        return None
+    return _Curve(
+        np.array([p + excess.sum() / samples / most]),
+        np.array([mean]),
+        np.array([[1 / sqrt(rest / samples)]]),
+        (slope, scatter),
+        p,
+    )
 
 
 def _column(item: TaskResult, word: str) -> Floats:
@@ -310,7 +379,7 @@ def _column(item: TaskResult, word: str) -> Floats:
         return item.column(f"wrapping_{word}").astype(float)
     if word == "two":
         return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
-    return (item.task.block_size - item.column("wrapping_any")).astype(float)
+    return (item.samples[:, None] - item.column("wrapping_any")).astype(float)
 
 
 def read_difference(item: TaskResult) -> float:
@@ -332,6 +401,11 @@ def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Float
     mean = (two - none) / samples
     error = np.sqrt(np.maximum((two + none) / samples - mean**2, 0) / samples)
     return np.array(every), mean, error
+
+
+def bend_of(difference: float) -> float:
+    """Return how far D, at this value, may be off a straight line through its root."""
+    return float(_CURVATURE[0] * difference**2)
 
 
 def forecast_slope(length: float) -> float:

@@ -44,12 +44,33 @@ def half_width(values: Floats) -> float:
     return float(0.5 * (high - low))
 
 
-def standard_error(values: Floats) -> Floats:
-    """Return the standard error of the mean over the first axis, NaN of a single value."""
-    count = len(values)
-    if count < 2:
+def mean_of_blocks(values: Floats, samples: NDArray[np.int64]) -> Floats:
+    """Return the mean of blocks' means (n_blocks, ...), by their samples, int64 (n_blocks,)."""
+    return np.asarray(np.average(values, axis=0, weights=samples), np.float64)
+
+
+def standard_error(values: Floats, samples: NDArray[np.int64] | None = None) -> Floats:
+    """Return the standard error of the mean over the first axis, NaN of a single value.
+
+    samples: of every value, by which the mean weighs them, int64 (n,); all alike unless given.
+    """
+    if len(values) < 2:
         return np.full(np.shape(values)[1:], np.nan)
-    return np.asarray(values.std(axis=0, ddof=1) / count**0.5)
+    away = weighted_deviations(values, samples)
+    return np.asarray(np.sqrt((away**2).sum(axis=0)), np.float64)
+
+
+def weighted_deviations(values: Floats, samples: NDArray[np.int64] | None = None) -> Floats:
+    """Return parts of the error of a mean: their squares add up to its variance, (n, ...).
+
+    So do their products to its covariance.  values: of n >= 2 blocks.  samples: of each, by which
+    the mean weighs them.
+    """
+    count = len(values)
+    weights = np.full(count, 1 / count) if samples is None else samples / samples.sum()
+    shape = (count, *(1,) * (np.ndim(values) - 1))
+    away = values - np.average(values, axis=0, weights=weights)
+    return np.asarray(np.sqrt(count / (count - 1)) * weights.reshape(shape) * away, np.float64)
 
 
 def jackknife_error(without: Floats) -> Floats:

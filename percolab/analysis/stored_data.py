@@ -112,7 +112,7 @@ def _read_clusters(item: TaskResult) -> ClusterCurve:
         L=task.size,
         num_sites=task.num_sites,
         p=p,
-        samples=np.full(len(item.blocks), task.block_size),
+        samples=item.samples,
         largest=moment_sums(item, "largest", p),
         second_largest=moment_sums(item, "second_largest", p),
         sum_squares=squares,
@@ -137,7 +137,7 @@ def load_counts(item: TaskResult) -> SizeCounts:
         L=item.task.size,
         num_sites=item.task.num_sites,
         p=np.array(item.task.p),
-        samples=np.full(len(item.blocks), item.task.block_size),
+        samples=item.samples,
         edges=bin_edges(item.task.num_points),
         counts=item.extra("size_counts"),
         largest=item.column("largest").astype(float),
@@ -217,7 +217,7 @@ def read_moments(item: TaskResult, names: Sequence[str]) -> BlockMoments:
     return BlockMoments(
         L=item.task.size,
         p=p,
-        samples=np.full(len(item.blocks), item.task.block_size),
+        samples=item.samples,
         moments={name: analysis.moment_sums(item, name, p) for name in names},
         label=item.task.id,
     )
@@ -233,7 +233,8 @@ def _check_independent(items: Sequence[TaskResult]) -> None:
     spans: dict[int, list[tuple[int, int, TaskResult]]] = {}
     for item in items:
         size = item.task.block_size
-        own = [(n * size, (n + 1) * size, item) for n in item.numbers.tolist()]
+        groups = zip(item.numbers.tolist(), item.counts.tolist(), strict=True)
+        own = [(n * size, (n + count) * size, item) for n, count in groups]
         spans.setdefault(item.task.stream_seed, []).extend(own)
     for ranges in spans.values():
         ranges.sort(key=lambda part: part[:2])

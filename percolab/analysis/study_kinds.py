@@ -11,16 +11,15 @@ from math import ceil, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.convolution import convolve
+from percolab.analysis.convolution import convolve, mean_and_error
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.measure.columns import open_axes, spanning_names
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Study, Task
 
 #: Values of p over a transition, and the part of it that is outside on either side.
@@ -69,15 +68,15 @@ class KindAnalysis:
 
     def curve(self, item: TaskResult, name: str) -> SpanningCurve:
         """Return the curve of a probability at the p of its grid."""
-        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
+        p = self.grid(item, name)
         sums = self.moment_sums(item, name, p).astype(np.int64)
-        return SpanningCurve(item.task.size, p, samples, sums, item.task.id)
+        return SpanningCurve(item.task.size, p, item.samples, sums, item.task.id)
 
     def moment_names(self, item: TaskResult) -> set[str]:
-        """Return the names of the moments of a task: observables, products, and higher moments."""
+        """Return the names of the moments of a task: observables, squares, and higher moments."""
         names = [observable.name for observable in item.observables]
-        products = {f"{a}*{b}" for a in names for b in names}
-        found = {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
+        squares = {f"{name}*{name}" for name in names}
+        found = {*names, *squares, *(("s^4",) if item.has("sum_fourths") else ())}
         return found | ({"m^2", "m^4"} if "state_squares" in names else set())
 
     def grid(self, item: TaskResult, name: str) -> Floats:
@@ -92,19 +91,17 @@ class KindAnalysis:
             return self._order_parameter(item, squared=name == "m^4")
         if "*" not in name:
             return item.column(name).astype(float)
-        names = [observable.name for observable in item.observables]
-        places = [names.index(part) for part in name.split("*")]
-        return item.products()[:, :, pair_places(len(names))[tuple(places)]]
+        return item.squares(name.partition("*")[0])
 
     def _order_parameter(self, item: TaskResult, *, squared: bool) -> Floats:
         """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
         states, sites = item.task.draw.states, float(item.task.num_sites) ** 2
         squares = item.column("state_squares").astype(float) / sites
         if not squared:
-            return (states * squares - item.task.block_size) / (states - 1)
+            return (states * squares - item.samples[:, None]) / (states - 1)
         p = np.array(item.task.p)
         products = self.moment_sums(item, "state_squares*state_squares", p) / sites**2
-        both = states**2 * products - 2 * states * squares + item.task.block_size
+        both = states**2 * products - 2 * states * squares + item.samples[:, None]
         return np.asarray(both / (states - 1) ** 2)
 
 
@@ -158,7 +155,7 @@ class MicrocanonicalAnalysis(KindAnalysis):
         A block's sums are rounded up or down alike at all p, so that they rise with p, and by parts
         that are equally spaced over the blocks, so that rounding leaves their total unbiased.
         """
-        p, samples = self.grid(item, name), np.full(len(item.blocks), item.task.block_size)
+        p, samples = self.grid(item, name), item.samples
         parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
         # A sum that is whole but for its last digits is not rounded to another.
         sums = np.floor(self.moment_sums(item, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
@@ -201,8 +198,9 @@ class MicrocanonicalAnalysis(KindAnalysis):
         grid = self.grid(item, "") if p is None else np.array(p)
         found = {}
         for column in item.observables:
-            blocks = self.moment_sums(item, column.name, grid) / item.task.block_size
-            found[column.name] = blocks.mean(axis=0), standard_error(blocks)
+            found[column.name] = mean_and_error(
+                item.stacked(column.name), item.samples, item.task.num_openings, grid
+            )
         for n, x in enumerate(grid.tolist()):
             yield (
                 x,

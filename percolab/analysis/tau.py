@@ -34,7 +34,13 @@ from scipy.linalg import block_diag
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
 from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, with_data_first
+from percolab.analysis.statistics import (
+    MIN_BLOCKS,
+    Floats,
+    standard_error,
+    weighted_deviations,
+    with_data_first,
+)
 from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
@@ -238,7 +244,7 @@ class TaskNumbers:
         blocks = task.samples.size
         every = task.numbers_at(np.full(blocks, threshold), np.eye(blocks))
         values = task.numbers_at(np.array([threshold]))[0]
-        own = every.std(axis=0, ddof=1) / blocks**0.5
+        own = standard_error(every, task.samples)
         total = task.counts[:, task.nearest(threshold)].sum(axis=0)
         # Where another polynomial differs, the grid is too coarse for such large clusters.
         other = task.numbers_at(np.array([threshold]), fewer=1)[0]
@@ -302,7 +308,8 @@ class ClusterNumbers:
             # B blocks drawn with replacement scatter by (B - 1) / B less than samples, in variance.
             blocks = min(len(item.blocks) for item in self.points)
             return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
-        own = [np.cov(item.blocks.T) / len(item.blocks) for item in self.points]
+        away = [weighted_deviations(item.blocks, item.task.samples) for item in self.points]
+        own = [parts.T @ parts for parts in away]
         return np.asarray(
             block_diag(*(c[np.ix_(m, m)] for c, m in zip(own, self.masks, strict=True)))
         )

@@ -33,7 +33,6 @@ from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.measure.spins import SERIES
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Task
 
 #: The least depth of the valley, as a logarithm, at a transition of first order.
@@ -134,10 +133,8 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
     if item.task.is_serial or few or not is_relaxed(item.task):
         return []
-    names = [column.name for column in item.observables]
-    place, sweeps = names.index("satisfied"), item.task.block_size
-    means = item.sums()[:, :, place] / sweeps
-    squares = item.products()[..., pair_places(len(names))[place, place]] / sweeps
+    sweeps = item.task.block_size
+    means, squares = item.column("satisfied") / sweeps, item.squares("satisfied") / sweeps
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
     gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
     found = []

@@ -22,7 +22,7 @@ import numpy as np
 
 from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import count_bonds
@@ -31,7 +31,6 @@ from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import pair_places
 
 #: The names of the columns of T and of the length of the path begin so.
 THRESHOLD, PATH = "tree_threshold", "tree_path"
@@ -116,9 +115,7 @@ def compute_means(item: TaskResult) -> TreeMeans:
     histogram = item.extra("tree_weights")[:, 0].astype(float)
     # A lattice without bonds has no fractions.
     in_bin = bonds / WEIGHT_BINS or math.nan
-    shares = histogram / (task.block_size * in_bin)
-    accepted = shares.mean(axis=0)
-    spread = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.full(WEIGHT_BINS, math.nan)
+    shares = histogram / (item.samples[:, None] * in_bin)
     degrees = item.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites)
     return TreeMeans(
         L=task.size,
@@ -130,8 +127,8 @@ def compute_means(item: TaskResult) -> TreeMeans:
         thresholds={x: _mean(item, f"{THRESHOLD}_{x}", scale) for x in letters},
         paths={x: _mean(item, f"{PATH}_{x}") for x in letters},
         degrees=degrees,
-        accepted=accepted,
-        accepted_errors=spread / math.sqrt(len(shares)),
+        accepted=mean_of_blocks(shares, item.samples),
+        accepted_errors=standard_error(shares, item.samples),
     )
 
 
@@ -139,9 +136,7 @@ def _mean(item: TaskResult, name: str, scale: float = 1.0) -> Value:
     """Return the mean of an observable, times a scale; its error is NaN of one sample."""
     # As Python integers: the sum over a study may exceed 64 bits.
     total = sum(int(value) for value in item.column(name)[:, 0])
-    names = [column.name for column in item.observables]
-    place, samples = names.index(name), item.num_samples
-    squares = item.products()[:, 0, pair_places(len(names))[place, place]].sum()
+    samples, squares = item.num_samples, item.squares(name)[:, 0].sum()
     value = total / samples
     if samples < 2:
         return Value(scale * value, math.nan)

@@ -18,7 +18,7 @@ import numpy as np
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.memory import Memory, Needs, items_that_fit
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Labeler, Reading
@@ -117,7 +117,7 @@ def fitting_coupling(
 
 def _memory(name: str, kind: str, topology: Topology, model: Model, items: int) -> Memory:
     needs = Needs(steps=GRID_POINTS, labels=True)
-    return memory_of(name, kind, Extent.of_topology(topology), model, needs, items)
+    return compute_memory(name, kind, Extent.of_topology(topology), model, needs, items)
 
 
 def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.closed_cuda import (
+    MOST_LIMITS,
+    Drawn,
+    clear_counts_kernel,
+    count_closed_along_kernel,
+    count_closed_kernel,
+)
 from percolab.bonds.hooks import ClassLimits
 from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
-from percolab.bonds.sites_cuda import (
-    MOST_LIMITS,
-    clear_counts_kernel,
-    close_bonds_kernel,
-    close_seam_kernel,
-    count_vacant_along_kernel,
-    count_vacant_kernel,
-)
+from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel
 from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
@@ -134,15 +134,21 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
     return capacity + 1, capacity, capacity
 
 
-class VacantSites:
-    """How many sites of every item the model leaves vacant, at one p or at all steps of a grid.
+class ClosedCounts:
+    """How many sites are vacant, or bonds closed, in every item, at one p or along a grid of p.
 
-    To count neither allocates nor waits, so that it can be captured; where p does not change sites,
-    those that were drawn are counted at any step.
+    To count neither allocates nor waits, so that it can be captured; where p does not change what
+    is drawn, that is counted at any step.
+
+    drawn: the words, which exist.  opened: uint32 (items * words,), those of all items as they were
+    drawn last.  varies: whether p is their probability.
     """
 
-    def __init__(self, sites: Sites, capacity: int, launches: Launches) -> None:
-        self._sites, self._launches = sites, launches
+    def __init__(
+        self, drawn: Drawn, opened: Any, capacity: int, launches: Launches, *, varies: bool
+    ) -> None:
+        self._drawn, self._opened, self._launches = drawn, opened, launches
+        self._varies = varies
         self._counts = cuda.device_array(capacity, np.uint32)
 
     @staticmethod
@@ -158,30 +164,30 @@ class VacantSites:
         return True
 
     def count(self, items: int) -> None:
-        """Count the sites of the first items that are vacant as they were drawn last."""
-        exists, occupied = self._sites.exists, self._sites.occupied
+        """Count what is closed of the first items as they were drawn last."""
+        exists = self._drawn.exists
         self._clear(items)
         launch = self._launches.each
-        launch(count_vacant_kernel, exists.size, items, exists, occupied, self._counts)
+        launch(count_closed_kernel, exists.size, items, exists, self._opened, self._counts)
 
     def count_along(self, generator: int, samples: Any, items: int, grid: Any) -> None:
-        """Count the vacant sites of the first items at all steps of a grid.
+        """Count what is closed of the first items at all steps of a grid.
 
         samples: the seed and the items' samples; grid: thresholds, uint64; both on the device
         """
-        if not self._sites.rule.site_varies:
+        if not self._varies:
             self.count(items)
             return
-        steps, words = grid.size, self._sites.exists.size
+        steps, words = grid.size, self._drawn.exists.size
         self._clear(items * steps)
         for first in range(0, steps, MOST_LIMITS):
-            keys = generator, samples, grid[first : first + MOST_LIMITS], self._sites
+            keys = generator, samples, grid[first : first + MOST_LIMITS], self._drawn
             places = np.uint32(first), np.uint32(steps), self._counts
-            self._launches.each(count_vacant_along_kernel, words, items, *keys, *places)
+            self._launches.each(count_closed_along_kernel, words, items, *keys, *places)
 
     def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
         """Return what was counted, once the device is done: (items,), or (items, steps)."""
-        counted = steps if self._sites.rule.site_varies else 1
+        counted = steps if self._varies else 1
         counts = self._counts[: items * counted].copy_to_host()
         found: NDArray[np.int64] = counts.astype(np.int64)
         if steps == 1:
@@ -200,7 +206,8 @@ class CudaBatch:
     adjacency: where the bonds lead
     limits:    :class:`percolab.bonds.hooks.ClassLimits` of the bonds, or ()
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
-    vacant:    how many sites are vacant, where sites are drawn
+    closed:    how many sites are vacant, where sites are drawn; else how many bonds are closed,
+               where that is counted (:meth:`count_bonds`), or None
     keys:      what the items are drawn from
     launches:  the stream that everything of this batch is done on
     arrays:    where its largest arrays lie, and those of its labeler
@@ -234,6 +241,7 @@ class CudaBatch:
         if len(limits):
             self.limits = ClassLimits(cuda.to_device(limits), self.adjacency.num_words)
         self.sites: Any = ()
+        self.closed: ClosedCounts | None = None
         if model.draws_sites:
             topology.check_end_layers()
             words = self.capacity * topology.num_words
@@ -243,7 +251,10 @@ class CudaBatch:
             self.sites = Sites(
                 model.rule, first, self.adjacency, self.existing_sites, self.occupied
             )
-            self.vacant = VacantSites(self.sites, self.capacity, self.launches)
+            drawn = Drawn(first, self.existing_sites, ())
+            self.closed = ClosedCounts(
+                drawn, self.occupied, self.capacity, self.launches, varies=model.site_varies
+            )
 
     def _adjacency(self) -> Adjacency:
         top = self.topology
@@ -260,6 +271,14 @@ class CudaBatch:
             chain=np.int32(top.chain),
         )
 
+    def count_bonds(self) -> None:
+        """Have the closed bonds counted, where no sites are drawn."""
+        if self.closed is None:
+            drawn = Drawn(np.uint32(0), self.exists, self.limits)
+            self.closed = ClosedCounts(
+                drawn, self.opened, self.capacity, self.launches, varies=True
+            )
+
     @staticmethod
     def memory(extent: Extent, model: Model, items: int) -> Memory:
         """Return the memory that a batch takes."""
@@ -271,7 +290,7 @@ class CudaBatch:
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
-        counts = VacantSites.memory(items if model.draws_sites else 0)
+        counts = ClosedCounts.memory(items if model.draws_sites else 0)
         # Bonds are made class by class, the lists of seam bonds in pieces.
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + items * words).plus(counts)
@@ -339,6 +358,7 @@ class CudaBatch:
 
     def copy_vacant(self, items: int) -> NDArray[np.int64]:
         """Return how many sites of the first items are vacant, as they were drawn last."""
-        self.vacant.count(items)
+        assert self.closed is not None
+        self.closed.count(items)
         self.launches.wait()
-        return self.vacant.fetch(items)
+        return self.closed.fetch(items)

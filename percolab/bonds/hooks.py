@@ -60,7 +60,7 @@ def add_hooks(record: type, hooks: Hooks) -> None:
     _HOOKS[record] = hooks
 
 
-def _hooks_of(kind: Any) -> Hooks:
+def _find_hooks(kind: Any) -> Hooks:
     """Return the hooks of Numba's type of a record."""
     return _HOOKS[getattr(kind, "instance_class", tuple)]
 
@@ -95,7 +95,7 @@ def _digits(generator, record, seed, sample, bond, planes, last):
 
 
 @njit
-def limit_of(limits, k, threshold):
+def choose_limit(limits, k, threshold):
     """Return the threshold of class k among ``limits``, uint64, at the threshold of p."""
     limit = uint64(limits[k])
     return uint64(threshold) if limit == uint64(VARIES) else limit
@@ -106,7 +106,7 @@ def _draw_classes(generator, record, seed, sample, threshold, exists, opened):
     words = int(record.num_words)
     for k in range(record.limits.size):
         span = slice(k * words, (k + 1) * words)
-        limit, first = limit_of(record.limits, k, threshold), uint64(k * words)
+        limit, first = choose_limit(record.limits, k, threshold), uint64(k * words)
         fill_open_bonds(generator, seed, sample, limit, first, exists[span], opened[span])
 
 
@@ -123,7 +123,7 @@ def fill_sample(
 
 @overload(fill_sample)
 def _fill_sample(generator, record, seed, sample, threshold, exists, opened):
-    draw = _hooks_of(record).draw
+    draw = _find_hooks(record).draw
     return lambda generator, record, seed, sample, threshold, exists, opened: draw(
         generator, record, seed, sample, threshold, exists, opened
     )
@@ -139,7 +139,7 @@ def bond_number(generator, record, seed, sample, bond):
 
 @overload(bond_number, target="generic")
 def _bond_number(generator, record, seed, sample, bond):
-    number = _hooks_of(record).number
+    number = _find_hooks(record).number
     return lambda generator, record, seed, sample, bond: number(
         generator, record, seed, sample, bond
     )
@@ -152,7 +152,7 @@ def first_digits(generator, record, seed, sample, bond, planes, last):
 
 @overload(first_digits)
 def _first_digits(generator, record, seed, sample, bond, planes, last):
-    digits = _hooks_of(record).digits
+    digits = _find_hooks(record).digits
     return lambda generator, record, seed, sample, bond, planes, last: digits(
         generator, record, seed, sample, bond, planes, last
     )
@@ -160,27 +160,27 @@ def _first_digits(generator, record, seed, sample, bond, planes, last):
 
 def class_limit(limits, k, threshold):
     """Return the threshold of class k: that of p where ``limits`` are ()."""
-    return threshold if isinstance(limits, tuple) else limit_of(limits, k, threshold)
+    return threshold if isinstance(limits, tuple) else choose_limit(limits, k, threshold)
 
 
 @overload(class_limit, target="generic")
 def _class_limit(limits, k, threshold):
     if hasattr(limits, "dtype") and hasattr(limits, "ndim"):
-        return lambda limits, k, threshold: limit_of(limits, k, threshold)
+        return lambda limits, k, threshold: choose_limit(limits, k, threshold)
     return lambda limits, k, threshold: threshold
 
 
 def word_limit(record, word, threshold):
     """Return the threshold of the class that a bond word is of: that of p without a record."""
     if isinstance(record, ClassLimits):
-        return limit_of(record.limits, word // record.num_words, threshold)
+        return choose_limit(record.limits, word // record.num_words, threshold)
     return threshold
 
 
 @overload(word_limit, target="generic")
 def _word_limit(record, word, threshold):
     if getattr(record, "instance_class", None) is ClassLimits:
-        return lambda record, word, threshold: limit_of(
+        return lambda record, word, threshold: choose_limit(
             record.limits, uint32(uint32(word) // uint32(record.num_words)), threshold
         )
     return lambda record, word, threshold: threshold

@@ -118,7 +118,7 @@ def _close_class(opened, seam, occupied, end):
 
 
 @overload(_close_class)
-def _close_class_of(opened, seam, occupied, end):
+def _choose_close(opened, seam, occupied, end):
     if isinstance(end, types.Array):
         return _close_listed
     return _close_shifted

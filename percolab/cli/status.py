@@ -50,7 +50,7 @@ def _record(item: TaskResult) -> dict[str, Any]:
         "p": list(task.p),
         "seed": task.seed,
         "block_size": task.block_size,
-        "blocks": len(item.blocks),
+        "blocks": item.num_blocks,
         "samples": item.num_samples,
     }
 

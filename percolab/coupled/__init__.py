@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND, Model
+from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
@@ -22,6 +23,7 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
 
 Samples = NDArray[np.uint64]
+Picks = NDArray[np.int64]
 
 
 class Coupling(Protocol):
@@ -29,9 +31,13 @@ class Coupling(Protocol):
 
     generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
     thresholds, grid: uint64 (:func:`percolab.bonds.words.p_to_threshold`), a grid ascending.
+    openings: whether rows have one number more than the labeler's, the last: how many bonds are
+    open, or sites occupied where sites are drawn.  row_width: with it.
     """
 
     labeler: Any
+    openings: bool
+    row_width: int
 
     def rows(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
@@ -67,6 +73,26 @@ class Coupling(Protocol):
         ...
 
 
+class SumsBlocks(Protocol):
+    """A coupling that has the sums of blocks of samples, whose rows need not leave the device."""
+
+    def block_sums(
+        self,
+        generator: int,
+        seed: int,
+        blocks: SampleBlocks,
+        grid: Samples,
+        picks: Picks,
+        squared: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
+
+        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
+        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.
+        """
+        ...
+
+
 #: The coupling of each labeler, by kind of device; any other is measured point by point.
 _COUPLINGS = {
     ("cpu", "raster"): "coupled.raster:RasterCoupling",
@@ -80,19 +106,29 @@ _COUPLINGS = {
 _POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:RecordedPoints"}
 
 
-def _class_for(name: str, kind: str, model: Model) -> Any:
+#: What measures samples of small lattices in the place of these, and what says whether it can.
+_SMALL = {"coupled.tiled:TiledCoupling": ("coupled.small:SmallCoupling", "coupled.small:is_small")}
+
+
+def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
     """Return the class that couples a labeler's samples of a model on a kind of device."""
     place = _COUPLINGS.get((kind, name)) if model.has_order else None
+    if place in _SMALL:
+        small, is_small = _SMALL[place]
+        place = small if load(is_small)(extent) else place
     return load(place or _POINTS[kind])
 
 
-def coupling_of(labeler: Labeler, kind: str) -> Coupling:
+def make_coupling(labeler: Labeler, kind: str, *, openings: bool = False) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
-    coupling: Coupling = _class_for(labeler.name, kind, labeler.batch.model)(labeler)
+    batch = labeler.batch
+    extent = Extent.of_topology(batch.topology)
+    chosen = _class_for(labeler.name, kind, batch.model, extent)
+    coupling: Coupling = chosen(labeler, openings=openings)
     return coupling
 
 
-def memory_of(
+def compute_memory(
     name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
 ) -> Memory:
     """Return the memory that a batch, its labeler and its coupling take, all of it.
@@ -101,9 +137,14 @@ def memory_of(
     """
     batch = batch_class(kind).memory(extent, model, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)
-    coupling = _class_for(name, kind, model).memory(extent, model, needs, items)
+    coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, items)
     found: Memory = batch.plus(labels).plus(coupling)
     return found
+
+
+def sums_blocks(name: str, kind: str, model: Model, extent: Extent) -> bool:
+    """Return whether samples are measured by a coupling that is a :class:`SumsBlocks`."""
+    return hasattr(_class_for(name, kind, model, extent), "block_sums")
 
 
 def new_coupling(
@@ -114,7 +155,11 @@ def new_coupling(
     *,
     capacity: int = 1,
     tally: bool = False,
+    openings: bool = False,
 ) -> Coupling:
-    """Return a new labeler with its coupling; arguments as for :func:`new_labeler`."""
+    """Return a new labeler with its coupling.
+
+    openings: whether rows have them; other arguments as for :func:`new_labeler`.
+    """
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
-    return coupling_of(labeler, kind)
+    return make_coupling(labeler, kind, openings=openings)

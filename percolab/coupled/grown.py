@@ -15,7 +15,6 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.labeled_batch import LabeledBatch
 from percolab.lattices.extent import Extent
-from percolab.measure.rows import without_vacant
 from percolab.measure.wrapping_cuda import join_more
 
 cuda = load_cuda()
@@ -26,8 +25,8 @@ class GrownCoupling(CoupledBatches):
 
     labeler: LabeledBatch
 
-    def __init__(self, labeler: LabeledBatch) -> None:
-        super().__init__(labeler)
+    def __init__(self, labeler: LabeledBatch, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
         # The bonds at the next p; made when a grid is first asked for.
         self._later: Any = None
 
@@ -46,19 +45,17 @@ class GrownCoupling(CoupledBatches):
         batch.fill(generator, seed, samples, np.full(items, grid[0], np.uint64))
         forest = labeler.join(items)
         forest.count_sizes()
-        rows = np.empty((items, grid.size, labeler.row_width), np.int64)
+        rows = np.empty((items, grid.size, self.row_width), np.int64)
         for step, threshold in enumerate(grid):
             if step:
                 batch.keys.write(seed, samples, np.full(items, threshold, np.uint64))
                 batch.draw(generator, batch.keys, items, self._later)
                 self._join_later(items)
-            if batch.sites:
-                batch.vacant.count(items)
+            if batch.closed:
+                batch.closed.count(items)
             forest.reduce()
             labeler.read.download(items)
-            rows[:, step] = labeler.read.fetch(items)
-            if batch.sites:
-                without_vacant(rows[:, step], batch.vacant.fetch(items))
+            rows[:, step] = self.with_counts(labeler.read.fetch(items), items)
         return rows
 
     def _join_later(self, items: int) -> None:

@@ -149,7 +149,7 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
     """Add the observables of a sample after 0, 1, ..., M openings to the sums of its block.
 
     picks: (places, masks, rules, without) of the observables, as
-    :func:`percolab.tasks.block_sums.sum_blocks` takes them.  width: numbers of openings in a bin.
+    :func:`percolab.measure.block_sums.sum_blocks` takes them.  width: numbers of openings in a bin.
     sums: int64 (bins, C + 1), last the squared size of the largest cluster.
     """
     places, count = openings.places, openings.places.size
@@ -251,7 +251,7 @@ def _add_cluster(sums, a, b, scratch):
     if lost:
         # The next smaller size that there is; over a sample these steps add up to few.
         second = small
-        while second > 0 and counts[second] - int64(second == sums.largest) <= 0:
+        while second > 0 and counts[second] == 0:
             second -= 1
         _put(scratch.row, 0, 1, sums)
         scratch.row[SECOND_LARGEST] = second

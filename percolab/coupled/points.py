@@ -22,13 +22,29 @@ Samples = NDArray[np.uint64]
 class PointByPoint:
     """The coupling that couples nothing (:class:`percolab.coupled.Coupling`)."""
 
-    def __init__(self, labeler: Labeler) -> None:
+    def __init__(self, labeler: Labeler, *, openings: bool = False) -> None:
         self.labeler: Any = labeler
+        self.openings = openings
+        self.row_width: int = labeler.row_width + openings
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
-        """Return the memory beside that of batch and labeler: none."""
+        """Return the memory beside that of batch and labeler."""
         return Memory()
+
+    def with_openings(
+        self, rows: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return rows with the openings as a last number, where they are asked for.
+
+        counts: of the bonds that are open, or where sites are drawn of those that are vacant; int64
+        like the rows without their last axis.
+        """
+        if not self.openings:
+            return rows
+        batch = self.labeler.batch
+        found = batch.topology.num_sites - counts if batch.model.draws_sites else counts
+        return np.concatenate([rows, found[..., None]], axis=-1)
 
     def measured(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
@@ -38,8 +54,11 @@ class PointByPoint:
         items = batch.fill(generator, seed, samples, thresholds)
         rows: NDArray[np.int64] = self.labeler.join(items).rows()
         if batch.model.draws_sites:
-            without_vacant(rows, batch.copy_vacant(items))
-        return rows
+            counts = batch.copy_vacant(items)
+            without_vacant(rows, counts)
+        else:
+            counts = np.bitwise_count(batch.opened).sum(dtype=np.int64, keepdims=True)
+        return self.with_openings(rows, counts)
 
     def rows(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,25 @@ from percolab.measure.rows import without_vacant
 class RecordedPoints(PointByPoint):
     """Point by point, replaying what was recorded for as many items before."""
 
+    def __init__(self, labeler: Any, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
+        if openings:
+            labeler.batch.count_bonds()
+
+    def with_counts(self, rows: NDArray[np.int64], items: int, steps: int = 1) -> NDArray[np.int64]:
+        """Return rows, (items, ...), after what is closed was counted and the device is done.
+
+        They are without vacant sites, and have the openings where these are asked for.
+        """
+        batch = self.labeler.batch
+        if batch.closed is None:
+            return rows
+        closed = batch.closed.fetch(items, steps)
+        if batch.sites:
+            without_vacant(rows, closed)
+            return self.with_openings(rows, closed)
+        return self.with_openings(rows, batch.topology.num_bonds - closed)
+
     def measured(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
     ) -> NDArray[np.int64]:
@@ -20,8 +41,8 @@ class RecordedPoints(PointByPoint):
 
         def work() -> None:
             batch.draw(generator, batch.keys, items, batch.opened)
-            if batch.sites:
-                batch.vacant.count(items)
+            if batch.closed:
+                batch.closed.count(items)
             labeler.join(items).enqueue_rows()
 
         batch.keys.write(seed, samples, thresholds)
@@ -30,9 +51,7 @@ class RecordedPoints(PointByPoint):
         else:
             work()
         rows: NDArray[np.int64] = labeler.read.fetch(items)
-        if batch.sites:
-            without_vacant(rows, batch.vacant.fetch(items))
-        return rows
+        return self.with_counts(rows, items)
 
 
 class CoupledBatches(RecordedPoints):
@@ -60,7 +79,7 @@ class CoupledBatches(RecordedPoints):
             return super().rows(generator, seed, samples, thresholds)
         starts = np.ascontiguousarray(samples[:: grid.size])
         rows = self.grid_rows(generator, seed, starts, grid)
-        return rows.reshape(-1, self.labeler.row_width)
+        return rows.reshape(-1, self.row_width)
 
     def grid_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples

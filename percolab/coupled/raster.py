@@ -67,8 +67,8 @@ class RasterCoupling(PointByPoint):
 
     labeler: Raster
 
-    def __init__(self, labeler: Raster) -> None:
-        super().__init__(labeler)
+    def __init__(self, labeler: Raster, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
         batch = labeler.batch
         self._sample = Sample(
             batch.exists,
@@ -96,11 +96,14 @@ class RasterCoupling(PointByPoint):
         """Return the rows (n, row width) of n items (sample, threshold)."""
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
+        draws_sites = batch.model.draws_sites
+        counts = np.empty(len(samples) if self.openings and not draws_sites else 0, np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        write_item_rows(*items, batch.record, self._sample, self._lists, rows)
-        if batch.model.draws_sites:
-            without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
-        return rows
+        write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
+        if draws_sites:
+            counts = batch.count_vacant(generator, seed, samples, thresholds)
+            without_vacant(rows, counts)
+        return self.with_openings(rows, counts)
 
     @property
     def widest_window(self) -> int:

@@ -12,6 +12,7 @@ from numba import int64, njit
 
 from percolab.bonds.hooks import fill_sample
 from percolab.coupled.bond_order import list_opening_bonds, write_bond_steps
+from percolab.kernels.bits import popcount
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
@@ -166,9 +167,21 @@ def _grid_length(samples, thresholds, n):
     return end - n
 
 
+@njit
+def _count_open(opened):
+    """Return how many bonds are open."""
+    found = int64(0)
+    for word in range(opened.size):
+        found += int64(popcount(opened[word]))
+    return found
+
+
 @njit(nogil=True, cache=True)
-def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows):
-    """Write the rows of all items; neighbouring items of one sample share its labeling."""
+def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
+    """Write the rows of all items; neighbouring items of one sample share its labeling.
+
+    counts: int64, of every item the open bonds are written; or empty.
+    """
     exists, opened = sample.exists, sample.opened
     n = 0
     while n < samples.size:
@@ -185,8 +198,14 @@ def write_item_rows(generator, seed, samples, thresholds, record, sample, lists,
             write_bond_steps(generator, record, *key, grid, *found)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
+            if counts.size:
+                first = _count_open(opened)
+                for step in range(length):
+                    counts[n + step] = first + lists.ends[step]
             n += length
         else:
             fill_sample(generator, record, *key, thresholds[n], exists, opened)
             _measure(sample, rows[n])
+            if counts.size:
+                counts[n] = _count_open(opened)
             n += 1

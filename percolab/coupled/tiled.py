@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import KeysOfBatch, VacantSites
+from percolab.bonds.batch_cuda import ClosedCounts, KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
 from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
@@ -36,7 +36,6 @@ from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
-from percolab.measure.rows import without_vacant
 
 cuda = load_cuda()
 
@@ -69,8 +68,8 @@ class TiledCoupling(CoupledBatches):
 
     labeler: Tiled
 
-    def __init__(self, labeler: Tiled) -> None:
-        super().__init__(labeler)
+    def __init__(self, labeler: Tiled, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
         top, batch = labeler.batch.topology, labeler.batch
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
@@ -91,8 +90,8 @@ class TiledCoupling(CoupledBatches):
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
-        if model.draws_sites:
-            keys = keys.plus(VacantSites.memory(items, needs.steps))
+        if model.draws_sites or needs.openings:
+            keys = keys.plus(ClosedCounts.memory(items, needs.steps))
         forest = 24 if extent.seam_bonds else 16
         tile = 4 + 16 * room + forest * 2 * room
         if needs.thresholds:
@@ -161,8 +160,9 @@ class TiledCoupling(CoupledBatches):
         labeler, room = self.labeler, _room_for(expected, self._burst)
         is_new = labeler.make_room(labeler.tiling.room + 2 * room)
         is_new = labeler.read.make_room(steps) or is_new
-        if labeler.batch.sites:
-            is_new = labeler.batch.vacant.make_room(labeler.batch.capacity, steps) or is_new
+        closed = labeler.batch.closed
+        if closed:
+            is_new = closed.make_room(labeler.batch.capacity, steps) or is_new
         if self._openings is None or self._openings.room < room:
             is_new = True
             upper = None if self._openings is None else self._openings.upper
@@ -198,9 +198,9 @@ class TiledCoupling(CoupledBatches):
             launches.upload(self._grid[:steps], self._pinned_grid[:steps])
             self._join(generator, items, openings, over_periods=True)
             self._rows_from_step_to_step(generator, items, steps, openings)
-            if batch.sites:
+            if batch.closed:
                 keys = batch.keys.on_device.samples, items, self._grid[:steps]
-                batch.vacant.count_along(generator, *keys)
+                batch.closed.count_along(generator, *keys)
             labeler.read.download(items, steps)
             launches.download(self._overflow, self._pinned_overflow)
 
@@ -208,10 +208,7 @@ class TiledCoupling(CoupledBatches):
         rows = labeler.read.fetch(items, steps)
         if self._pinned_overflow[0]:
             return None
-        rows = rows.reshape(items, steps, labeler.row_width)
-        if batch.sites:
-            without_vacant(rows, batch.vacant.fetch(items, steps))
-        return rows
+        return self.with_counts(rows.reshape(items, steps, labeler.row_width), items, steps)
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
         """Write from what to draw samples at two thresholds each."""
@@ -241,7 +238,7 @@ class TiledCoupling(CoupledBatches):
     ) -> None:
         """Measure the items at every step of the grid on the device."""
         labeler, batch = self.labeler, self.labeler.batch
-        blocks, tiles = labeler.tiles_of(items)
+        blocks, tiles = labeler.count_blocks(items)
         keys = generator, batch.sites, batch.keys.on_device, self._grid[:steps]
         sizes = np.int32(labeler.tiling.num_tiles), tiles
         batch.launches.blocks(order_openings_kernel, blocks, THREADS, *keys, *sizes, openings)
@@ -264,7 +261,7 @@ class TiledCoupling(CoupledBatches):
     def _join_openings(self, items: int, step: int, openings: Openings) -> None:
         """Join the nodes of all openings of a step, and note what wraps."""
         labeler, launches = self.labeler, self.labeler.batch.launches
-        blocks, tiles = labeler.tiles_of(items)
+        blocks, tiles = labeler.count_blocks(items)
         if not labeler.may_wrap:
             nodes = labeler.nodes.parents, np.uint32(step), tiles, openings
             launches.blocks(join_openings_kernel, blocks, THREADS, *nodes)

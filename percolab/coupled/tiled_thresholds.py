@@ -62,7 +62,7 @@ class BracketSearch:
     def contract(self, items: int, generator: int, openings: Openings) -> None:
         """Move the openings to the roots of their nodes and find the numbers of their bonds."""
         labeler, batch = self._labeler, self._labeler.batch
-        blocks, tiles = labeler.tiles_of(items)
+        blocks, tiles = labeler.count_blocks(items)
         keys = generator, batch.sites, batch.keys.on_device
         nodes = labeler.nodes.parents, np.int32(labeler.tiling.num_tiles), tiles
         self._launches.blocks(

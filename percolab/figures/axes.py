@@ -28,10 +28,10 @@ def set_title(figure: Figure, text: str) -> None:
     from matplotlib import rcParams
 
     size = rcParams["axes.titlesize"]
-    figure.suptitle(_lines_of(figure, text, size), fontsize=size)
+    figure.suptitle(_break_lines(figure, text, size), fontsize=size)
 
 
-def _lines_of(figure: Figure, text: str, size: Any) -> str:
+def _break_lines(figure: Figure, text: str, size: Any) -> str:
     """Return a title with line breaks after commas, and after words where that is not enough."""
     room = figure.bbox.width - 0.1 * figure.dpi
 

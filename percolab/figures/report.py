@@ -386,7 +386,7 @@ def _samples(figures: StudyFigures) -> PageBlock:
         if task.p:
             grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}"
         rows.append(
-            (task.size, task.num_sites, task.seed, grid, len(item.blocks), item.num_samples,
+            (task.size, task.num_sites, task.seed, grid, item.num_blocks, item.num_samples,
              task.id)
         )  # fmt: skip
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)

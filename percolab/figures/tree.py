@@ -67,7 +67,7 @@ def plot_spanning_tree(
         axes: Any = figure.subplots()
         make_map(axes)
         set_title(figure, title)
-        lines, bonds = _lines_of(tree, lattice, places)
+        lines, bonds = _make_lines(tree, lattice, places)
         length = (
             float(np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1).mean()) if len(lines) else 1
         )
@@ -133,7 +133,7 @@ def _colour_map() -> Any:
     return ListedColormap(whole(np.linspace(_LIGHTEST, _DARKEST, 256)))
 
 
-def _lines_of(
+def _make_lines(
     tree: SpanningTree, lattice: Lattice, places: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the tree's bonds as lines (n, 2, 2), and the place of each one's bond (n,)."""

@@ -14,6 +14,7 @@ class Needs(NamedTuple):
     thresholds: whether exact thresholds are looked for
     radii_axes: coordinates of a site where radii are read, 0 where they are not
     labels:     whether labels are read
+    openings:   whether openings are counted
     """
 
     tally: bool = False
@@ -21,6 +22,7 @@ class Needs(NamedTuple):
     thresholds: bool = False
     radii_axes: int = 0
     labels: bool = False
+    openings: bool = False
 
 
 class Memory(NamedTuple):

@@ -47,7 +47,8 @@ class ChainsOfSpins(Kind):
     name = "chains"
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
-        "gyration": "radii are measured in percolation, not with spins"
+        "gyration": "radii are measured in percolation, not with spins",
+        "openings": "spins always have open_bonds",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",
@@ -137,7 +138,7 @@ class ChainsOfSpins(Kind):
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of chains, their batch and their labeler."""
         needs = Needs("sizes" in task.measure, len(task.p))
-        return spin_chains.memory_of(name, device, extent, task.draw.states, needs, items)
+        return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
     def is_serial(self, item: Task | Study) -> bool:
         """Return whether there is one long chain at every p."""

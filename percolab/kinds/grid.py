@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled import Coupling, compute_memory, new_coupling, sums_blocks
+from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
@@ -18,12 +20,20 @@ from percolab.kinds.workplace import IsStopped, TaskSampler, has_tally, number_s
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import Column, list_columns
 from percolab.measure.measurements import list_measurements
-from percolab.tasks.blocks import AnyBlock, make_sample_blocks
+from percolab.measure.rows import OPENINGS
+from percolab.tasks.blocks import (
+    AnyBlock,
+    make_sample_blocks,
+    make_summed_blocks,
+    pick_observables,
+    pick_squared,
+)
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
+#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms.
+_LABELINGS_PER_CALL = 2**33
 _NO_CHAINS = "only chains of spins have one (--model ising)"
 
 
@@ -42,12 +52,6 @@ class Grid(Kind):
         for measurement in list_measurements(item.measure):
             measurement.reader_class.check(item.structure)
 
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters."""
-        return list_columns(boundary, measure, wide=wide)
-
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size, or over the maxima of what has no scale."""
         grids: dict[int, tuple[float, ...]] = load("kinds.pilots.percolation:place_p")(study, pilot)
@@ -55,10 +59,11 @@ class Grid(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
-        needs = Needs("sizes" in task.measure, max(len(task.p), 1))
+        counted = OPENINGS in task.measure
+        needs = Needs("sizes" in task.measure, max(len(task.p), 1), openings=counted)
         for measurement in list_measurements(task.measure):
             needs = measurement.reader_class.add_needs(task.structure, needs)
-        return memory_of(name, device, extent, task.draw, needs, items)
+        return compute_memory(name, device, extent, task.draw, needs, items)
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""
@@ -77,9 +82,14 @@ class CoupledSampler(TaskSampler):
         """Return a new coupling, with the labeler that serves."""
         place, kind = self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
-        capacity, tally = place.capacity(name), has_tally(self.task)
         return new_coupling(
-            name, kind, place.topology, self.task.draw, capacity=capacity, tally=tally
+            name,
+            kind,
+            place.topology,
+            self.task.draw,
+            capacity=place.capacity(name),
+            tally=has_tally(self.task),
+            openings=OPENINGS in self.task.measure,
         )
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -112,6 +122,24 @@ class GridSampler(CoupledSampler):
         """The sites and bonds of the task."""
         return self._place.topology
 
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+        if not self._sums_on_device:
+            return super().blocks_per_call
+        labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
+        return max(_LABELINGS_PER_CALL // labelings, 1)
+
+    @cached_property
+    def _sums_on_device(self) -> bool:
+        """Whether the sums of blocks are made where the rows are."""
+        task, kind = self.task, self.device.kind
+        if self._readers or task.functions or has_tally(task) or not self.device.is_shared:
+            return False
+        topology = self._place.topology
+        name = serving_labeler(self._labeler, kind, topology)
+        return sums_blocks(name, kind, task.draw, Extent.of_topology(topology))
+
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
         found = self.coupling.grid_rows(*self._key, samples, thresholds)
@@ -120,6 +148,8 @@ class GridSampler(CoupledSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         task = self.task
+        if self._sums_on_device:
+            return self._sum_on_device(numbers)
         samples = number_samples(numbers, task.block_size)
         rows: list[np.ndarray] = []
         read: list[list[np.ndarray]] = [[] for _ in self._readers]
@@ -135,7 +165,21 @@ class GridSampler(CoupledSampler):
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
-        return list(make_sample_blocks(numbers, measured, task.observables, extras))
+        counted = None
+        if OPENINGS in task.measure:
+            measured, counted = measured[..., :-1], measured[..., -1:]
+        return list(make_sample_blocks(numbers, measured, task.observables, extras, counted))
+
+    def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock]:
+        """Return the blocks, whose rows never leave the device."""
+        size = self.task.block_size
+        blocks = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
+        with self.device.driven():
+            own = self.task.observables
+            picks = pick_observables(own), pick_squared(own)
+            coupling: Any = self.coupling
+            summed = coupling.block_sums(*self._key, blocks, self._thresholds, *picks)
+        return list(make_summed_blocks(numbers, *summed))
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +21,11 @@ from percolab.coupled.one_by_one import (
 )
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
+from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
 from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.measure.columns import MEASURES, Column, list_columns
+from percolab.measure.columns import MEASURES
 from percolab.measure.openings import (
     LARGEST_SQUARES,
     MOST_OPENINGS,
@@ -81,9 +81,8 @@ class Microcanonical(Kind):
         MEASURES, "method microcanonical sums the observables, nothing else"
     )
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": "method microcanonical opens the bonds of a whole sample in order; give p",
-        "functions": "functions of labels are measured in percolation by method grid, not of "
-        "method microcanonical",
+        "parts": OPENS_IN_ORDER,
+        "functions": NO_FUNCTIONS,
         "target_error": "method microcanonical has few large blocks, which a target error has no "
         "use for",
     }
@@ -109,16 +108,6 @@ class Microcanonical(Kind):
                 f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
                 f"points, but method microcanonical takes at most {MOST_OPENINGS} of each"
             )
-
-    def identity(self, task: Task) -> dict[str, Any]:
-        """Return the method, since there is no p."""
-        return {"method": task.method}
-
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters."""
-        return list_columns(boundary, measure, wide=wide)
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest sum of squared cluster sizes over the openings of a bin."""
@@ -171,14 +160,13 @@ class OpeningsSampler(TaskSampler):
         task, columns = self.task, self.task.observables
         generator, seed = self._key
         openings, layers, scratch = self._own()
-        picks = np.array([column.of_row for column in columns], np.int64).T
+        picks = tuple(np.array([column.of_row for column in columns], np.int64).T.copy())
         count = openings.places.size
         sums = np.zeros((len(bin_counts(count)), len(columns) + 1), np.int64)
-        add = partial(add_sample, generator, np.uint64(seed))
-        for part in steps(task.block_size, 1, stopped):
-            (sample,) = number_samples([number], task.block_size)[part]
-            picked = tuple(np.ascontiguousarray(picks))
-            add(sample, openings, layers, scratch, picked, bin_width(count), sums)
+        key, into = (generator, np.uint64(seed)), (picks, bin_width(count), sums)
+        samples = number_samples([number], task.block_size)
+        for part in steps(samples.size, 1, stopped):
+            add_sample(*key, samples[part][0], openings, layers, scratch, *into)
         names = [*(column.name for column in columns), LARGEST_SQUARES]
         arrays = (np.ascontiguousarray(column) for column in sums.T)
         return OpeningsBlock(number, dict(zip(names, arrays, strict=True)))

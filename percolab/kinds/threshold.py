@@ -9,7 +9,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
-from percolab.coupled import memory_of
+from percolab.coupled import compute_memory
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -17,9 +17,10 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
 from percolab.kinds.grid import CoupledSampler
+from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
 from percolab.kinds.workplace import IsStopped, number_samples
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import MEASURES, Column, list_columns, open_axes
+from percolab.measure.columns import MEASURES, open_axes
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock
 from percolab.tasks.codecs import ThresholdCodec
 from percolab.tasks.kind import Kind, PilotConditions
@@ -35,9 +36,8 @@ class Threshold(Kind):
         MEASURES, "method threshold finds T, nothing else"
     )
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": "method threshold opens the bonds of a whole sample in order; give p",
-        "functions": "functions of labels are measured in percolation by method grid, not of "
-        "method threshold",
+        "parts": OPENS_IN_ORDER,
+        "functions": NO_FUNCTIONS,
     }
     always_has_pilot = True
     codec = ThresholdCodec()
@@ -59,16 +59,6 @@ class Threshold(Kind):
         if not open_axes(item.boundary):
             raise InputError("method threshold needs an open axis: without one nothing spans")
 
-    def identity(self, task: Task) -> dict[str, Any]:
-        """Return the method, since there is no p."""
-        return {"method": task.method}
-
-    def columns(
-        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
-    ) -> tuple[Column, ...]:
-        """Return the columns of clusters; those of spanning follow from T at any p."""
-        return list_columns(boundary, measure, wide=wide)
-
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
@@ -80,7 +70,7 @@ class Threshold(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of a batch, its labeler and its coupling."""
-        return memory_of(name, device, extent, task.draw, Needs(thresholds=True), items)
+        return compute_memory(name, device, extent, task.draw, Needs(thresholds=True), items)
 
     def count_labelings(self, task: Task) -> int:
         """Return the steps of bisection, about."""

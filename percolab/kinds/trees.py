@@ -10,6 +10,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kinds.algorithms import TreeMethods
+from percolab.kinds.refusals import NO_FUNCTIONS
 from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import MEASURES, Column, list_columns
@@ -35,8 +36,7 @@ class SpanningTrees(Kind):
     )
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "method tree chooses from the bonds of the whole lattice",
-        "functions": "functions of labels are measured in percolation by method grid, not of "
-        "method tree",
+        "functions": NO_FUNCTIONS,
         "target_error": "trees have no p_c with a target error",
     }
     sums = "weights"
@@ -51,10 +51,6 @@ class SpanningTrees(Kind):
             raise InputError(
                 f"method tree: bonds have the weights, so the model is bond, not {item.model}"
             )
-
-    def identity(self, task: Task) -> dict[str, Any]:
-        """Return the method; p is that of all trees."""
-        return {"method": task.method}
 
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False

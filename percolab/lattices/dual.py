@@ -5,8 +5,9 @@ Bond percolation on the dual has p_c = 1 - p_c of the lattice; its site threshol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
 
+Floats = NDArray[np.float64]
 #: A site of the infinite lattice: its number in the cell, and the cell.
 _Site = tuple[int, tuple[int, int]]
+#: A bond with a direction: the number of a site in the cell at the origin, and where it leads.
+_Directed = tuple[int, _Site]
 
 
 def make_dual(
@@ -40,52 +44,28 @@ def make_dual(
         raise InputError(
             f"{lattice.name}: only a lattice that is drawn without crossings has a dual"
         )
-    cell = lattice.cell
-    periods = np.array(lattice.vectors or np.eye(2)) * np.array(cell)[:, None]
-    points = [at for at in product(*map(range, cell)) if at not in lattice.vacant]
-    number = {at: n for n, at in enumerate(points)}
-    shifts = {point: np.array(shift) for point, shift in lattice.shifts}
-    places = np.array([np.array(at) / cell @ periods + shifts.get(at, 0.0) for at in points], float)
-    # Of every site: the steps to its neighbours, (number there, cells moved), by angle.
-    steps: dict[int, list[_Site]] = {n: [] for n in range(len(points))}
-    bonds: list[tuple[int, _Site]] = []
-    for bond in lattice.bonds:
-        for at in bond.at:
-            end = tuple(a + o for a, o in zip(at, bond.offset, strict=True))
-            there = number[tuple(e % c for e, c in zip(end, cell, strict=True))]
-            moved = (end[0] // cell[0], end[1] // cell[1])
-            here = number[tuple(a % c for a, c in zip(at, cell, strict=True))]
-            own = (at[0] // cell[0], at[1] // cell[1])
-            moved = (moved[0] - own[0], moved[1] - own[1])
-            steps[here].append((there, moved))
-            steps[there].append((here, (-moved[0], -moved[1])))
-            bonds.append((here, (there, moved)))
-
-    def vector(here: int, step: _Site) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = places[step[0]] - places[here] + np.array(step[1]) @ periods
-        return found
-
-    for here, own_steps in steps.items():
-        angles = {step: _angle(vector(here, step)) for step in own_steps}
-        own_steps.sort(key=angles.__getitem__)
+    cell = _Cell.of_lattice(lattice)
     # Of every directed bond of a cell: the face on its left, and the cell that this lies in.
-    left: dict[tuple[int, _Site], _Site] = {}
-    centres: list[NDArray[np.float64]] = []
-    for here, own_steps in steps.items():
-        for step in own_steps:
-            if (here, step) not in left:
-                _walk_face(here, step, steps, left, len(centres))
-                centres.append(_centre(here, step, steps, places, periods))
-    parts = np.array(centres) @ np.linalg.inv(periods)
+    left: dict[_Directed, _Site] = {}
+    centres: list[Floats] = []
+    for first in chain.from_iterable(cell.around):
+        if first in left:
+            continue
+        around = list(cell.walk_face(first))
+        for bond, (x, y) in around:
+            # A bond that begins in another cell sees the face that far away.
+            left[bond] = len(centres), (-x, -y)
+        corners = [cell.places[here] + at @ cell.periods for (here, _), at in around]
+        centres.append(np.mean(corners, axis=0))
+    parts = np.array(centres) @ np.linalg.inv(cell.periods)
     # A face belongs to the cell that its centre lies in, so that bonds are short.
     cells = np.floor(parts + 1e-9).astype(int)
     dual = []
-    for here, step in bonds:
-        there, moved = step
-        face, cell_of_face = left[here, step]
-        other, cell_of_other = left[there, (here, (-moved[0], -moved[1]))]
+    for bond in cell.bonds:
+        face, cell_of_face = left[bond]
+        other, cell_of_other = left[_reverse(bond)]
         # The bond back begins in the cell that the bond leads to.
-        offset = np.add(cell_of_other, moved) - cell_of_face + cells[other] - cells[face]
+        offset = np.add(cell_of_other, bond[1][1]) - cell_of_face + cells[other] - cells[face]
         dual.append((face, other, offset.tolist()))
     both = [*dual, *((b, a, [-n for n in offset]) for a, b, offset in dual)]
     if any(both.count(bond) > 1 for bond in dual):
@@ -94,57 +74,62 @@ def make_dual(
             "of a site that has only two, and a lattice cannot have these"
         )
     return Lattice.from_cell(
-        periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
+        cell.periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
     )
 
 
-def _angle(vector: NDArray[np.float64]) -> float:
-    return float(np.arctan2(vector[1], vector[0]))
+@dataclass(frozen=True)
+class _Cell:
+    """The drawing of a cell.
 
-
-def _turn(here: int, step: _Site, steps: dict[int, list[_Site]]) -> tuple[int, _Site]:
-    """Return the next directed bond around the face on the left: the sharpest turn left."""
-    there, moved = step
-    back = here, (-moved[0], -moved[1])
-    at = steps[there].index(back)
-    return there, steps[there][at - 1]
-
-
-def _walk_face(
-    here: int,
-    step: _Site,
-    steps: dict[int, list[_Site]],
-    left: dict[tuple[int, _Site], _Site],
-    face: int,
-) -> None:
-    """Note a face as what is on the left of every directed bond around it.
-
-    The face belongs to the cell in which the walk begins; a bond that begins in another cell sees
-    it that far away.
+    periods: float64 (2, 2), from a cell to the next.  places: float64 (n, 2), of its sites.  bonds:
+    every bond in one direction.  around: of every site the bonds that begin there, by angle.
     """
-    at = (0, 0)
-    first = here, step
-    while True:
-        left[here, step] = face, (-at[0], -at[1])
-        at = (at[0] + step[1][0], at[1] + step[1][1])
-        here, step = _turn(here, step, steps)
-        if (here, step) == first:
-            return
+
+    periods: Floats
+    places: Floats
+    bonds: list[_Directed]
+    around: list[list[_Directed]]
+
+    @classmethod
+    def of_lattice(cls, lattice: Lattice) -> _Cell:
+        """Return the cell of a lattice."""
+        cell, shifts = lattice.cell, dict(lattice.shifts)
+        periods = np.array(lattice.vectors or np.eye(2)) * np.array(cell)[:, None]
+        points = [at for at in product(*map(range, cell)) if at not in lattice.vacant]
+        number = {at: n for n, at in enumerate(points)}
+        places = np.array(points) / cell @ periods + [shifts.get(at, (0.0, 0.0)) for at in points]
+        bonds = []
+        for bond in lattice.bonds:
+            for at in bond.at:
+                (i, x), (j, y) = (divmod(a + o, c)[::-1] for a, o, c in zip(at, bond.offset, cell))
+                bonds.append((number[at], (number[i, j], (x, y))))
+        around: list[list[_Directed]] = [[] for _ in points]
+        for directed in (*bonds, *map(_reverse, bonds)):
+            around[directed[0]].append(directed)
+
+        def angle(bond: _Directed) -> float:
+            here, (there, moved) = bond
+            x, y = places[there] - places[here] + np.array(moved) @ periods
+            return float(np.arctan2(y, x))
+
+        return cls(periods, places, bonds, [sorted(own, key=angle) for own in around])
+
+    def walk_face(self, first: _Directed) -> Iterator[tuple[_Directed, tuple[int, int]]]:
+        """Yield the bonds around the face on the left of one, and the cell that each begins in."""
+        bond, (x, y) = first, (0, 0)
+        while True:
+            yield bond, (x, y)
+            there, moved = bond[1]
+            x, y = x + moved[0], y + moved[1]
+            # The sharpest turn to the left.
+            own = self.around[there]
+            bond = own[own.index(_reverse(bond)) - 1]
+            if bond == first:
+                return
 
 
-def _centre(
-    here: int,
-    step: _Site,
-    steps: dict[int, list[_Site]],
-    places: NDArray[np.float64],
-    periods: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the mean of the corners of the face on the left of a directed bond."""
-    corners, at, first = [], np.zeros(2), (here, step)
-    while True:
-        corners.append(places[here] + at @ periods)
-        at = at + np.array(step[1])
-        here, step = _turn(here, step, steps)
-        if (here, step) == first:
-            found: NDArray[np.float64] = np.mean(corners, axis=0)
-            return found
+def _reverse(bond: _Directed) -> _Directed:
+    """Return a bond in the other direction, from the cell at the origin."""
+    here, (there, (x, y)) = bond
+    return there, (here, (-x, -y))

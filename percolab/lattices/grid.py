@@ -93,14 +93,14 @@ class Grid:
                     put_rows(words, kinds, 0, bits, there)
             bits *= there.size
 
-        def words_of(first: int, there: np.ndarray) -> np.ndarray:
+        def gather_words(first: int, there: np.ndarray) -> np.ndarray:
             words = np.zeros(count_words(bits * there.size), np.uint32)
             put_rows(words, rows, first, bits, there)
             return words
 
         for part in parts:
             first = part.start or 0
-            yield first * bits // 32, words_of(first, last[part])
+            yield first * bits // 32, gather_words(first, last[part])
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
         """Return the copies of the given cell points at some coordinates, int32, ascending.

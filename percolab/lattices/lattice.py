@@ -341,7 +341,7 @@ def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[
     bonds: list[_Bond] = []
     for bond in table.tables("bonds", {"offset", "at", "name"}):
         offset = bond.integers("offset", dimension)
-        name = _class_name(bond, _letter_of(offset))
+        name = _class_name(bond, _choose_letter(offset))
         places = (
             [_point(bond, "at", item, points) for item in bond.sequence("at")]
             if "at" in bond.data
@@ -378,7 +378,7 @@ def _folded_unit_cell(
     return cell, frozenset(), cell, bonds
 
 
-def _letter_of(offset: Point) -> str:
+def _choose_letter(offset: Point) -> str:
     """Return the name that bonds have unless a file says another: the axis of a unit offset."""
     axes = [axis for axis, step in enumerate(offset) if step]
     is_unit = len(axes) == 1 and abs(offset[axes[0]]) == 1

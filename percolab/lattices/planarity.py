@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from percolab.lattices.lattice import Lattice
 
-# Coordinates are a few units of length; what is nearer than this is the same place.
+Floats = NDArray[np.float64]
+#: Coordinates are a few units of length; what is nearer than this is the same place.
 _SAME = 1e-9
 
 
@@ -31,8 +32,8 @@ def is_drawn_planar(lattice: Lattice) -> bool:
     vectors = np.array(lattice.vectors or np.eye(2))
     shifts = {point: np.array(shift) for point, shift in lattice.shifts}
 
-    def place(x: int, y: int) -> NDArray[np.float64]:
-        moved: NDArray[np.float64] = np.array([x, y]) @ vectors
+    def place(x: int, y: int) -> Floats:
+        moved: Floats = np.array([x, y]) @ vectors
         return moved + shifts.get((x % lattice.cell[0], y % lattice.cell[1]), 0.0)
 
     bonds = [
@@ -43,8 +44,7 @@ def is_drawn_planar(lattice: Lattice) -> bool:
     # A bond as long as this meets none that begins further away than twice its length.
     step = np.abs([bond.offset for bond in lattice.bonds]).max(axis=0)
     reach = [2 * int(-(-most // cell)) + 1 for most, cell in zip(step, lattice.cell, strict=True)]
-    moves = product(*(range(-cells, cells + 1) for cells in reach))
-    for move in moves:
+    for move in product(*(range(-cells, cells + 1) for cells in reach)):
         shift = (np.array(move) * lattice.cell) @ vectors
         for first, (a, b) in enumerate(bonds):
             for second, (c, d) in enumerate(bonds):
@@ -54,12 +54,7 @@ def is_drawn_planar(lattice: Lattice) -> bool:
     return True
 
 
-def _cross(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    c: NDArray[np.float64],
-    d: NDArray[np.float64],
-) -> bool:
+def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
     """Return whether segments ab and cd have more in common than an end of both."""
     side_c, side_d = _side(a, b, c), _side(a, b, d)
     side_a, side_b = _side(c, d, a), _side(c, d, b)
@@ -71,19 +66,14 @@ def _cross(
     return not any(np.abs(one - other).max() < _SAME for one, other in ends)
 
 
-def _side(a: NDArray[np.float64], b: NDArray[np.float64], point: NDArray[np.float64]) -> int:
+def _side(a: Floats, b: Floats, point: Floats) -> int:
     """Return on which side of the line ab a point is: 1, -1, or 0 on the line."""
     along, to = b - a, point - a
     cross = along[0] * to[1] - along[1] * to[0]
     return 0 if abs(cross) < _SAME else int(np.sign(cross))
 
 
-def _overlap(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    c: NDArray[np.float64],
-    d: NDArray[np.float64],
-) -> bool:
+def _overlap(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
     """Return whether two segments of one line share more than a point."""
     along = (b - a) / np.linalg.norm(b - a)
     low, high = sorted((0.0, float((b - a) @ along)))

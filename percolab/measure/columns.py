@@ -1,8 +1,9 @@
 """The columns: what is measured, each declared here once.
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
-sample, read off its row; blocks hold its sum over their samples, and the sums of products of every
-two observables.  With a word of ``--measure`` there are further columns, whose sums alone are kept.
+sample, read off its row; blocks hold its sum over their samples, and that of its square unless it
+is a probability.  With a word of ``--measure`` there are further columns: those of openings, which
+are observables, and others of which the sums alone are kept.
 
 A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
 radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
@@ -11,7 +12,7 @@ radii.  What samples, stores, reads, merges, tabulates and lists columns goes by
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, nearest
 from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.rows import SPANNING
+from percolab.measure.rows import COUNTED_ROW, COUNTS, OPENINGS, SPANNING
 from percolab.measure.spins import LAGS, MOST_AXES, SPIN_ROW
 from percolab.measure.sums import ROW
 from percolab.measure.tallies import num_bins
@@ -56,11 +57,13 @@ class FlagRule:
     """1 if a sample has ANY of the flags of ``mask``, ALL, SOME but not all, or NONE; else 0.
 
     rule: which of the four.  It is 0, too, where there is one of the flags in ``without``.
+    counts: in place of 1 this integer of the row, by its name there; "" for 1
     """
 
     mask: int
     rule: int = ALL
     without: int = 0
+    counts: str = ""
 
 
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
@@ -104,7 +107,8 @@ class Column:
     """A measured quantity: name, symbol, meaning, unit, how it is gathered, and its source.
 
     gathered: None for an observable in a file of a later version, of which only the name and the
-    texts are known.  measure: the word that asks for it, "" for what is always measured.
+    texts are known, and with ``is_flag`` that it is 0 or 1.  measure: the word that asks for it, ""
+    for what is always measured.
     """
 
     name: str
@@ -114,6 +118,7 @@ class Column:
     gathered: RowInteger | FlagRule | SumColumn | None
     measure: str = ""
     source: str = _BOOK
+    is_flag: bool = False
 
     @property
     def is_observable(self) -> bool:
@@ -123,13 +128,15 @@ class Column:
     @property
     def is_probability(self) -> bool:
         """Whether it is 0 or 1 in each sample."""
-        return isinstance(self.gathered, FlagRule)
+        how = self.gathered
+        return self.is_flag or (isinstance(how, FlagRule) and not how.counts)
 
     @property
     def rises_with_p(self) -> bool:
         """Whether it is a probability that never falls when p rises."""
         how = self.gathered
-        return isinstance(how, FlagRule) and how.rule in (ANY, ALL) and not how.without
+        rises = isinstance(how, FlagRule) and how.rule in (ANY, ALL) and not how.without
+        return rises and self.is_probability
 
     @property
     def is_single_sum(self) -> bool:
@@ -158,7 +165,9 @@ class Column:
         if isinstance(self.gathered, RowInteger):
             return self.gathered.place, 0, ALL, 0
         if isinstance(self.gathered, FlagRule):
-            return SPANNING, self.gathered.mask, self.gathered.rule, self.gathered.without
+            how = self.gathered
+            place = COUNTED_ROW.index(how.counts or "spanning")
+            return place, how.mask, how.rule + bool(how.counts) * COUNTS, how.without
         raise ValueError(f"{self.name} is not read off a row")
 
     def of_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -168,8 +177,9 @@ class Column:
             own: NDArray[np.int64] = rows[..., place]
             return own
         found = rows[..., SPANNING] & mask
-        has = (found != 0, found == mask, (found != 0) & (found != mask), found == 0)[rule]
-        return np.asarray(has & (rows[..., SPANNING] & without == 0), np.int64)
+        has = (found != 0, found == mask, (found != 0) & (found != mask), found == 0)[rule % COUNTS]
+        has &= rows[..., SPANNING] & without == 0
+        return np.asarray(has * (rows[..., place] if rule >= COUNTS else 1), np.int64)
 
 
 _SIZES = (
@@ -306,6 +316,14 @@ EXTRA_COLUMNS = (
         _OF_RADII,
         "gyration",
     ),
+    Column(
+        OPENINGS,
+        "N_open",
+        "number of open bonds, or of occupied sites where sites are drawn",
+        "1",
+        RowInteger(OPENINGS, COUNTED_ROW),
+        OPENINGS,
+    ),
 )
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
@@ -365,7 +383,8 @@ def list_columns(
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
     extra = (column for column in declared if not column.measure or column.measure in measure)
     beside = WIDE_COLUMNS if wide else ()
-    return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra)
+    counted = _columns_of_openings(boundary) if OPENINGS in measure else ()
+    return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra, *counted)
 
 
 @dataclass(frozen=True)
@@ -620,6 +639,26 @@ def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
     return [item.name for item in list_observables(boundary) if item.name.startswith("spanning")]
+
+
+def _columns_of_openings(boundary: Sequence[str]) -> list[Column]:
+    """Return the openings of samples that wrap in two directions, and of those that do not wrap.
+
+    Their covariance with the openings is p (1 - p) times the derivative of a probability.
+    """
+    return [
+        Column(
+            item.name.replace("wrapping", OPENINGS),
+            f"N_open {item.symbol}",
+            f"openings of the sample where {item.name} is 1, else 0",
+            "1",
+            replace(item.gathered, counts=OPENINGS),
+            OPENINGS,
+            _TORUS,
+        )
+        for item in _wrapping_columns(boundary)
+        if item.name in ("wrapping_two", "wrapping_none") and isinstance(item.gathered, FlagRule)
+    ]
 
 
 def wrapping_names(boundary: Sequence[str]) -> list[str]:

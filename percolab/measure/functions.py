@@ -96,7 +96,7 @@ class LabelFunction:
 _TAKEN = frozenset(
     {"lattice", "model", "boundary", "L", "sites", "seed", "p", "samples", "observable", "unit",
      "mean", "error", "task", "point", "bin", "s_low", "s_high", "n_s", "study", "block", "sums",
-     "products", "size_edges", "spins", "thresholds"}
+     "squares", "products", "block_count", "size_edges", "spins", "thresholds"}
 )  # fmt: skip
 
 

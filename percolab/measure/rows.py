@@ -15,6 +15,11 @@ CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
     ROW.index, ("clusters", "largest", "second_largest", "sum_squares", "spanning")
 )
 ROW_WIDTH = len(ROW)
+#: The row of a sample whose openings are counted.
+OPENINGS = "openings"
+COUNTED_ROW = (*ROW, OPENINGS)
+#: What is added to the rule of an observable that counts a number of the row where a flag is set.
+COUNTS = 4
 #: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
 CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 
@@ -92,17 +97,20 @@ def read_observable(number, flags, mask, rule, without):
 
     It is this number, or where ``mask`` is not 0 whether the row's flags have any (rule 0), all
     (1), some but not all (2) or none (3) of it, and none of ``without``
-    (:class:`percolab.measure.columns.FlagRule`).
+    (:class:`percolab.measure.columns.FlagRule`).  With COUNTS added to the rule it is the number
+    if they have, else 0.
     """
     if mask == 0:
         return number
     found = flags & mask
-    has = found == mask if rule == 1 else found != 0
-    if rule == 2:
+    chosen = rule & (COUNTS - 1)
+    has = found == mask if chosen == 1 else found != 0
+    if chosen == 2:
         has = has and found != mask
-    elif rule == 3:
+    elif chosen == 3:
         has = not has
-    return int64(has and flags & without == 0)
+    has = has and flags & without == 0
+    return number * int64(has) if rule >= COUNTS else int64(has)
 
 
 def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ def size_bin(size):
 
 
 @njit
-def wide_bin_of(size):
+def find_wide_bin(size):
     """Return the bin of a cluster's size, at least 1, of 64 bits."""
     size, octaves = uint64(size), int64(0)
     while uint64(size >> uint64(32)) != uint64(0):

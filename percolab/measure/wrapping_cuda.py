@@ -37,7 +37,7 @@ class Loops(NamedTuple):
 
 
 @cuda.jit(device=True)
-def _node_of(parent, code):
+def _make_node(parent, code):
     return uint64(uint64(uint64(uint32(code)) << uint64(32)) | uint64(parent))
 
 
@@ -56,7 +56,7 @@ def shortened(forest, i):
         total = int32(total + periods_to(above))
         parent = read_parent(above)
         above = forest[parent]
-    forest[i] = _node_of(parent, total)
+    forest[i] = _make_node(parent, total)
     return parent
 
 
@@ -80,13 +80,13 @@ def join_over_periods(forest, i, j, code):
         if i == j:
             return wound
         if i < j:
-            old = cuda.atomic.cas(forest, j, uint64(j), _node_of(i, wound))
+            old = cuda.atomic.cas(forest, j, uint64(j), _make_node(i, wound))
             if old == uint64(j):
                 return int32(0)
             to_j = int32(to_j + periods_to(old))
             j = read_parent(old)
         else:
-            old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, -wound))
+            old = cuda.atomic.cas(forest, i, uint64(i), _make_node(j, -wound))
             if old == uint64(i):
                 return int32(0)
             to_i = int32(to_i + periods_to(old))

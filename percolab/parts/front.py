@@ -327,7 +327,7 @@ def join_digits(digits: NDArray[np.uint64]) -> int:
     return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
 
 
-def row_of(front: Front) -> Row:
+def make_row(front: Front) -> Row:
     """Return the row of a sample from the front of the whole lattice.
 
     InputError: parts are missing, or a torus is not closed.

@@ -211,7 +211,7 @@ class FrontsCuda:
         opened = int(found[OPEN])
         low, high = made
         opened_sizes, opened_flags = (_part(array, opened) for array in left)
-        sums = _sums_of(found, bins, blocks if count else 0)
+        sums = _read_sums(found, bins, blocks if count else 0)
         return meeting.front((low, high), opened_sizes, opened_flags, sums)
 
     def _clusters(self, front: Front) -> tuple[Any, Any]:
@@ -238,7 +238,7 @@ def _part(array: Any, size: int) -> Any:
     return array[:size] if size else np.empty(0, array.dtype)
 
 
-def _sums_of(totals: Any, bins: int, blocks: int) -> FrontSums:
+def _read_sums(totals: Any, bins: int, blocks: int) -> FrontSums:
     """Return what the clusters add up to that were finished, from the totals of the kernels."""
     squares, cubes, fourths = (
         join_digits(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)

@@ -29,7 +29,7 @@ from percolab.measure.rows_cuda import (
     reduce_block64,
 )
 from percolab.measure.sums import NUMBERS, SUMS64
-from percolab.measure.tallies import EXACT, num_bins, product, wide_bin_of
+from percolab.measure.tallies import EXACT, find_wide_bin, num_bins, product
 from percolab.measure.wrapping import wrapping_bits
 from percolab.parts.kernels import INSIDE
 
@@ -63,7 +63,7 @@ def _element(step, steps):
 
 
 @cuda.jit(device=True)
-def _node_of(parent, code, split):
+def _make_node(parent, code, split):
     return uint64(uint64(uint64(code) << split) | uint64(parent))
 
 
@@ -108,7 +108,7 @@ def _climbed(forest, i, split, halves):
         if grandparent != parent:
             code = int64(code + _period_code(above, split))
             fit = fit and _fits(code, split, halves)
-            forest[i] = _node_of(grandparent, code, split)
+            forest[i] = _make_node(grandparent, code, split)
         total = int64(total + code)
         fit = fit and _fits(total, split, halves)
         i = grandparent
@@ -118,7 +118,7 @@ def _climbed(forest, i, split, halves):
 
 
 @cuda.jit(device=True)
-def _root_of(forest, i, split, halves):
+def _find_root(forest, i, split, halves):
     """Return what :func:`_climbed` returns, and write nothing.
 
     Where nodes get their roots as their parents, a shortened path of another thread, which had
@@ -154,13 +154,13 @@ def _join(forest, i, j, code, split, halves):
         if i == j:
             return wound, fit
         if i < j:
-            old = cuda.atomic.cas(forest, j, uint64(j), _node_of(i, wound, split))
+            old = cuda.atomic.cas(forest, j, uint64(j), _make_node(i, wound, split))
             if old == uint64(j):
                 return int64(0), fit
             to_j = int64(to_j + _period_code(old, split))
             j = _read_parent(old, split)
         else:
-            old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, int64(-wound), split))
+            old = cuda.atomic.cas(forest, i, uint64(i), _make_node(j, int64(-wound), split))
             if old == uint64(i):
                 return int64(0), fit
             to_i = int64(to_i + _period_code(old, split))
@@ -259,10 +259,10 @@ def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
         n = _element(step, GATHERED)
         if n < count:
             # Its own thread alone writes a node here: others read its parent or its root.
-            root, code, good = _root_of(forest, uint32(n), split, halves)
+            root, code, good = _find_root(forest, uint32(n), split, halves)
             fit = fit and good
             if uint64(root) != n:
-                forest[n] = _node_of(root, code, split)
+                forest[n] = _make_node(root, code, split)
                 add_size(keys, counts, sizes, uint32(0), root, sizes[n])
                 flag = flags[n]
                 if uint32(flags[root] & flag) != flag:
@@ -342,7 +342,7 @@ def _add_number(totals, at, number):
 @cuda.jit(device=True)
 def _tally(size, square, powers, bins):
     """Add a finished cluster to the bins, and to the sums of s^3 and s^4 if it is not small."""
-    cuda.atomic.add(bins, uint64(wide_bin_of(size)), uint32(1))
+    cuda.atomic.add(bins, uint64(find_wide_bin(size)), uint32(1))
     if size >= uint64(EXACT):
         cube = _times(square[0], square[1], uint64(0), size)
         _add_number(powers, CUBES, cube)

@@ -17,7 +17,7 @@ from percolab.labelers.raster_runs import find_run, spanning_from_runs
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import ROW_WIDTH, row_from_sizes, spanning_bits
 from percolab.measure.sums import NUMBERS, SUMS64
-from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
+from percolab.measure.tallies import EXACT, find_wide_bin, product, tally_sizes
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
 from percolab.parts.words import find_cut_seam
 
@@ -225,7 +225,7 @@ def finish_clusters(parents, sizes, flags, numbers, powers, bins):
         _times(number, size)
         _add(powers[0], number)
         if bins.size:
-            bins[wide_bin_of(size)] += 1
+            bins[find_wide_bin(size)] += 1
             if size >= uint64(EXACT):
                 for power in range(1, 3):
                     _times(number, size)

@@ -92,7 +92,7 @@ class Available:
                 "in one"
             )
 
-    def local_of(self, ranks: int) -> int:
+    def count_local(self, ranks: int) -> int:
         """Return how many of so many ranks are on this host."""
         return ranks if self.local is None else self.local
 

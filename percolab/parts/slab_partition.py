@@ -116,7 +116,7 @@ class SlabPartition:
         available: Available,
     ) -> SlabDivision:
         """Return the layers of all ranks; InputError: too many ranks or slabs, or no memory."""
-        device, local, found = available.device, available.local_of(ranks), {}
+        device, local, found = available.device, available.count_local(ranks), {}
         free = available.free_memory()
         for size, whole in lattices.wholes.items():
             check_labelable(whole, device)

@@ -9,7 +9,7 @@ from typing import Protocol
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.parts import front as on_host
-from percolab.parts.front import Front, Row, front_bytes, joining_bytes, row_of
+from percolab.parts.front import Front, Row, front_bytes, joining_bytes, make_row
 from percolab.parts.parts import Parts, Slab, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
 
@@ -182,7 +182,7 @@ class Slabs:
         """Return the row of a sample from the front of all its slabs."""
         if self.whole.is_closed:
             front = self._joiner.close(self.placed(front))
-        return row_of(front)
+        return make_row(front)
 
     def copied(self, front: Front) -> Front:
         """Return a front that was yielded, with its arrays on the host."""

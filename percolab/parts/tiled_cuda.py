@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
+from percolab.bonds.closed_cuda import count_closed_kernel
 from percolab.bonds.hooks import VARIES
-from percolab.bonds.sites_cuda import count_vacant_kernel
 from percolab.errors import InputError
 from percolab.kernels.arrays import SharedArrays
 from percolab.kernels.device import load_cuda
@@ -273,7 +273,7 @@ class SlabTiled:
         self._begun = None
         counted.synchronize()
         below, over, sizes, flags = self._read_faces(part, labeler, sides)
-        sums = self._sums_of(labeler, following, draw)
+        sums = self._wait_for_sums(labeler, following, draw)
         clusters = int(self._pinned.clusters[0])
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
@@ -388,7 +388,7 @@ class SlabTiled:
             sites = batch.existing_sites, batch.occupied
             self._fill(site, self._site_class, words, keys.sites, *sites)
             batch.close_bonds(1, batch.opened)
-            launch.each(count_vacant_kernel, words, 1, *sites, vacant)
+            launch.each(count_closed_kernel, words, 1, *sites, vacant)
 
     def _label(self, labeler: SlabLabels) -> None:
         """Join tiles, and gather what is known of their nodes at the roots."""
@@ -406,7 +406,7 @@ class SlabTiled:
         total = sum(face.num_bonds for face in faces)
         most = min(total, 2 * self.whole.reach * self.whole.layer_points)
         sizes, flags = room.take("sizes", most, np.uint64), room.take("flags", most, np.uint32)
-        blocks, tiles = labeler.tiles_of(1)
+        blocks, tiles = labeler.count_blocks(1)
         given = nodes, labeler.interior, tiles, labeler.read.spanning, self._counts[0], sizes, flags
         launch.blocks(number_roots_kernel, blocks, THREADS, *given)
         for face in faces:
@@ -434,7 +434,9 @@ class SlabTiled:
         """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
-    def _sums_of(self, labeler: SlabLabels, following: Slab | None, draw: SampleKey) -> FrontSums:
+    def _wait_for_sums(
+        self, labeler: SlabLabels, following: Slab | None, draw: SampleKey
+    ) -> FrontSums:
         """Wait, with what follows begun, and return the sums of what touches no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)

@@ -43,7 +43,7 @@ class Stretch(NamedTuple):
 
 
 @cuda.jit(device=True)
-def _number_of(stretch, n):
+def _find_first_word(stretch, n):
     """Return the number of the first word of the n-th class in the whole lattice."""
     return uint64(uint64(uint64(stretch.classes[n]) * stretch.whole) + stretch.first)
 
@@ -55,7 +55,7 @@ def aligned_words_kernel(generator, samples, thresholds, stretch, exists, opened
     samples: the seed and the sample; thresholds: (1,); exists, opened: uint32 (classes * words,)
     """
     n = uint32(cuda.blockIdx.y)
-    base, number = uint32(n * stretch.words), _number_of(stretch, n)
+    base, number = uint32(n * stretch.words), _find_first_word(stretch, n)
     seed, sample = samples[0], samples[1]
     threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
     for step in range(PER_THREAD):
@@ -75,7 +75,7 @@ def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened
     """
     made = cuda.shared.array(SPAN, types.uint32)
     n, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
-    base, number = uint32(n * stretch.words), _number_of(stretch, n)
+    base, number = uint32(n * stretch.words), _find_first_word(stretch, n)
     seed, sample = samples[0], samples[1]
     threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
     begin = uint32(uint32(cuda.blockIdx.x) * uint32(SPAN - 1))

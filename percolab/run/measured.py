@@ -92,7 +92,7 @@ def _iterate_jobs(
     item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: JobPart
 ) -> Iterator[tuple[float, str, BlockJob]]:
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
-    missing = (number for number in part.below(count) if number not in item.blocks)
+    missing = (number for number in part.below(count) if not item.has_block(number))
     while numbers := tuple(islice(missing, sampler.blocks_per_call)):
         yield numbers[-1] / count, task_id, BlockJob(task_id, numbers, sampler.is_serial)
 
@@ -113,7 +113,9 @@ def sites_to_label(
     total = left = 0
     for key, count in wanted.items():
         item = results.tasks[key]
-        held = sum(number < count and part.has(number) for number in item.blocks)
+        held = item.count_below(count)
+        if part != WHOLE:
+            held = sum(map(item.has_block, part.below(count)))
         total += count_site_labelings(item, part.count(count))
         left += count_site_labelings(item, part.count(count) - held)
     return total, left

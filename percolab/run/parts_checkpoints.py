@@ -28,7 +28,7 @@ def begin_checkpoints(
 
     def forget(stored: StoredResults) -> None:
         for key in own:
-            checkpoints.remove(key, stored.tasks[key].blocks.keys())
+            checkpoints.remove(key, stored.tasks[key].has_block)
 
     forget(results)
     for sampler in own.values():

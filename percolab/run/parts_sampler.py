@@ -25,7 +25,7 @@ from percolab.kernels.memory import Memory
 from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import LOW_BITS
-from percolab.measure.rows import BINS, ROW_WIDTH
+from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
 from percolab.parts.front import Row
 from percolab.parts.partitions import Division
@@ -63,6 +63,8 @@ def make_split_lattice(task: Task) -> Whole:
         reason = task.refusal("parts")
     elif "gyration" in task.measure:
         reason = "measure gyration: the radii of clusters are not known at a face"
+    elif OPENINGS in task.measure:
+        reason = "measure openings: they are counted where a sample is in one piece"
     if reason or not isinstance(task.structure, Lattice):
         raise InputError(f"slabs: {reason}")
     return Whole(task.structure, task.shape, task.boundary, task.draw)

@@ -50,6 +50,7 @@ from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, Block
+from percolab.tasks.groups import largest_group
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
@@ -186,7 +187,7 @@ class _Planning:
         # What samplers are told by size, as the window in which T is looked for first.
         self._hints: dict[int, dict[str, Any]] = {}
         self._pilots: dict[str, _Pilot] = {}
-        # Of every task, at the end: blocks, how many of them are missing, and the bytes of one.
+        # Of every task, at the end: blocks, how many of them are missing, and the bytes of a group.
         self._blocks, self._missing = dict[str, int](), dict[str, int]()
         self._bytes: dict[str, float] = {}
         # One call on each GPU, or one by each worker, is made at a time; ranks make one together.
@@ -212,16 +213,17 @@ class _Planning:
                 raise InputError(f"--plan: the pilot finds no p_c: {reason}")
             targets, rounds = foresee_targets(results, rule, whole, information, held)
         for task in tasks:
-            made = results.tasks[task.id].blocks
-            numbers = {*made, *range(ceil(targets[task.size] / task.block_size))}
-            self._blocks[task.id], self._missing[task.id] = len(numbers), len(numbers) - len(made)
-            self._bytes[task.id] = self._bytes_of_block(task)
+            item, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
+            self._missing[task.id] = count - item.count_below(count)
+            self._blocks[task.id] = item.num_blocks + self._missing[task.id]
+            self._bytes[task.id] = self._bytes_of_group(task)
         rows = [self._row(size) for size in sorted({task.size for task in tasks})]
         error = np.inf
         if information is not None:
             samples = {row.L: row.samples for row in rows}
             error = information.error({task.id: samples[task.size] for task in whole} | held)
-        more = sum(self._missing[key] * self._bytes[key] for key in self._missing)
+        new = {task.id: self._groups(task) - len(results.tasks[task.id].blocks) for task in tasks}
+        more = sum(max(count, 0) * self._bytes[key] for key, count in new.items())
         file_bytes = len(encode(results)) + round(more)
         seconds, at_once = [row.seconds for row in rows], self._at_once
         # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
@@ -425,7 +427,7 @@ class _Planning:
     def _time_blocks(self, item: TaskResult, pool: WorkerPool, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
         begin, key = time.perf_counter(), item.task.id
-        results, count = StoredResults(self._results.study, {key: item}), len(item.blocks) + blocks
+        results, count = StoredResults(self._results.study, {key: item}), item.num_blocks + blocks
         work, made = Work(missing_jobs(results, {key: count}, pool.samplers), pool), []
         try:
             for _, found in work.finished():
@@ -456,7 +458,7 @@ class _Planning:
             ),
             host_bytes=needed.host,
             device_bytes=max((pilot.device_bytes for _, pilot in new), default=0) or needed.device,
-            file_bytes=round(sum(self._blocks[key.id] * self._bytes[key.id] for key in tasks)),
+            file_bytes=round(sum(self._groups(task) * self._bytes[task.id] for task in tasks)),
         )
 
     def _memory(self, task: Task) -> Memory:
@@ -469,15 +471,25 @@ class _Planning:
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
 
-    def _bytes_of_block(self, task: Task) -> float:
-        """Return the bytes of a block in the file, as the writer has blocks like those measured."""
+    def _groups(self, task: Task) -> int:
+        """Return about how many groups the blocks of a task make at the end."""
+        return -(-self._blocks[task.id] // self._group(task))
+
+    def _group(self, task: Task) -> int:
+        """Return how many blocks a group of a task has at the end."""
+        most, blocks = task.most_groups, self._blocks[task.id]
+        return 1 if most is None else largest_group(blocks, most)
+
+    def _bytes_of_group(self, task: Task) -> float:
+        """Return the bytes of a group in the file, as the writer has groups like those measured."""
         pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
         item = self._results.tasks[task.id] if pilot is None else pilot.item
         made, ratio = list(item.blocks.values()), task.block_size / item.task.block_size
+        ratio *= self._group(task)
         if not task.kind.codec.holds_columns:
             layout = task.kind.codec.layout(task, item.columns).values()
             return float(sum(np.dtype(each.dtype).itemsize * prod(each.shape) for each in layout))
-        count = min(self._blocks[task.id], _MOST_BLOCKS)
+        count = min(self._groups(task), _MOST_BLOCKS)
         likely: dict[int, AnyBlock] = {
             n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)
         }
@@ -580,8 +592,9 @@ def thin_layers(whole: Whole, layers: RankLayers, sites: int) -> RankLayers:
 
 
 def _likely(number: int, block: AnyBlock, ratio: float, rng: np.random.Generator) -> Block:
-    """Return a block with the sums of so many times as many samples, with other low digits."""
+    """Return a group of so many times the samples of a block, with other low digits."""
     assert isinstance(block, Block)
+    ratio /= block.count
 
     def scatter(array: np.ndarray) -> np.ndarray:
         noise = np.sqrt(ratio * np.abs(array.astype(float))) * rng.standard_normal(array.shape)
@@ -590,4 +603,4 @@ def _likely(number: int, block: AnyBlock, ratio: float, rng: np.random.Generator
         return np.asarray(np.rint(found) if is_whole else found, array.dtype)
 
     extras = {key: own if key == "series" else scatter(own) for key, own in block.extras.items()}
-    return Block(number, scatter(block.sums), scatter(block.products), extras)
+    return Block(number, scatter(block.sums), scatter(block.squares), extras)

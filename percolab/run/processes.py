@@ -7,6 +7,11 @@ started them, however that ends.  SIGINT and SIGTERM, which go to all processes 
 a batch job, are left to it.  A call may report its progress (:func:`report_progress`).
 
 The process that starts them may be one of them itself: it is there already.
+
+Neither ``concurrent.futures.ProcessPoolExecutor`` (started afresh, Python 3.11) nor loky 3.7 can
+take its place, as both were tried with three processes: when one is killed, the calls of all three
+fail and the executor takes no more; when the process that started them is killed, all three were
+still there ten seconds later; and neither has several threads in a process, or their progress.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def make_rank_group(
 
 def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> None:
     """Raise InputError unless every rank of this host has a GPU of its own, or the CPU."""
-    local = available.local_of(ranks)
+    local = available.count_local(ranks)
     if not available.device.is_shared:
         return
     if local > len(available.devices):

@@ -25,7 +25,7 @@ from percolab.run.request import (
     request_record,
 )
 from percolab.run.stored import Saver, with_blocks
-from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
+from percolab.run.wanted import current_targets, is_finished, next_targets, wanted_blocks
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.stop_rule import StopRule
@@ -116,8 +116,10 @@ def _sampled(
 ) -> StoredResults:
     """Return results with all blocks of a part that a rule wants, round by round."""
     results, asked = placed.results, request_record(placed.tasks, rule, part)
-    targets: dict[int, int] | None = first_targets(results.study, rule)
+    targets: dict[int, int] | None = current_targets(results, rule)
     while targets is not None:
+        if rule.target_error is not None:
+            asked = asked | {"round": {str(size): count for size, count in targets.items()}}
         wanted = wanted_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(wanted.values()), dict(wanted))
         results = with_blocks(results, wanted, asked, pool, engine, saver, watcher, part)

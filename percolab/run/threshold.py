@@ -1,10 +1,12 @@
 """A threshold to the precision asked for: what is sampled next, until the error is small enough.
 
 In the plane p_c is the root of P(two directions) - P(no direction) on tori
-(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  Nearly all
-samples are then made at this one p: near its root the difference is a straight line, so its value
-there and its slope give the root.  The slope comes from two further p, one on each side, at a
-twentieth of the samples.
+(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  The samples
+are then made at this one p: near its root the difference is a straight line, so its value there and
+its slope give the root.  The slope comes from the covariance with the number of open bonds, or of
+occupied sites; where some of these do not have p (sites and bonds, classes of bonds) it comes from
+two further p, one on each side, at a twentieth of the samples.  Where the samples show that p is so
+far from the root that the line bends, further ones are made at a p next to the root.
 
 Two sizes are sampled, with equal work, so that the larger can contradict the smaller.  They are the
 smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
@@ -34,21 +36,25 @@ from percolab.analysis.quantities import MIN_SIZES
 from percolab.analysis.roots import (
     LEAST_BLOCKS,
     SizeRoot,
+    bend_of,
     choose_drift,
     combine_roots,
     fit_roots,
     forecast_deviation,
     forecast_slope,
+    has_slopes,
     read_difference,
     why_no_roots,
 )
 from percolab.analysis.value import Value
 from percolab.analysis.wrapping_fit import why_no_wrapping
+from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
+from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import with_tasks
@@ -67,7 +73,7 @@ from percolab.tasks.study_file import SweepRequest, make_request
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
-_SHORTEST = {False: 8, True: 64}
+_SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
 #: Drift of the smaller size over the target.
@@ -78,6 +84,8 @@ _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**18, 2**29
 _SLOPE_SHARE = 0.05
 #: Parts of the whole work that rounds bring a size to.
 _ROUNDS = (0.1, 0.4, 1.0)
+#: Part of the error that the curvature of D may make up before p is moved.
+_BEND_SHARE = 0.2
 #: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 #: Samples at the first p of a pilot, and at its last one.
@@ -107,6 +115,9 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
+    if not why_no_roots(study) and Model.parse(study.model).openings_have_p:
+        request = replace(request, study=replace(study, measure=(OPENINGS,)))
+        study = request.study
     if not study.kind.independent:
         raise InputError(
             f"{study.model} percolation: percolab threshold samples independent configurations; "
@@ -289,31 +300,72 @@ class _Search:
             first = _ROUNDS[0] * work
             return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
         held, done = results.tasks, self._done(results)
-        sides = {size: _side_tasks(results, task) for size, task in centres.items()}
+        sides = {
+            size: () if has_slopes(held[task.id]) else _side_tasks(results, task)
+            for size, task in centres.items()
+        }
         every_side = [side for pair in sides.values() for side in pair]
-        if all(side.id in held and held[side.id].blocks for side in every_side):
+        is_begun = all(len(held[task.id].blocks) >= LEAST_BLOCKS for task in centres.values())
+        if is_begun and all(side.id in held and held[side.id].blocks for side in every_side):
             following = self._next_work(results, done)
             if following is None:
                 return None
             work = following
+            away = self._bent_away(results, centres)
+            if away:
+                blocks = {task.id: _blocks_with(task, 0.5 * work) for task in away}
+                return Round(away, blocks)
         else:
             work = done
         blocks = {}
         for size, task in centres.items():
-            count = max(_blocks_with(task, work), len(held[task.id].blocks))
+            count = max(_blocks_with(task, work), held[task.id].num_blocks)
             blocks[task.id] = count
             for side in sides[size]:
                 share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
                 blocks[side.id] = max(
-                    min(share, count), len(held[side.id].blocks) if side.id in held else 0
+                    min(share, count), held[side.id].num_blocks if side.id in held else 0
                 )
         return Round(tuple(side for side in every_side if side.id not in held), blocks)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
-        """Return of each size the task of one p with the most samples."""
+        """Return of each size the task of one p with the most samples.
+
+        Where slopes are known, it is that next to the root.
+        """
         own = [task for task in own_tasks(results) if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
-        return {task.size: task for task in own if task.size in self._sizes}
+        own = [task for task in own if task.size in self._sizes]
+        found = {task.size: task for task in own}
+        for size, root in self._roots(results).items():
+            if has_slopes(results.tasks[found[size].id]):
+                near = (task for task in own if task.size == size)
+                found[size] = min(near, key=lambda task: abs(task.p[0] - root.value.value))
+        return found
+
+    def _roots(self, results: StoredResults) -> dict[int, SizeRoot]:
+        """Return the roots of sizes that have one."""
+        try:
+            return {root.size: root for root in fit_roots(results).roots}
+        except AnalysisError:
+            return {}
+
+    def _bent_away(self, results: StoredResults, centres: Mapping[int, Task]) -> tuple[Task, ...]:
+        """Return new tasks next to the roots of sizes whose p is too far from theirs.
+
+        There the prior of the curvature of D makes up much of the error, which more samples at the
+        same p do not reduce.
+        """
+        found = []
+        for size, root in self._roots(results).items():
+            task, wanted = centres[size], self._goal.error or root.value.error
+            away = root.slope * (root.value.value - task.p[0])
+            known = root.slope * root.value.error
+            is_bent = bend_of(away) / root.slope > _BEND_SHARE * wanted
+            if is_bent and known < abs(away) / 3 and has_slopes(results.tasks[task.id]):
+                p = _rounded(root.value.value, root.value.error)
+                found.append(replace(task, p=(p,)))
+        return tuple(found)
 
     def _done(self, results: StoredResults) -> float:
         """Return the sites of all samples that every size has."""

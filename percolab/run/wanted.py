@@ -77,6 +77,28 @@ def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
     return targets
 
 
+def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
+    """Return the samples of every size at the end of the round that a study has come to.
+
+    That is the first one, from which all others follow.  Where blocks are in groups, earlier rounds
+    can no longer be told apart, and the last one is the one that the runs record.
+    """
+    targets = first_targets(results.study, rule)
+    own = [results.tasks[task.id] for task in own_tasks(results)]
+    if rule.target_error is None or not any(item.num_blocks > len(item.blocks) for item in own):
+        return targets
+    for run in results.runs:
+        asked = run.get("asked")
+        reached = asked.get("round") if isinstance(asked, Mapping) else None
+        if not isinstance(reached, Mapping):
+            continue
+        for size in targets:
+            count = reached.get(str(size))
+            if type(count) is int:
+                targets[size] = max(targets[size], min(count, 2**63 - 1))
+    return {size: int(min(count, rule.limit(size))) for size, count in targets.items()}
+
+
 def next_targets(
     results: StoredResults, rule: StopRule, targets: Mapping[int, int]
 ) -> dict[int, int] | None:
@@ -135,7 +157,7 @@ def foresee_targets(
     Rounds that are in the results are assessed by these, others by the information of one sample of
     every task.  others: as for :func:`grown`.  InputError: no number of samples is enough.
     """
-    targets, rounds = first_targets(results.study, rule), 1
+    targets, rounds = current_targets(results, rule), 1
     own, target = own_tasks(results), rule.target_error or 0.0
     while not all(n >= rule.limit(size) for size, n in targets.items()):
         if is_held(results, wanted_blocks(own, targets)):
@@ -244,7 +266,10 @@ def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str
 def is_held(results: StoredResults, wanted: Mapping[str, int], part: JobPart = WHOLE) -> bool:
     """Return whether all blocks of a round, or those of a part of it, are there."""
     return all(
-        n in results.tasks[key].blocks for key, count in wanted.items() for n in part.below(count)
+        results.tasks[key].count_below(count) == count
+        if part == WHOLE
+        else all(map(results.tasks[key].has_block, part.below(count)))
+        for key, count in wanted.items()
     )
 
 
@@ -255,7 +280,7 @@ def is_finished(
 
     part: the blocks that count.
     """
-    first = first_targets(results.study, rule)
+    first = current_targets(results, rule)
     if not set(first) <= {task.size for task in own}:
         return False
     targets: dict[int, int] | None = first
@@ -270,7 +295,7 @@ def blocks_of_round(results: StoredResults, wanted: Mapping[str, int]) -> Stored
     """Return the wanted blocks of a round and all of merged tasks, and none beyond.
 
     An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
-    than an undisturbed one.
+    than an undisturbed one.  A group in which the round ends is taken whole.
     """
     held = StoredResults(results.study)
     for key, item in results.tasks.items():

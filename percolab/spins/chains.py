@@ -76,7 +76,7 @@ def _serving_class(kind: str, labeler: Any, rule: UpdateRule) -> Any:
     return _class_for(kind)
 
 
-def memory_of(
+def compute_memory(
     name: str, kind: str, extent: Extent, states: int, needs: Needs, items: int = 1
 ) -> Memory:
     """Return the memory that chains, their batch and their labeler take, all of it."""

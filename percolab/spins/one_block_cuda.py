@@ -45,13 +45,13 @@ from percolab.labelers.tiled.one_tile import (
     ROOT,
     STRIPS,
     TILE_WORDS,
-    field_of,
+    entry_field,
     join_first,
     join_listed,
-    length_of,
     list_extras,
     list_runs,
     move_sizes,
+    run_length,
     split_bonds,
     sync_strip,
     table_root,
@@ -266,7 +266,7 @@ def _shorten(table, n):
             root = uint32(above >> uint32(FIELD))
             above = table[root]
             table[n] = with_parent(entry, root)
-        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+        cuda.atomic.add(table, root, uint32(run_length(entry) << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
@@ -344,7 +344,7 @@ def _mark_node(table, starts, first, special, site):
 
 
 @cuda.jit(device=True)
-def _node_of(entry, special, numbers):
+def _number_node(entry, special, numbers):
     """Return the number of the node whose root in the table has this entry."""
     word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
     below = uint32(uint32(uint32(1) << uint32(entry & uint32(31))) - uint32(1))
@@ -401,9 +401,9 @@ def _begin_nodes(table, runs, special, numbers, forest, info):
     while n < runs:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT | BORDER):
-            node = _node_of(entry, special, numbers)
+            node = _number_node(entry, special, numbers)
             forest[node] = uint64(node)
-            size = uint32(field_of(entry) + length_of(entry))
+            size = uint32(entry_field(entry) + run_length(entry))
             info[node] = uint32(size | uint32(n << uint32(RUN)))
         n = uint32(n + uint32(cuda.blockDim.x))
 
@@ -416,8 +416,8 @@ def _join_nodes(table, starts, first, special, numbers, forest, loops, block, be
         pair = block.pairs[n]
         i, j = _pair_ends(pair)
         if has_bit(beyond[_pair_word(pair, block.num_words)], uint32(i & uint32(31))):
-            one = _node_of(table[_root_at(table, starts, first, i)], special, numbers)
-            other = _node_of(table[_root_at(table, starts, first, j)], special, numbers)
+            one = _number_node(table[_root_at(table, starts, first, i)], special, numbers)
+            other = _number_node(table[_root_at(table, starts, first, j)], special, numbers)
             note_loop(join_over_periods(forest, one, other, block.codes[n]), 0, loops)
         n = uint32(n + uint32(cuda.blockDim.x))
 
@@ -434,7 +434,7 @@ def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, b
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.end_sites.size):
         entry = table[_root_at(table, starts, first, block.end_sites[n])]
-        root = root_in(forest, _node_of(entry, special, numbers))
+        root = root_in(forest, _number_node(entry, special, numbers))
         flag = uint32(block.end_flags[n] << uint32(ENDS))
         if uint32(info[root] & flag) == uint32(0):
             cuda.atomic.or_(info, root, flag)
@@ -451,7 +451,7 @@ def _mark_chosen(generator, seed, number, rule, table, starts, first, special, n
         root = _root_at(table, starts, first, site)
         entry = table[root]
         if uint32(entry & uint32(BORDER)) != uint32(0):
-            node = root_in(forest, _node_of(entry, special, numbers))
+            node = root_in(forest, _number_node(entry, special, numbers))
             cuda.atomic.or_(info, node, uint32(CHOSEN_NODE))
         else:
             cuda.atomic.or_(table, root, uint32(_CHOSEN))
@@ -477,7 +477,7 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
     while n < runs:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            sums = _with_cluster(sums, uint32(field_of(entry) + length_of(entry)))
+            sums = _with_cluster(sums, uint32(entry_field(entry) + run_length(entry)))
             chosen = depends and uint32(entry & uint32(_CHOSEN)) != uint32(0)
             change = _change_at(
                 depends, generator, seed, number, uint32(entry & uint32(PLACE)), chosen, rule,
@@ -547,7 +547,7 @@ def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, plan
                 one = table[uint32(one >> uint32(FIELD))]
             if two < uint32(ROOT):
                 two = table[uint32(two >> uint32(FIELD))]
-        one, two = field_of(one), field_of(two)
+        one, two = entry_field(one), entry_field(two)
         one = _new_spin(depends, rule, num_planes, num_words, planes, word, bit, one)
         two = _new_spin(depends, rule, num_planes, num_words, planes, word, other, two)
         marked = uint32(marked | _chosen_bits(one, bit, two, other, 0))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,11 +89,11 @@ class Checkpoints:
 
     def found(self) -> list[tuple[Path, Key]]:
         """Return every file with a checkpoint's name, that of a block before those of ranks."""
-        keys = {path: self._key_of(path.name) for path in self._folder.iterdir()}
+        keys = {path: self._parse_key(path.name) for path in self._folder.iterdir()}
         found = [(path, key) for path, key in keys.items() if key is not None]
         return sorted(found, key=lambda item: [-1 if part is None else part for part in item[1]])
 
-    def _key_of(self, name: str) -> Key | None:
+    def _parse_key(self, name: str) -> Key | None:
         match = self._pattern.fullmatch(name)
         if match is None:
             return None
@@ -113,12 +113,12 @@ class Checkpoints:
         path = self.find_checkpoint(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
-    def remove(self, task_id: str, numbers: Collection[int]) -> None:
-        """Remove the checkpoints of these blocks and of ranks for them, as far as there are any."""
+    def remove(self, task_id: str, is_done: Callable[[int], bool]) -> None:
+        """Remove the checkpoints of blocks that are done, by number, and of ranks for them."""
         for path in list(self._folder.iterdir()):
             # A kill may have left one that was being written.
-            key = self._key_of(path.name) or self._key_of(final_name(path.name))
-            if key is not None and key[0] == task_id and key[1] in numbers:
+            key = self._parse_key(path.name) or self._parse_key(final_name(path.name))
+            if key is not None and key[0] == task_id and is_done(key[1]):
                 path.unlink(missing_ok=True)
 
 

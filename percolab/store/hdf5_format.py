@@ -8,7 +8,7 @@ depend on the study alone; who made them, and when, is kept in attributes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,22 @@ from percolab.spins.update import count_planes
 from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts
-from percolab.tasks.blocks import ChainEnd
-from percolab.tasks.codecs import SUM_AXES
+from percolab.tasks.blocks import ChainEnd, squared_names
+from percolab.tasks.codecs import SUM_AXES, StoredArray
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, functions_named
 
-FORMAT = FileFormat("percolab results", 5, "no results file of a sweep")
+FORMAT = FileFormat("percolab results", 6, "no results file of a sweep", earlier=(5,))
 #: What the names of a graph's sites are, where they have some.
 SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds in addition to the sums of columns.
-_OTHERS = frozenset({"p", "block", "sums", "products", "size_edges", "spins"})
+_OTHERS = frozenset(
+    {"p", "block", "block_count", "sums", "squares", "products", "size_edges", "spins"}
+)
 #: How many times larger than their file columns may be that this version does not know.
 _MOST_UNKNOWN = 64
+#: Samples are numbered so far.
+_MOST_SAMPLES = 2**63 - 1
 #: What is stored of an observable, each as a list of texts.
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
@@ -82,7 +86,7 @@ def decode_contents(root: Node, path: object) -> Contents:
     like: it is damaged.
     """
     check_seal(root)
-    lattice = _structure_of(root, path)
+    lattice = _read_structure(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):
         lattice = replace(lattice, names=root.names("site_names"))
     study = json.loads(root.text("study"))
@@ -99,7 +103,7 @@ def check_shapes(root: Node, path: Path) -> None:
 
     InputError as :func:`decode_contents`.
     """
-    lattice = _structure_of(root, path)
+    lattice = _read_structure(root, path)
     check_tables(root, "site_names")
     for group in root.groups.values():
         check_tables(group)
@@ -119,6 +123,8 @@ def _check_task(node: Node, lattice: Structure) -> int:
     columns = _stored_columns(node, task)
     layout = task.kind.codec.layout(task, columns)
     shapes = {name: stored.shape for name, stored in layout.items()}
+    if _has_products(node):
+        shapes["products"] = _products_shape(shapes.pop("squares"), shapes["sums"])
     blocks = node.array("block", np.int64).size
     for name, shape in shapes.items():
         found = node.datasets[name].values.shape
@@ -137,7 +143,7 @@ def _tasks_in(root: Node) -> dict[str, Node]:
     return root.groups["tasks"].groups if "tasks" in root.groups else {}
 
 
-def _structure_of(root: Node, path: object) -> Structure:
+def _read_structure(root: Node, path: object) -> Structure:
     if "structure" in root.attributes:
         return structure_from_record(json.loads(root.text("structure")))
     return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
@@ -170,7 +176,8 @@ def encode_task(item: TaskResult) -> Node:
         node.attributes["sweeps"] = np.array(item.end.sweeps)
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
         node.datasets["spins"] = _data(item.end.planes, meaning, "1")
-    node.datasets["block"] = _data(item.numbers, "number of the block", "1")
+    node.datasets["block"] = _data(item.numbers, "number of the first block", "1")
+    node.datasets["block_count"] = _data(item.counts, "blocks that are added up", "1")
     codec = task.kind.codec
     if codec.holds_columns:
         _encode_columns(node, item)
@@ -189,6 +196,7 @@ def _encode_columns(node: Node, item: TaskResult) -> None:
     """Add what the columns of a task are, and at which p."""
     for key in _TEXTS:
         node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in item.observables]
+    node.attributes["squared_names"] = squared_names(item.observables)
     node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
     if item.task.measure:
         node.attributes["measure"] = list(item.task.measure)
@@ -203,21 +211,66 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
     task = _find_task(node, lattice)
     columns, codec = _stored_columns(node, task), task.kind.codec
     numbers = node.array("block", np.int64)
+    counts = np.ones_like(numbers)
+    if "block_count" in node.datasets:
+        counts = node.array("block_count", np.int64)
+    layout = codec.layout(task, columns)
     arrays = {
-        name: node.array(name, stored.dtype, stored.shape)
-        for name, stored in codec.layout(task, columns).items()
+        name: _read_squares(node, columns, stored)
+        if name == "squares" and _has_products(node)
+        else node.array(name, stored.dtype, stored.shape)
+        for name, stored in layout.items()
     }
-    codec.check(task, columns, arrays)
-    if any(len(array) != numbers.size for array in arrays.values()):
+    if any(len(array) != numbers.size for array in (counts, *arrays.values())):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    if np.any(np.diff(numbers, prepend=-1) < 1):
-        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
+    _check_groups(task, numbers, counts)
+    codec.check(task, columns, arrays, counts * task.block_size)
     end = _find_end(node, task, numbers) if task.is_serial else None
     blocks = {
-        number: codec.block(number, {name: array[n] for name, array in arrays.items()})
-        for n, number in enumerate(numbers.tolist())
+        number: codec.block(number, {name: array[n] for name, array in arrays.items()}, count)
+        for n, (number, count) in enumerate(zip(numbers.tolist(), counts.tolist(), strict=True))
     }
-    return TaskResult(task, blocks, columns, end)
+    found = TaskResult(task, columns=columns, end=end)
+    found.unite(blocks)
+    return found
+
+
+def _check_groups(task: Task, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """Raise ValueError for blocks that are not in order, and for groups that there cannot be."""
+    if np.any(np.diff(numbers, prepend=-1) < 1):
+        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
+    most = _MOST_SAMPLES // task.block_size if task.most_groups is not None else 1
+    if np.any((counts < 1) | (counts > most) | (numbers > _MOST_SAMPLES)):
+        raise ValueError(f"task {task.id}: so many blocks cannot be one group")
+    if np.any(counts & (counts - 1)) or np.any(numbers % counts):
+        raise ValueError(f"task {task.id}: its groups of blocks are not those of neighbours")
+    if np.any(numbers[1:] < numbers[:-1] + counts[:-1]):
+        raise ValueError(f"task {task.id}: a block is in two groups")
+
+
+# Schema version 5 has the products of every two observables; squares are some of them.
+
+
+def _has_products(node: Node) -> bool:
+    return "products" in node.datasets and "squares" not in node.datasets
+
+
+def _products_shape(squares: tuple[int, ...], sums: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the products of observables from those of their squares and sums."""
+    return squares[0], sums[1] * (sums[1] + 1) // 2
+
+
+def _read_squares(
+    node: Node, columns: Sequence[Column], stored: StoredArray
+) -> NDArray[np.float64]:
+    """Return the squares of observables from the products of every two of them."""
+    names = [column.name for column in columns if column.is_observable]
+    points, width = stored.shape[0], len(names)
+    products = node.array("products", np.float64, _products_shape(stored.shape, (points, width)))
+    # First with first, first with second, ..., second with second, ...
+    own = np.array([n * width - n * (n - 1) // 2 for n in range(width)])
+    squared = squared_names(column for column in columns if column.is_observable)
+    return np.asarray(products[:, :, own[[names.index(name) for name in squared]]])
 
 
 def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
@@ -302,8 +355,9 @@ def _read_observables(node: Node, task: Task) -> list[Column]:
 
 def _unknown_observable(node: Node, n: int) -> Column:
     """Return the n-th observable of a group, with the texts of the file."""
-    texts = {key: node.texts(f"observable_{key}s") for key in _TEXTS}
-    return Column(**{key: own[n] for key, own in texts.items()}, gathered=None)
+    texts = {key: node.texts(f"observable_{key}s")[n] for key in _TEXTS}
+    squared = "squared_names" not in node.attributes or texts["name"] in node.texts("squared_names")
+    return Column(**texts, gathered=None, is_flag=not squared)
 
 
 def _unknown_sums(node: Node, name: str, task: Task) -> Column:

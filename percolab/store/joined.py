@@ -6,12 +6,19 @@ independent would give errors that are too small.  As the samples are the same, 
 two are joined along p instead: the result is, number for number, what one task at all these p
 measures.  Samples that only one of them has stay a task by themselves, which is independent of the
 others.
+
+Where many blocks are added up to groups, those of a task with more blocks are larger.  Tasks are
+joined in the larger groups.  A group that has the samples of a part of another one cannot be
+divided, and is not independent of it.  Of such groups either the large ones or the parts of them
+are left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +26,8 @@ from numpy.typing import NDArray
 
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult, not_in_all
+from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.groups import group_neighbours
 from percolab.tasks.study import Task
 
 #: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
@@ -69,6 +78,23 @@ def joined(results: StoredResults) -> StoredResults:
     return StoredResults(results.study, tasks, results.runs)
 
 
+def joined_if_whole(results: StoredResults) -> StoredResults:
+    """Return results for tables of means, in which each p of a task stands once.
+
+    Tasks of the same samples are joined where they have the same blocks; where one has more of
+    them, all stay as they are.
+    """
+    groups: dict[_Kind, list[TaskResult]] = {}
+    for item in results.tasks.values():
+        groups.setdefault(_kind(item.task), []).append(item)
+    tasks: dict[str, TaskResult] = {}
+    for members in groups.values():
+        own = StoredResults(results.study, {item.task.id: item for item in members})
+        blocks = {tuple(zip(item.numbers, item.counts, strict=True)) for item in members}
+        tasks |= (joined(own) if len(blocks) == 1 else own).tasks
+    return StoredResults(results.study, tasks, results.runs)
+
+
 def _kind(task: Task) -> _Kind:
     own = task.burn_in, task.every, task.chains
     return task.stream_seed, task.block_size, task.method, task.measure, *own
@@ -78,6 +104,7 @@ def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
     """Return one task for each set of members that hold the same blocks."""
     if len(members) < 2:
         return list(members)
+    members = _in_common_groups(members)
     holders: dict[tuple[int, ...], list[int]] = {}
     for number in sorted(set().union(*(item.blocks for item in members))):
         own = tuple(n for n, item in enumerate(members) if number in item.blocks)
@@ -99,5 +126,75 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
     for number in numbers:
         arrays = [item.blocks[number].arrays for item in members]
         joined_arrays = {name: along_p([each[name] for each in arrays]) for name in arrays[0]}
-        found.blocks[number] = found.task.kind.codec.block(number, joined_arrays)
+        count = members[0].blocks[number].count
+        found.blocks[number] = found.task.kind.codec.block(number, joined_arrays, count)
     return found
+
+
+def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
+    """Return members without two groups of which one has a part of the samples of the other."""
+    held = [[item.blocks[number] for number in sorted(item.blocks)] for item in members]
+    if all(block.count == 1 for own in held for block in own):
+        return list(members)
+
+    def lost(found: Iterable[list[AnyBlock]]) -> tuple[float, int]:
+        pairs = [
+            (sum(block.count for block in before), sum(block.count for block in after))
+            for before, after in zip(held, found, strict=True)
+        ]
+        return max(1 - after / before for before, after in pairs), -sum(n for _, n in pairs)
+
+    choices = [_align(held, without_large=large) for large in (True, False)]
+    return [
+        TaskResult(item.task, {block.number: block for block in own}, item.columns, item.end)
+        for item, own in zip(members, min(choices, key=lost), strict=True)
+    ]
+
+
+def _align(held: Sequence[list[AnyBlock]], *, without_large: bool) -> list[list[AnyBlock]]:
+    """Return the blocks of members in groups that are the same, or have nothing in common.
+
+    held: blocks of each, ascending.  Where a group has the samples of a part of another one, the
+    larger is left out, or else the part.
+    """
+    found: list[list[AnyBlock]] = [[] for _ in held]
+    for first, count in _outermost(held):
+        inside = [_within(own, first, first + count) for own in held]
+        sums = [sum(block.count for block in own) for own in inside]
+        if set(sums) <= {0, count}:
+            parts = [_as_one(own, count) for own in inside]
+        elif without_large:
+            smaller = [[block for block in own if block.count < count] for own in inside]
+            parts = _align(smaller, without_large=True)
+        else:
+            parts = [
+                _as_one(own, count) if n == count else []
+                for n, own in zip(sums, inside, strict=True)
+            ]
+        for own, part in zip(found, parts, strict=True):
+            own += part
+    return found
+
+
+def _outermost(held: Sequence[list[AnyBlock]]) -> list[tuple[int, int]]:
+    """Return first number and blocks of every group that is no part of a larger one."""
+    largest: dict[int, int] = {}
+    for block in (block for own in held for block in own):
+        largest[block.number] = max(largest.get(block.number, 0), block.count)
+    found: list[tuple[int, int]] = []
+    for number in sorted(largest):
+        if not found or number >= sum(found[-1]):
+            found.append((number, largest[number]))
+    return found
+
+
+def _within(blocks: list[AnyBlock], first: int, end: int) -> list[AnyBlock]:
+    at = bisect_left(blocks, first, key=attrgetter("number"))
+    return blocks[at : bisect_left(blocks, end, key=attrgetter("number"))]
+
+
+def _as_one(blocks: list[AnyBlock], count: int) -> list[AnyBlock]:
+    """Return all blocks of a group as one; none where a sum of them is no integer of 64 bits."""
+    found = {block.number: block for block in blocks}
+    group_neighbours(found, sorted(found), count)
+    return list(found.values()) if len(found) == 1 else []

@@ -84,9 +84,10 @@ def _unite(merged: StoredResults, items: Iterable[TaskResult], without: Collecti
         empty = TaskResult(item.task, columns=own)
         united = merged.tasks.setdefault(item.task.id, empty)
         more = item.of_columns(united.columns)
-        if not item.task.is_serial or len(more.blocks) > len(united.blocks):
-            united.blocks.update(more.blocks)
-            united.end = more.end
+        if not item.task.is_serial:
+            united.unite(more.blocks)
+        elif len(more.blocks) > len(united.blocks):
+            united.blocks, united.end = dict(more.blocks), more.end
 
 
 def _check_whole(name: str, item: TaskResult) -> None:
@@ -154,8 +155,9 @@ def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskRes
     def first_and_end(result: TaskResult) -> np.ndarray:
         length = result.task.block_size if what == "samples" else 1
         # One long chain is chain 0, whatever its blocks.
-        starts = (result.numbers[:1] if result.task.is_serial else result.numbers) * length
-        return np.stack([starts, starts + length], axis=1)
+        own = slice(1) if result.task.is_serial else slice(None)
+        starts = result.numbers[own] * length
+        return np.stack([starts, starts + result.counts[own] * length], axis=1)
 
     for start, end in first_and_end(item).tolist():
         theirs = first_and_end(other)

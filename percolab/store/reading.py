@@ -33,12 +33,13 @@ class FileFormat(NamedTuple):
     """What a kind of file states in its root.
 
     name: the attribute ``format``.  version: the attribute ``schema_version``; None where the kind
-    has none.  meaning: the kind in words, for messages.
+    has none.  meaning: the kind in words, for messages.  earlier: versions that are read as well.
     """
 
     name: str
     version: int | None
     meaning: str
+    earlier: tuple[int, ...] = ()
 
 
 def encode_file(
@@ -97,9 +98,11 @@ def _check_format(path: Path, file: h5py.File, form: FileFormat) -> None:
     # In files of earlier versions this is a text of variable length.
     if (_read_format(file) != form.name) if is_checked else (version is None):
         raise InputError(f"{path}: is an HDF5 file, but {form.meaning}")
-    if version != form.version:
+    if version != form.version and version not in form.earlier:
+        known = " and ".join(map(str, (*form.earlier, form.version)))
         raise InputError(
-            f"{path}: has schema version {version}; this percolab reads version {form.version}"
+            f"{path}: has schema version {version}; this percolab reads version"
+            f"{'s' * bool(form.earlier)} {known}"
         )
     if not is_checked:
         raise InputError(

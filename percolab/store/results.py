@@ -246,7 +246,7 @@ def _check_complete(results: StoredResults) -> None:
     for run in results.runs:
         made.update(run["blocks"])
     for key, count in made.items():
-        found = len(results.tasks[key].blocks) if key in results.tasks else 0
+        found = results.tasks[key].num_blocks if key in results.tasks else 0
         if found < count:
             raise ValueError(
                 f"blocks of task {key}: its runs made {count}, and there are {found}; the file is "

@@ -6,7 +6,7 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,18 +26,21 @@ from percolab.measure.columns import (
     open_axes,
     spanning_names,
 )
-from percolab.tasks.blocks import AnyBlock, ChainEnd, with_columns
+from percolab.tasks.blocks import AnyBlock, ChainEnd, squared_names, with_columns
 from percolab.tasks.codecs import StoredArray
+from percolab.tasks.groups import group_neighbours, largest_group
 from percolab.tasks.study import Task
 
 
 @dataclass(eq=False, repr=False)
 class TaskResult(Shown):
-    """A task and its blocks by number.
+    """A task and its blocks by number, neighbouring ones in groups where there are many.
 
-    columns: what the blocks hold, observables in the order of their sums; by default what this
-    version measures.  Of method "threshold" blocks hold T alone, whatever the columns.  end: of one
-    long chain (``chains`` 1) with blocks, where it is after them; else None.
+    blocks: by the number of the first block of each group (:mod:`percolab.tasks.groups`); where
+    there are few blocks each is a group by itself.  columns: what the blocks hold, observables in
+    the order of their sums; by default what this version measures.  Of method "threshold" blocks
+    hold T alone, whatever the columns.  end: of one long chain (``chains`` 1) with blocks, where it
+    is after them; else None.
     """
 
     task: Task
@@ -47,6 +50,7 @@ class TaskResult(Shown):
 
     def __post_init__(self) -> None:
         self.columns = self.columns or self.task.columns
+        self._largest = max((block.count for block in self.blocks.values()), default=1)
 
     def _facts(self) -> dict[str, Any]:
         task = self.task
@@ -55,18 +59,49 @@ class TaskResult(Shown):
             "of": task.structure.name,
             "L": task.size,
             **({"p": few(task.p)} if task.p else {}),
-            "samples": f"{self.num_samples} in {counted(len(self.blocks), 'block')}",
+            "samples": f"{self.num_samples} in {counted(self.num_blocks, 'block')}",
         }
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks measured so far."""
+        return sum(block.count for block in self.blocks.values())
 
     @property
     def num_samples(self) -> int:
         """Samples measured so far."""
-        return len(self.blocks) * self.task.block_size
+        return self.num_blocks * self.task.block_size
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """Block numbers in ascending order, int64."""
+        """Numbers of the first blocks of the groups, ascending, int64 (n_blocks,)."""
         return np.array(sorted(self.blocks), np.int64)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Blocks of every group, int64 (n_blocks,)."""
+        return np.array([self.blocks[number].count for number in sorted(self.blocks)], np.int64)
+
+    @property
+    def samples(self) -> NDArray[np.int64]:
+        """Samples of every group, int64 (n_blocks,)."""
+        return self.counts * self.task.block_size
+
+    def has_block(self, number: int) -> bool:
+        """Return whether a block is there, alone or in a group."""
+        count = 1
+        while count <= self._largest:
+            block = self.blocks.get(number & -count)
+            if block is not None:
+                return number - block.number < block.count
+            count *= 2
+        return False
+
+    def count_below(self, end: int) -> int:
+        """Return how many blocks are there with numbers below ``end``."""
+        return sum(
+            min(block.count, end - number) for number, block in self.blocks.items() if number < end
+        )
 
     @property
     def holds_columns(self) -> bool:
@@ -97,19 +132,31 @@ class TaskResult(Shown):
             if getattr(block, "end", None) is not None:
                 self.end, block = block.end, replace(block, end=None)
             measured.blocks[block.number] = block
-        self.blocks.update(measured.of_columns(self.columns).blocks)
+        self.unite(measured.of_columns(self.columns).blocks)
+
+    def unite(self, blocks: Mapping[int, AnyBlock]) -> None:
+        """Take in blocks of the same columns, none of which are there, and form groups."""
+        self.blocks.update(blocks)
+        most = self.task.most_groups
+        if most is None:
+            return
+        before = self._largest
+        own = max((block.count for block in blocks.values()), default=1)
+        self._largest = max(before, own, largest_group(self.num_blocks, most))
+        numbers = self.blocks if self._largest > before else blocks
+        group_neighbours(self.blocks, sorted(numbers), self._largest)
 
     def of_columns(self, columns: Sequence[Column]) -> TaskResult:
         """Return the same blocks with these columns alone, in this order; all must be there."""
         names = [column.name for column in self.columns]
         if not self.holds_columns or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
-        names = [column.name for column in self.observables]
-        places = [names.index(column.name) for column in columns if column.is_observable]
+        kept = [column for column in columns if column.is_observable]
         extras = self._datasets(columns).keys()
         grids: dict[int, Any] = self.blocks
         blocks: dict[int, AnyBlock] = {
-            number: with_columns(block, places, extras) for number, block in grids.items()
+            number: with_columns(block, self.observables, kept, extras)
+            for number, block in grids.items()
         }
         return TaskResult(self.task, blocks, tuple(columns), self.end)
 
@@ -124,10 +171,15 @@ class TaskResult(Shown):
         """Return the block sums of all observables, int64 (n_blocks, m, observables)."""
         return self._of_columns("sums", len(self.observables))
 
-    def products(self) -> NDArray[np.float64]:
-        """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
-        width = len(self.observables)
-        return self._of_columns("products", width * (width + 1) // 2)
+    def squares(self, name: str) -> NDArray[np.float64]:
+        """Return the block sums of the squares of an observable, float64 (n_blocks, m).
+
+        InputError: not measured.
+        """
+        names = squared_names(self.observables)
+        if name not in names:
+            return self.column(name).astype(float)
+        return self._of_columns("squares", len(names))[:, :, names.index(name)]
 
     def _of_columns(self, name: str, width: int) -> NDArray[Any]:
         """Return sums of ``width`` numbers at each p, without blocks where they hold none."""

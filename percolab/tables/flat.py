@@ -15,11 +15,10 @@ from percolab.analysis.study_kinds import Mean, find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names
-from percolab.store.joined import joined
+from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tables.sizes import single_means
-from percolab.tasks.blocks import pair_places
 
 Table = tuple[list[str], list[list[Any]]]
 
@@ -156,21 +155,23 @@ def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
 
 
 def _ordered(results: StoredResults) -> list[TaskResult]:
-    """Return the tasks that have blocks, small sizes first."""
-    found = [item for item in joined(results).tasks.values() if item.blocks]
-    return sorted(found, key=lambda item: (item.task.size, item.task.id))
+    """Return the tasks that have blocks, small sizes first, then small p."""
+    found = [item for item in joined_if_whole(results).tasks.values() if item.blocks]
+    return sorted(
+        found, key=lambda item: (item.task.size, item.task.seed, item.task.p[:1], item.task.id)
+    )
 
 
 def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
     """Yield (p, {observable: (mean, standard error)}) of every observable of a task."""
     names, count = [column.name for column in item.observables], item.num_samples
     total = item.sums().sum(axis=0, dtype=np.float64)
-    squares = item.products()[..., np.diagonal(pair_places(len(names)))].sum(axis=0)
+    squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)
     means = total / count
     variance = np.maximum(squares / count - means**2, 0.0)
     errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
     if not item.task.kind.independent:
-        errors = standard_error(item.sums() / item.task.block_size)
+        errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
         known = [float(each) if np.isfinite(each) else None for each in error]
         yield p, dict(zip(names, zip(mean.tolist(), known), strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.measure.columns import Column
-from percolab.store.joined import joined
+from percolab.store.joined import joined_if_whole
 from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, marked_archive
 from percolab.store.results import StoredResults, check_results
 from percolab.store.task_result import TaskResult
@@ -69,7 +69,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
     for result, p, means in task_means(results):
         points.setdefault(result.task.id, []).append((p, means))
-    stored = joined(results).tasks
+    stored = joined_if_whole(results).tasks
     tasks = [stored[key] for key in points]
     study = results.study
     observables = tabulated(results)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.statistics import Floats, standard_error
-from percolab.analysis.stored_data import has_sizes, load_counts, read_size_counts
+from percolab.analysis.stored_data import has_sizes, load_counts
 from percolab.errors import InputError
 from percolab.measure.columns import Column
-from percolab.store.joined import joined
+from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
@@ -31,8 +31,9 @@ def size_table(results: StoredResults) -> tuple[list[str], list[list[Any]]]:
     a jackknife over blocks, None for a single block.  InputError: sizes were not counted.
     """
     rows: list[list[Any]] = []
-    tasks = joined(results).tasks
-    for counts in read_size_counts(results):
+    tasks = joined_if_whole(results).tasks
+    sized = sorted(filter(has_sizes, tasks.values()), key=lambda item: item.task.size)
+    for counts in map(load_counts, sized):
         task, samples = tasks[counts.label].task, tasks[counts.label].num_samples
         lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
         low, high = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
@@ -59,8 +60,9 @@ def single_means(item: TaskResult) -> Iterator[tuple[Column, Floats, Floats]]:
         return
     for column in item.columns:
         if column.is_single_sum:
-            blocks = item.single_sum(column) / item.task.block_size
-            yield column, blocks.mean(axis=0), standard_error(blocks)
+            sums, samples = item.single_sum(column), item.samples
+            error = standard_error(sums / samples[:, None], samples)
+            yield column, sums.sum(axis=0) / item.num_samples, error
 
 
 def single_arrays(tasks: Sequence[TaskResult], name: str, points: int) -> tuple[Floats, Floats]:

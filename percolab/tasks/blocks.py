@@ -1,10 +1,14 @@
-"""Blocks of samples: what they have, how rows add up to them, and a choice of their columns."""
+"""Blocks of samples: what they have, how rows add up to them, and a choice of their columns.
+
+Two neighbouring blocks may be added up to one (:mod:`percolab.tasks.groups`), so that a block here
+is one block of samples or, with ``count``, a group of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,25 +37,32 @@ class ChainEnd(Shown):
 class Block(Shown):
     """Sums over a fixed, numbered range of samples of one task; m values of p, C observables.
 
-    number:   samples number * block_size ... (number + 1) * block_size - 1
-    sums:     int64 (m, C), exact
-    products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
-              first, first with second, ...; each product and each partial sum is rounded
-    extras:   by the name of its dataset, what is summed in addition to the observables
-              (:class:`percolab.measure.columns.SumColumn`), int64 or float64 (m, numbers)
-    end:      where one long chain is after it; None of all others, and where a later one is known
+    number:  samples number * block_size ... (number + count) * block_size - 1
+    sums:    int64 (m, C), exact
+    squares: float64 (m, Q), sums of the squares of the Q observables that are no probabilities, in
+             their order; each square and each partial sum is rounded
+    extras:  by the name of its dataset, what is summed in addition to the observables
+             (:class:`percolab.measure.columns.SumColumn`), int64 or float64 (m, numbers)
+    end:     where one long chain is after it; None of all others, and where a later one is known
+    count:   blocks that are added up here, a power of two
     """
 
     number: int
     sums: NDArray[np.int64]
-    products: NDArray[np.float64]
+    squares: NDArray[np.float64]
     extras: dict[str, NDArray[Any]] = field(default_factory=dict)
     end: ChainEnd | None = None
+    count: int = 1
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is stored of it, by name."""
-        return {"sums": self.sums, "products": self.products} | self.extras
+        return {"sums": self.sums, "squares": self.squares} | self.extras
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[Any]], count: int) -> Block:
+        """Return a block of other arrays, which begins with the same sample."""
+        own = dict(arrays)
+        return Block(self.number, own.pop("sums"), own.pop("squares"), own, count=count)
 
     def _facts(self) -> dict[str, Any]:
         points, observables = self.sums.shape
@@ -69,6 +80,7 @@ class ThresholdBlock(Shown):
 
     number: int
     thresholds: NDArray[np.uint64]
+    count: ClassVar[int] = 1
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -83,19 +95,25 @@ class ThresholdBlock(Shown):
 class OpeningsBlock(Shown):
     """Sums of observables over samples whose bonds, or sites, open one by one.
 
-    number: samples number * block_size ... (number + 1) * block_size - 1
+    number: samples number * block_size ... (number + count) * block_size - 1
     sums:   by the observables' names, and of squared sizes of the largest cluster, int64 (bins,),
             exact, over the samples and over the numbers of openings in every bin
             (:mod:`percolab.measure.openings`)
+    count:  blocks that are added up here, a power of two
     """
 
     number: int
     sums: dict[str, NDArray[np.int64]]
+    count: int = 1
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is stored of it, by name."""
         return dict(self.sums)
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[Any]], count: int) -> OpeningsBlock:
+        """Return a block of other arrays, which begins with the same sample."""
+        return OpeningsBlock(self.number, dict(arrays), count)
 
     def _facts(self) -> dict[str, Any]:
         return {"number": self.number, "observables": len(self.sums)}
@@ -109,15 +127,19 @@ def make_sample_blocks(
     rows: NDArray[np.int64],
     observables: Sequence[Column],
     extras: dict[str, NDArray[Any]] | None = None,
+    counted: NDArray[np.int64] | None = None,
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, in addition to those of
-    tallies.
+    tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).
     """
     from percolab.measure.tallies import sum_tallies
 
-    return _summed(numbers, rows, observables, sum_tallies(rows) | (extras or {}))
+    found = sum_tallies(rows) | (extras or {})
+    if counted is not None:
+        rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
+    return _summed(numbers, rows, observables, found)
 
 
 def make_chain_blocks(
@@ -170,28 +192,59 @@ def _summed(
     observables: Sequence[Column],
     found: dict[str, NDArray[Any]],
 ) -> list[Block]:
-    from percolab.tasks.block_sums import sum_blocks
+    from percolab.measure.block_sums import sum_blocks
 
-    picks = np.array([item.of_row for item in observables], np.int64).T
-    sums, products = sum_blocks(np.ascontiguousarray(rows), *np.ascontiguousarray(picks))
+    squared = pick_squared(observables)
+    picks = pick_observables(observables)
+    sums, squares = sum_blocks(np.ascontiguousarray(rows), squared, *picks)
+    return make_summed_blocks(numbers, sums, squares, found)
+
+
+def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
+    """Return how observables are read off a row, int64 (4, C): places, masks, rules, without."""
+    return np.ascontiguousarray(np.array([item.of_row for item in observables], np.int64).T)
+
+
+def pick_squared(observables: Sequence[Column]) -> NDArray[np.bool_]:
+    """Return of which observables the squares are summed, bool (C,)."""
+    return np.array([not item.is_probability for item in observables], bool)
+
+
+def make_summed_blocks(
+    numbers: Sequence[int],
+    sums: NDArray[np.int64],
+    squares: NDArray[np.float64],
+    extras: dict[str, NDArray[Any]] | None = None,
+) -> list[Block]:
+    """Return blocks with these sums (blocks, m, C), squares and extras of all of them."""
+    found = extras or {}
     others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
-    return [Block(*block) for block in zip(numbers, sums, products, others, strict=True)]
+    return [Block(*block) for block in zip(numbers, sums, squares, others, strict=True)]
 
 
-def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -> Block:
-    """Return a block with the observables at these places alone, in this order, and these extras.
+def squared_names(observables: Iterable[Column]) -> list[str]:
+    """Return the names of the observables whose squares are summed.
 
-    >>> block = Block(0, np.array([[1, 2]]), np.array([[1.0, 2.0, 4.0]]))
-    >>> with_columns(block, [1, 0], []).products.tolist()
-    [[4.0, 2.0, 1.0]]
+    Probabilities are 0 or 1 in each sample, and so are their squares.
     """
-    own = np.array(places, np.int64)
-    first, second = np.triu_indices(own.size)
-    pairs = pair_places(block.sums.shape[1])[own[first], own[second]]
+    return [item.name for item in observables if not item.is_probability]
+
+
+def with_columns(
+    block: Block, before: Sequence[Column], after: Sequence[Column], extras: Collection[str]
+) -> Block:
+    """Return a block of other observables, in another order, and with these extras alone.
+
+    before: the observables that the block has.  after: some of them.
+    """
+    names = [item.name for item in before]
+    places = [names.index(item.name) for item in after]
+    own = squared_names(before)
+    squared = [own.index(name) for name in squared_names(after)]
     return replace(
         block,
-        sums=block.sums[:, own],
-        products=block.products[:, pairs],
+        sums=block.sums[:, places],
+        squares=block.squares[:, squared],
         extras={name: array for name, array in block.extras.items() if name in extras},
     )
 
@@ -199,17 +252,8 @@ def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -
 def same_block(one: AnyBlock, other: AnyBlock) -> bool:
     """Return whether two blocks have the same numbers."""
     own, others = one.arrays, other.arrays
-    return own.keys() == others.keys() and all(
-        np.array_equal(array, others[name]) for name, array in own.items()
+    return (
+        one.count == other.count
+        and own.keys() == others.keys()
+        and all(np.array_equal(array, others[name]) for name, array in own.items())
     )
-
-
-def pair_places(width: int) -> NDArray[np.int64]:
-    """Return the place of the product of every two observables: int64 (width, width), symmetric.
-
-    >>> pair_places(2).tolist()
-    [[0, 1], [1, 2]]
-    """
-    places = np.zeros((width, width), np.int64)
-    places[np.triu_indices(width)] = np.arange(width * (width + 1) // 2)
-    return np.maximum(places, places.T)

@@ -16,10 +16,18 @@ from numpy.typing import NDArray
 from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
-from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock
+from percolab.measure.rows import OPENINGS
+from percolab.tasks.blocks import (
+    AnyBlock,
+    Block,
+    OpeningsBlock,
+    ThresholdBlock,
+    squared_names,
+)
 from percolab.tasks.study import Task
 
 Arrays = Mapping[str, NDArray[Any]]
+Counts = NDArray[np.int64]
 
 #: What follows the meaning of a dataset of sums.
 SUM_AXES = " [block, p, column]"
@@ -40,10 +48,13 @@ class Codec(Protocol):
 
     holds_columns:    whether they hold sums of the columns at every p, by which they can be joined
     holds_thresholds: whether they hold thresholds of single samples
+    least_groups:     how few groups many blocks may be added up to; None where neighbouring blocks
+                      cannot be added up
     """
 
     holds_columns: bool
     holds_thresholds: bool
+    least_groups: int | None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the arrays of a task with these columns, by the names of their datasets."""
@@ -54,11 +65,14 @@ class Codec(Protocol):
     def attributes(self, task: Task) -> dict[str, list[str]]:
         """Return what the arrays have in common, as texts by name."""
 
-    def block(self, number: int, arrays: Arrays) -> AnyBlock:
-        """Return the block of these arrays."""
+    def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
+        """Return the block, or the group of ``count`` blocks, of these arrays."""
 
-    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
-        """Raise ValueError where stored arrays, of all blocks, cannot be true."""
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
+        """Raise ValueError where stored arrays, of all blocks, cannot be true.
+
+        samples: of every block, int64 (n_blocks,).
+        """
 
 
 class SumsCodec:
@@ -66,22 +80,24 @@ class SumsCodec:
 
     holds_columns = True
     holds_thresholds = False
+    least_groups: int | None = 512
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
-        """Return sums and products of the observables, and the datasets of the other columns."""
-        points, width = len(task.p), sum(column.is_observable for column in columns)
+        """Return sums and squares of the observables, and the datasets of the other columns."""
+        observables = [column for column in columns if column.is_observable]
+        points, names = len(task.p), squared_names(observables)
         found = {
             "sums": StoredArray(
                 np.int64,
-                (points, width),
+                (points, len(observables)),
                 "sum over the block's samples [block, p, observable]",
                 "mixed",
             ),
-            "products": StoredArray(
+            "squares": StoredArray(
                 np.float64,
-                (points, width * (width + 1) // 2),
-                "sum of products of two observables [block, p, pair]; pairs in upper-triangular "
-                "row order",
+                (points, len(names)),
+                "sum of squares of the observables that are no probabilities, in their order "
+                "[block, p, observable]",
                 "mixed",
             ),
         }
@@ -98,12 +114,12 @@ class SumsCodec:
         """Return nothing: columns have texts of their own."""
         return {}
 
-    def block(self, number: int, arrays: Arrays) -> AnyBlock:
-        """Return the block of these arrays."""
+    def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
+        """Return the block, or the group of ``count`` blocks, of these arrays."""
         extras = {name: array for name, array in arrays.items() if name not in _OF_OBSERVABLES}
-        return Block(number, arrays["sums"], arrays["products"], extras)
+        return Block(number, arrays["sums"], arrays["squares"], extras, count=count)
 
-    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         """Raise ValueError for negative sums, and for larger ones than samples can have."""
         if not all(column.is_known for column in columns):
             # What another version measures may be negative, and its products with the rest.
@@ -115,16 +131,19 @@ class SumsCodec:
         largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
         # Of a wide task there is no observable of more than its sites.
         largest = task.num_points if task.is_wide else largest
+        if OPENINGS in task.measure:
+            # Of few sites, and of a wide task, there may be more bonds.
+            largest = max(largest, task.num_openings)
         most = [
-            task.block_size * (1 if column.is_probability else largest)
-            for column in columns
-            if column.is_observable
+            1 if column.is_probability else largest for column in columns if column.is_observable
         ]
-        if np.any(arrays["sums"] > np.array(most, np.uint64).astype(np.float64)):
+        # In floats, as they may be more than 64 bits.
+        limits = samples[:, None, None] * np.array(most, np.float64)
+        if np.any(arrays["sums"] > limits):
             raise ValueError(f"task {task.id}: sums holds more than its samples can have")
 
 
-_OF_OBSERVABLES = ("sums", "products")
+_OF_OBSERVABLES = ("sums", "squares")
 
 
 class ThresholdCodec:
@@ -132,6 +151,7 @@ class ThresholdCodec:
 
     holds_columns = False
     holds_thresholds = True
+    least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the thresholds of every sample along every open axis."""
@@ -147,11 +167,11 @@ class ThresholdCodec:
         """Return the names of the axes."""
         return {"axes": list(axis_names(task.boundary))}
 
-    def block(self, number: int, arrays: Arrays) -> AnyBlock:
-        """Return the block of these arrays."""
+    def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
+        """Return the block, or the group of ``count`` blocks, of these arrays."""
         return ThresholdBlock(number, arrays["thresholds"])
 
-    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         """Raise ValueError for a threshold above 1."""
         found = arrays["thresholds"]
         if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
@@ -166,6 +186,7 @@ class OpeningsCodec:
 
     holds_columns = False
     holds_thresholds = False
+    least_groups: int | None = 64
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the sums of every observable by bins of openings."""
@@ -187,13 +208,13 @@ class OpeningsCodec:
         numbers = task.num_openings, bin_width(task.num_openings)
         return {"openings": [str(number) for number in numbers]}
 
-    def block(self, number: int, arrays: Arrays) -> AnyBlock:
-        """Return the block of these arrays."""
-        return OpeningsBlock(number, dict(arrays))
+    def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
+        """Return the block, or the group of ``count`` blocks, of these arrays."""
+        return OpeningsBlock(number, dict(arrays), count)
 
-    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays) -> None:
+    def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         """Raise ValueError for sums that samples cannot have."""
-        counts = bin_counts(task.num_openings) * task.block_size
+        counts = bin_counts(task.num_openings) * samples[:, None].astype(float)
         probabilities = {column.name for column in columns if column.is_probability}
         for name, found in arrays.items():
             most = counts * (1 if name in probabilities else task.num_points**2)

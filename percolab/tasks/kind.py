@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, ClassVar, Protocol
 
 from percolab.kernels.device import Device
@@ -16,10 +17,13 @@ from percolab.kernels.memory import Memory
 from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.measure.columns import Column
+from percolab.measure.columns import Column, list_columns
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.codecs import Codec, SumsCodec
 from percolab.tasks.study import Study, Task, block_size_for
+
+#: Bytes that the groups of a task take before they are packed, and how many groups there may be.
+_GROUPED_BYTES, _MOST_GROUPS = 2**23, 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +128,7 @@ class Kind(Protocol):
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
     refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
-                      "target_error"), and why; {model} stands for the model
+                      "target_error"), and why; {model} and {method} stand for these
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
@@ -158,7 +162,9 @@ class Kind(Protocol):
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes what is measured of these samples."""
+        """Return what changes what is measured of these samples: p, or the method that fixes it."""
+        if self.fixed_p is not None:
+            return {"method": task.method}
         return {"p": [p.hex() for p in task.p]}
 
     def columns(
@@ -168,6 +174,7 @@ class Kind(Protocol):
 
         wide: whether the sum of squared sizes of one sample may be more than an int64.
         """
+        return list_columns(boundary, measure, wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of what measures a task, its batch of so many items included.
@@ -223,6 +230,19 @@ class Kind(Protocol):
     def largest_sum(self, num_points: int) -> int:
         """Return the largest number of one sample that is summed over the samples of a block."""
         return num_points**2
+
+    def most_groups(self, task: Task) -> int | None:
+        """Return the most groups that the blocks of a task make; None where they stay alone.
+
+        Some thousand are plenty for all errors; fewer where each has many numbers.
+        """
+        least = self.codec.least_groups
+        if least is None or not self.independent:
+            return None
+        layout = self.codec.layout(task, task.columns)
+        numbers = sum(prod(stored.shape) for stored in layout.values())
+        most = min(max(_GROUPED_BYTES // (8 * numbers), least), _MOST_GROUPS)
+        return 1 << (most.bit_length() - 1)
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:

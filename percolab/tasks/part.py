@@ -1,21 +1,30 @@
-"""Part k of n of a study: every n-th block of every task, for job arrays (``--part k/n``).
+"""Part k of n of a study: every n-th run of blocks of every task, for job arrays (``--part k/n``).
 
 A block is a pure function of its number, so that parts need know nothing of each other, and their
 files merged are the undivided run's.
+
+A run is one block at first.  From block 2048 on it is two neighbours, from 4096 on four, ..., so
+that the file of a part has groups of blocks as well (:mod:`percolab.tasks.groups`), and which part
+has a block depends on its number alone, however many there are in the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as count_from
 from typing import Any
 
 from percolab.errors import InputError
 from percolab.lattices.toml_table import shown
 
+#: Runs of blocks of one length, of which there are twice as many at first.
+_RUNS = 1024
+
 
 @dataclass(frozen=True)
 class JobPart:
-    """The blocks whose number leaves k - 1 when divided by n: part k of n, 1 <= k <= n.
+    """The blocks of the runs whose number leaves k - 1 when divided by n, 1 <= k <= n.
 
     >>> part = JobPart.parse("2/4")
     >>> str(part), list(part.below(10)), part.count(10)
@@ -39,15 +48,27 @@ class JobPart:
 
     def has(self, number: int) -> bool:
         """Return whether a block is of this part."""
-        return number % self.n == self.k - 1
+        level = max((number // _RUNS).bit_length() - 1, 0)
+        return (number >> level) % self.n == self.k - 1
 
-    def below(self, count: int) -> range:
-        """Return the numbers of its blocks among the first ``count`` ones."""
-        return range(self.k - 1, count, self.n)
+    def below(self, count: int) -> Iterator[int]:
+        """Yield the numbers of its blocks among the first ``count`` ones, ascending."""
+        for run in self._runs(count):
+            yield from run
 
     def count(self, blocks: int) -> int:
         """Return how many of the first ``blocks`` blocks are of this part."""
-        return max(-(-(blocks - self.k + 1) // self.n), 0)
+        return blocks if self.n == 1 else sum(map(len, self._runs(blocks)))
+
+    def _runs(self, end: int) -> Iterator[range]:
+        """Yield the runs of this part, as far as their blocks are below ``end``."""
+        for level in count_from():
+            first, last = _RUNS << level if level else 0, min(end, _RUNS << (level + 1))
+            if first >= end:
+                return
+            start = first >> level
+            own = range(start + (self.k - 1 - start) % self.n, -(-last >> level), self.n)
+            yield from (range(run << level, min((run + 1) << level, last)) for run in own)
 
     def __str__(self) -> str:
         return f"{self.k}/{self.n}"

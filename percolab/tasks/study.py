@@ -161,7 +161,7 @@ class Sampling(Shown):
     def refusal(self, what: str) -> str:
         """Return why this kind of study has not what a word stands for, or "" if it has it."""
         reason: str = self.kind.refusals.get(what, "")
-        return reason.format(model=self.model)
+        return reason.format(model=self.model, method=self.method)
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -322,6 +322,12 @@ class Task(Sampling):
             for point in lattice.vacant
         )
         return self.num_points - vacant
+
+    @cached_property
+    def most_groups(self) -> int | None:
+        """The most groups that its blocks make (:mod:`percolab.tasks.groups`); None: no groups."""
+        most: int | None = self.kind.most_groups(self)
+        return most
 
     @cached_property
     def num_openings(self) -> int:

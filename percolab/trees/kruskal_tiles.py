@@ -305,7 +305,7 @@ def _join_inside(tiles, tile, items, count, scratch, tree):
 
 
 @_inner
-def _number_of(scratch, site, fragments):
+def _number_fragment(scratch, site, fragments):
     """Return (the number of the fragment of a site, how many have one)."""
     root = find_halving(scratch.fragments, uint32(site))
     number = scratch.numbers[root]
@@ -339,11 +339,11 @@ def join_tiles(weights, prefixes, exists, stride, tiles, scratch, listed, tree):
             listed.bonds[count] = scratch.bonds[place]
             site = uint32(place & mask)
             for end in range(2):
-                listed.ends[2 * count + end], fragments = _number_of(scratch, site, fragments)
+                listed.ends[2 * count + end], fragments = _number_fragment(scratch, site, fragments)
                 site = uint32(site + tiles.deltas[uint32(place >> total)])
             count += int64(1)
         for e in range(tiles.first[tile], tiles.first[tile + 1]):
             end = tiles.ends[e]
             listed.bonds[end >> uint32(1)] = tiles.bonds[e]
-            listed.ends[end], fragments = _number_of(scratch, tiles.sites[e], fragments)
+            listed.ends[end], fragments = _number_fragment(scratch, tiles.sites[e], fragments)
     return count, fragments

@@ -241,7 +241,7 @@ def find_ends(own, adjacency):
 
 
 @cuda.jit(device=True)
-def _root_of(parents, i):
+def _find_root(parents, i):
     """Return the root of i, letting every second site on the way skip its parent.
 
     What another thread writes meanwhile leads to the same root.
@@ -298,8 +298,8 @@ def _find_roots(forest, adjacency, slots, bond):
     i, j = find_ends(uint32(number - uint32(item * slots)), adjacency)
     base = uint32(item * adjacency.num_points)
     return (
-        _root_of(forest.parents, uint32(base + i)),
-        _root_of(forest.parents, uint32(base + j)),
+        _find_root(forest.parents, uint32(base + i)),
+        _find_root(forest.parents, uint32(base + j)),
     )
 
 
@@ -361,14 +361,14 @@ def ends_kernel(forest, source, bonds, counts, listed):
         bond, i, j = uint64(0), uint32(0), uint32(0)
         if n < count:
             bond, ends = bonds.bonds[n], bonds.ends[n]
-            i = _root_of(forest.parents, uint32(ends >> uint64(32)))
-            j = _root_of(forest.parents, uint32(ends & uint64(0xFFFFFFFF)))
+            i = _find_root(forest.parents, uint32(ends >> uint64(32)))
+            j = _find_root(forest.parents, uint32(ends & uint64(0xFFFFFFFF)))
         _append(shared, counts, 1 - source, forest, bond, i, j, listed)
         begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
 
 
 @cuda.jit(device=True)
-def _key_of(keys, number):
+def _read_key(keys, number):
     """Return the key of a bond of a batch, uint64."""
     if keys.is_given != uint32(0):
         return keys.given[number]
@@ -392,8 +392,8 @@ def _comes_before(one, other, keys, are_whole):
         return True
     if one == other:
         return False
-    first = _key_of(keys, uint32(one & uint64(0xFFFFFFFF)))
-    second = _key_of(keys, uint32(other & uint64(0xFFFFFFFF)))
+    first = _read_key(keys, uint32(one & uint64(0xFFFFFFFF)))
+    second = _read_key(keys, uint32(other & uint64(0xFFFFFFFF)))
     return first < second or (first == second and one < other)
 
 

@@ -128,7 +128,7 @@ def _tile_corner(tiles, number):
 
 
 @cuda.jit(device=True)
-def _site_of(tiles, corner, place):
+def _locate_site(tiles, corner, place):
     """Return (whether it is in the lattice, the number) of a place of a tile."""
     wide, high, _ = tiles.extents
     row = uint32(place >> wide)
@@ -169,7 +169,7 @@ def _chooses(best, outwards, root, prefix, is_first):
 def _bond_at(tiles, corner, item, identity):
     """Return the number in the batch of a bond by its number in the tile."""
     k = uint32(identity >> uint32(SITE_BITS))
-    _, i = _site_of(tiles, corner, uint32(identity & uint32(_SITE_MASK)))
+    _, i = _locate_site(tiles, corner, uint32(identity & uint32(_SITE_MASK)))
     word = uint32(uint32(item * tiles.words_per_item) + uint32(k * tiles.num_words))
     return uint32(uint32(word << uint32(5)) + i)
 
@@ -209,9 +209,9 @@ def _write_roots(tiles, corner, item, parents, forest):
     """Write the roots of the sites of a tile."""
     first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
     while place < uint32(TILE_SITES):
-        inside, i = _site_of(tiles, corner, place)
+        inside, i = _locate_site(tiles, corner, place)
         if inside:
-            _, root = _site_of(tiles, corner, _root_in(parents, place))
+            _, root = _locate_site(tiles, corner, _root_in(parents, place))
             forest.parents[uint32(first_site + i)] = uint32(first_site + root)
         place = uint32(place + uint32(TILE_THREADS))
 
@@ -249,7 +249,7 @@ def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters
     first_site = uint32(item * tiles.points)
     for step in range(TILE_SITES // TILE_THREADS):
         place = uint32(uint32(uint32(step) * uint32(TILE_THREADS)) + thread)
-        inside, i = _site_of(tiles, corner, place)
+        inside, i = _locate_site(tiles, corner, place)
         outwards[place] = uint32(NO_SITE)
         if inside:
             outwards[place] = forest.parents[uint32(first_site + i)]

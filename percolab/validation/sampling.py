@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
 from percolab.labelers import serving_labeler
@@ -42,7 +42,7 @@ def coupling_for(
     extent = Extent.of_topology(topology)
 
     def memory(count: int) -> Memory:
-        return memory_of(serving, device.kind, extent, model, Needs(labels=True), count)
+        return compute_memory(serving, device.kind, extent, model, Needs(labels=True), count)
 
     fitting = items_that_fit(memory, int(_FRACTION * device.free_memory()))
     most = min(fitting, _SITES_PER_BATCH // topology.num_points)

@@ -1,13 +1,10 @@
-"""Stationary means of the Potts model on a tiny graph, from all spins or all sets of open bonds.
+"""Stationary means of the Potts model on a tiny graph, from all sets of open bonds.
 
 Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number of bonds between
 equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open) q^clusters.  Both are
 marginals of one joint distribution: given the spins, satisfied bonds are open with probability p;
-given the open bonds, every cluster has one of q spins.  Either gives the means of all functions of
-spins and of numbers of bonds, by q^sites or 2^bonds terms; so they check each other.
-
-A Swendsen-Wang update goes from spins to bonds and from these to new spins, so that the mean
-product of one quantity before and after is the mean square of its conditional mean.
+given the open bonds, every cluster has one of q spins.  So the 2^bonds sets of open bonds give the
+means of all functions of spins and of numbers of bonds.
 
 Names of the quantities, each followed by "_squared" for its square:
 
@@ -21,12 +18,12 @@ Names of the quantities, each followed by "_squared" for its square:
     largest_cluster       sites of the largest cluster
 
 Sources: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972); R. G. Edwards and A. D. Sokal,
-Phys. Rev. D 38, 2009 (1988); R. H. Swendsen and J.-S. Wang, Phys. Rev. Lett. 58, 86 (1987).
+Phys. Rev. D 38, 2009 (1988).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,40 +34,16 @@ Integers = NDArray[np.int64]
 #: Values of quantities in every state, float64 (states,), by name.
 Values = dict[str, Floats]
 
-#: The most states to enumerate, and to enumerate at a time; the most bonds.
-_MOST_STATES, _STATES_AT_ONCE = 1 << 22, 1 << 16
+#: The most bonds whose sets are enumerated.
 _MOST_BONDS = 20
-
-
-def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
-    """Return means of functions of spins and of numbers of bonds, from all q^(sites - 1) spins.
-
-    bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
-    with itself is always satisfied.  The spin of site 0 is fixed, as all q are alike.  Returns
-    satisfied, open_bonds, magnetization_square, largest_state and their squares.  ValueError where
-    a site does not exist, q is below 2, p not in [0, 1), or there are more than 2^22 states.
-
-    >>> means = spin_means(2, [(0, 1)], q=2, p=0.5)
-    >>> round(means["satisfied"], 12), round(means["magnetization_square"], 12)
-    (0.666666666667, 2.666666666667)
-    """
-    _check(num_sites, bonds, q, p)
-    total, sums = 0.0, dict[str, float]()
-    for spins in _all_spins(num_sites, q):
-        satisfied = _satisfied(spins, bonds).sum(axis=1).astype(np.float64)
-        weights = (1 - p) ** (len(bonds) - satisfied)
-        total += float(weights.sum())
-        values = _with_squares({"satisfied": satisfied, **_spin_means(spins, q)})
-        values |= _open_bonds(satisfied, values["satisfied_squared"], p)
-        for name, column in values.items():
-            sums[name] = sums.get(name, 0.0) + float(weights @ column)
-    return {name: value / total for name, value in sums.items()}
 
 
 def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
     """Return the means of all quantities and their squares, from all 2^bonds sets of open bonds.
 
-    Arguments as for :func:`spin_means`; ValueError with more than 20 bonds.
+    bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
+    with itself is always satisfied.  ValueError where a site does not exist, q is below 2, p not in
+    [0, 1), or there are more than 20 bonds.
 
     >>> means = bond_means(2, [(0, 1)], q=10, p=0.5)
     >>> round(means["open_bonds"], 12), round(means["clusters"], 12)
@@ -85,32 +58,6 @@ def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
     return {name: float(weights @ column) for name, column in values.items()}
 
 
-def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
-    """Return mean products of a quantity before and after one Swendsen-Wang update, stationary.
-
-    Quantities of spins (satisfied, magnetization_square, largest_state) are those of the spins
-    before and after; the others those of the open bonds of two successive updates.  Arguments and
-    errors as for :func:`spin_means` and :func:`bond_means`.
-
-    >>> products = lag_one_products(2, [(0, 1)], q=2, p=0.5)
-    >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
-    (0.5, 0.166666666667)
-    """
-    labels, num_open = _all_labels(num_sites, bonds, q, p)
-    weights = _bond_weights(labels, num_open, len(bonds), q, p)
-    of_spins = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
-    products = {
-        name: float(weights @ column**2)
-        for name, column in of_spins.items()
-        if not name.endswith("_squared")
-    }
-    of_bonds = {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
-    given = {name: _average_over_open(column, p) for name, column in of_bonds.items()}
-    of_satisfied = _satisfied_weights(num_sites, bonds, q, p)
-    products |= {name: float(of_satisfied @ column**2) for name, column in given.items()}
-    return products
-
-
 def _check(num_sites: int, bonds: Bonds, q: int, p: float) -> None:
     if num_sites < 1:
         raise ValueError(f"{num_sites} sites: must be at least 1")
@@ -123,39 +70,14 @@ def _check(num_sites: int, bonds: Bonds, q: int, p: float) -> None:
         raise ValueError(f"p = {p}: must be at least 0 and less than 1")
 
 
-def _all_spins(num_sites: int, q: int) -> Iterator[Integers]:
-    """Yield all spins 0 ... q - 1 with site 0 having 0, int64 (states, num_sites), in parts."""
-    states = q ** (num_sites - 1)
-    if states > _MOST_STATES:
-        raise ValueError(f"{q}^{num_sites - 1} states: at most {_MOST_STATES} are enumerated")
-    place = q ** np.arange(num_sites - 1)
-    for first in range(0, states, _STATES_AT_ONCE):
-        numbers = np.arange(first, min(first + _STATES_AT_ONCE, states))
-        spins = np.zeros((len(numbers), num_sites), np.int64)
-        spins[:, 1:] = numbers[:, None] // place % q
-        yield spins
-
-
 def _satisfied(sites: Integers, bonds: Bonds) -> NDArray[np.bool_]:
     """Return whether both ends of a bond have the same spin, or label, bool (states, bonds)."""
     ends = np.array(bonds, np.int64).reshape(-1, 2)
     return np.asarray(sites[:, ends[:, 0]] == sites[:, ends[:, 1]])
 
 
-def _spin_means(spins: Integers, q: int) -> Values:
-    counts = np.stack([(spins == state).sum(axis=1) for state in range(q)]).astype(np.float64)
-    square = (q * (counts**2).sum(axis=0) - spins.shape[1] ** 2) / (q - 1)
-    return {"magnetization_square": square, "largest_state": counts.max(axis=0)}
-
-
 def _with_squares(values: Values) -> Values:
     return values | {f"{name}_squared": column**2 for name, column in values.items()}
-
-
-def _open_bonds(satisfied: Floats, squared: Floats, p: float) -> Values:
-    """Return the means, given the spins, of the open bonds: a binomial number."""
-    mean, mean_square = p * satisfied, p * (1 - p) * satisfied + p**2 * squared
-    return {"open_bonds": mean, "open_bonds_squared": mean_square}
 
 
 def _all_labels(num_sites: int, bonds: Bonds, q: int, p: float) -> tuple[Integers, Integers]:
@@ -253,26 +175,4 @@ def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
         for name, value in (("magnetization_square", square), ("largest_state", max(numbers))):
             means[name] += probability * value
             means[f"{name}_squared"] += probability * value**2
-    return means
-
-
-def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats:
-    """Return the probability of every set of satisfied bonds, float64 (2^bonds,)."""
-    weights = np.zeros(2 ** len(bonds))
-    for spins in _all_spins(num_sites, q):
-        satisfied = _satisfied(spins, bonds)
-        index = (satisfied << np.arange(len(bonds))).sum(axis=1)
-        np.add.at(weights, index, (1 - p) ** (len(bonds) - satisfied.sum(axis=1)))
-    return np.asarray(weights / weights.sum(), np.float64)
-
-
-def _average_over_open(values: Floats, p: float) -> Floats:
-    """Return the mean over the open ones of a set of satisfied bonds, for every such set.
-
-    values, and the result: float64 (2^bonds,), by the set of open, or satisfied, bonds.
-    """
-    means = values.copy()
-    for bond in range(len(values).bit_length() - 1):
-        pairs = means.reshape(-1, 2, 2**bond)
-        pairs[:, 1] = p * pairs[:, 1] + (1 - p) * pairs[:, 0]
     return means

@@ -24,7 +24,7 @@ from percolab.measure.spins import LAGS, SERIES, STATE_SQUARES
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
-from percolab.tasks.blocks import Block, pair_places
+from percolab.tasks.blocks import Block, squared_names
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.validation.check import Check, Conditions, Outcome, differing
@@ -68,8 +68,8 @@ class _Means:
 
     def square(self, name: str) -> Floats:
         """Return those of its square."""
-        place = pair_places(len(self._names))[self._names.index(name), self._names.index(name)]
-        return self._means([block.products[0, place] for block in self.blocks])
+        place = squared_names(self.task.observables).index(name)
+        return self._means([block.squares[0, place] for block in self.blocks])
 
     def lagged(self, series: int) -> tuple[Floats, Floats]:
         """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""

@@ -31,13 +31,13 @@ import cupy
 import numba
 import numpy as np
 from randomness_relations import SUSPECT_SETS
+from randomness_version_1 import open_word_of_version_1
 from scipy.stats import chi2, norm
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cuda import open_words_kernel
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
-from percolab.validation.version_1 import open_word_of_version_1
 
 cuda = load_cuda()
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import defaultdict
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from searches import Job, write_answers
 
 #: Lattice and model; all have a p_c that is exact, or known to 1e-9 or better.
 SYSTEMS = (
@@ -32,45 +31,14 @@ SYSTEMS = (
 SEEDS = {1e-3: 200, 1e-4: 50, 1e-5: 20}
 
 
-def sample(job: tuple[str, str, float, int, str]) -> dict:
-    """Return the answer of one search as plain values."""
-    from percolab.analysis.roots import fit_roots
-    from percolab.run.request import Watcher, make_options
-    from percolab.run.search_steps import Goal
-    from percolab.run.threshold import find_threshold, request_threshold
-
-    lattice, model, error, seed, device = job
-    goal = Goal(error)
-    request = request_threshold(lattice, goal, model=model, seed=seed, device=device)
-    start = time.perf_counter()
-    results = find_threshold(request.study, goal, **make_options(request, watcher=Watcher()))
-    seconds = time.perf_counter() - start
-    fit = fit_roots(results)
-    known = request.study.structure.threshold(model)
-    return {
-        "lattice": lattice,
-        "model": model,
-        "target": error,
-        "seed": seed,
-        "known": known.value,
-        "known_error": known.error,
-        "seconds": round(seconds, 3),
-        **fit.to_dict(),
-    }
-
-
-def sample_all(path: Path, systems: list, seeds: dict, workers: int, device: str) -> None:
-    """Write the answers of all searches, the long ones first."""
-    jobs = [
-        (lattice, model, error, seed, device)
+def make_jobs(systems: list, seeds: dict, device: str) -> list[Job]:
+    """Return all searches, the long ones last."""
+    return [
+        Job(lattice, model, error, seed, device)
         for error, count in sorted(seeds.items())
         for seed in range(1, count + 1)
         for lattice, model in systems
     ]
-    with get_context("spawn").Pool(workers) as pool, path.open("a") as file:
-        for answer in pool.imap_unordered(sample, jobs, chunksize=1):
-            file.write(json.dumps(answer) + "\n")
-            file.flush()
 
 
 def table(path: Path) -> None:
@@ -120,7 +88,7 @@ def main() -> None:
         systems = [tuple(item.split(":")) for item in given.systems.split(",")]
     if given.seeds:
         seeds = {float(e): int(n) for e, n in (item.split(":") for item in given.seeds.split(","))}
-    sample_all(given.path, systems, seeds, given.workers, given.device)
+    write_answers(make_jobs(systems, seeds, given.device), given.path, given.workers)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from searches import Job, write_answers
 
-HERE = Path(__file__).resolve().parent / "lattices"
 #: Lattice, model and target error; those with a published error of 3e-6 or more first.
 ENTRIES = (
     ("maple-leaf", "site", 7e-7),
@@ -51,36 +49,6 @@ ENTRIES = (
 )
 
 
-def find(job: tuple[str, str, float, int, str]) -> dict:
-    """Return the answer of one search as plain values."""
-    from percolab.analysis.roots import fit_roots
-    from percolab.run.request import Watcher, make_options
-    from percolab.run.search_steps import Goal
-    from percolab.run.threshold import find_threshold, request_threshold
-
-    name, model, error, seed, device = job
-    file = HERE / f"{name}.toml"
-    goal = Goal(error)
-    request = request_threshold(
-        str(file) if file.exists() else name, goal, model=model, seed=seed, device=device
-    )
-    start = time.perf_counter()
-    results = find_threshold(request.study, goal, **make_options(request, watcher=Watcher()))
-    seconds = time.perf_counter() - start
-    known = request.study.structure.threshold(model)
-    return {
-        "lattice": name,
-        "model": model,
-        "target": error,
-        "seed": seed,
-        "seconds": round(seconds, 2),
-        "known": known.value if known else None,
-        "known_error": known.error if known else None,
-        "reference": known.cite if known else "",
-        **fit_roots(results).to_dict(),
-    }
-
-
 def show(path: Path) -> None:
     """Print a row for every answer, and the pulls of those whose p_c is known to 1e-8 or better."""
     from percolab.analysis import format_with_error
@@ -110,10 +78,11 @@ def show(path: Path) -> None:
             f" {value['statistical_error']:10.1e} {value['systematic_error']:8.1e} {sizes:>8s}"
             f" {answer['seconds']:7.1f} {published:>20s} {pull:>6s}"
         )
-    print(
-        f"{len(pulls)} known to 1e-8 or better: pulls {np.mean(pulls):+.2f} on average, "
-        f"{np.std(pulls, ddof=1):.2f} wide"
-    )
+    if len(pulls) > 1:
+        print(
+            f"{len(pulls)} known to 1e-8 or better: pulls {np.mean(pulls):+.2f} on average, "
+            f"{np.std(pulls, ddof=1):.2f} wide"
+        )
 
 
 def main() -> None:
@@ -129,11 +98,11 @@ def main() -> None:
     if given.command == "print":
         show(given.path)
         return
-    jobs = [(*entry[:2], given.scale * entry[2], given.seed, given.device) for entry in ENTRIES]
-    with get_context("spawn").Pool(given.processes) as pool, given.path.open("a") as file:
-        for answer in pool.imap_unordered(find, jobs, chunksize=1):
-            file.write(json.dumps(answer) + "\n")
-            file.flush()
+    jobs = [
+        Job(name, model, given.scale * error, given.seed, given.device)
+        for name, model, error in ENTRIES
+    ]
+    write_answers(jobs, given.path, given.processes)
 
 
 if __name__ == "__main__":

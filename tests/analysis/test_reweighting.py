@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from spin_sums_support import spin_means
 
 import percolab
 from percolab.analysis.json_values import plain
@@ -14,7 +15,6 @@ from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.transition_order import two_peaks
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
-from percolab.validation.spin_enumeration import spin_means
 
 SIDE = 4
 COUPLING = 0.4

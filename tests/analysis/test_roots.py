@@ -1,6 +1,7 @@
 """Roots of P(two directions) - P(none wraps): exact on tiny tori, and p_c with its error."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import comb, sqrt
@@ -10,15 +11,19 @@ import pytest
 from helpers import count_by_walking, cpu_labeler, lattice
 
 import percolab
+from percolab.analysis import roots
 from percolab.analysis.roots import (
     OTHERS,
     PLANAR_BONDS,
     PLANAR_SITES,
     Drift,
     SizeRoot,
+    _read_curve,
     choose_drift,
     combine_roots,
+    find_root,
     fit_roots,
+    has_slopes,
     read_differences,
     why_no_roots,
 )
@@ -27,6 +32,8 @@ from percolab.errors import AnalysisError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import Block
+from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
 TORUS = ("periodic", "periodic")
@@ -217,13 +224,48 @@ def test_many_p_of_the_same_samples_tell_hardly_more_than_one():
     assert root.value.error > 0.8 * errors.min() / root.slope
 
 
+def test_the_error_of_a_root_between_two_p_is_that_of_a_straight_line():
+    items = [
+        item
+        for seed, p in ((1, 0.495), (2, 0.505))
+        for item in torus(L=[8], p=[p], samples=40_000, block_size=1000, seed=seed).tasks.values()
+    ]
+    p, mean, error = read_differences(items)
+    root = find_root(items)
+    slope = (mean[1] - mean[0]) / (p[1] - p[0])
+    assert root.value.value == pytest.approx(p[0] - mean[0] / slope, abs=1e-4)
+    # The root moves by the share of each value in it; the prior of the curvature adds 5 %.
+    shares = np.array([mean[1], mean[0]]) / (mean[1] - mean[0]) / slope
+    assert root.value.error == pytest.approx(np.linalg.norm(shares * error), rel=0.1)
+
+
+def test_the_variance_of_the_difference_is_that_of_its_values():
+    (item,) = torus(L=[8], p=[0.53], samples=400).tasks.values()
+    curve = _read_curve(item)
+    two, none = (item.column(f"wrapping_{word}").sum() for word in ("two", "none"))
+    assert 0.2 < abs(two - none) / 400 < 0.5
+    values = np.repeat([1.0, -1.0, 0.0], [two, none, 400 - two - none])
+    assert curve.whitening[0, 0] ** -2 == pytest.approx((values.var() + 1 / 400) / 400)
+
+
+def test_few_blocks_give_the_p_nearest_to_the_root_alone():
+    grid = [0.47, 0.49, 0.51]
+    blocks = {4: 1, 16: 3}
+    for count, expected in blocks.items():
+        (item,) = torus(L=[8], p=grid, samples=10 * count).tasks.values()
+        curve = _read_curve(item)
+        assert curve.p.size == expected
+        nearest = abs(read_differences([item])[1]).min()
+        assert abs(curve.mean).min() == pytest.approx(nearest)
+
+
 def test_files_without_the_columns_have_the_same_roots(monkeypatch):
     results = torus(L=[8], p=[0.47, 0.53], samples=1000, block_size=50)
     fit = fit_roots(results)
     has = TaskResult.has
     absent = ("wrapping_two", "wrapping_none")
     monkeypatch.setattr(
-        TaskResult, "has", lambda self, name: name not in absent and has(self, name)
+        TaskResult, "has", lambda self, *names: not {*names} & {*absent} and has(self, *names)
     )
     assert fit_roots(results).to_dict() == fit.to_dict()
 
@@ -241,6 +283,69 @@ def test_differences_of_several_tasks_are_pooled():
     ]
     assert mean[1] == sum(part.sum() for part in parts) / 120
     assert error[1] <= 1 / sqrt(120)
+
+
+def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
+    """Return a task whose D is 1 if the first of all bonds is open, else -1: 2 p - 1 exactly.
+
+    openings: how many bonds there are.
+    """
+    (item,) = torus(p=[p], L=[2], measure=["openings"], samples=1, block_size=1).tasks.values()
+    task = replace(item.task, block_size=samples // blocks)
+    opened = np.random.default_rng(seed).random((blocks, task.block_size, openings)) < p
+    numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
+    numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}
+    numbers["openings"] = opened.sum(axis=2)
+    values = np.stack([np.asarray(own, np.int64) for own in numbers.values()], axis=-1)
+    products = np.swapaxes(values, 1, 2) @ values
+    pairs = products[:, *np.triu_indices(len(numbers))].astype(float)
+    every = zip(values.sum(axis=1)[:, None], pairs[:, None], strict=True)
+    return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
+
+
+def pulls_of_one_bond(p, monkeypatch, *, openings, seeds=200):
+    """Return (roots - 1/2) / error of many seeds; D is known to be a straight line."""
+    monkeypatch.setattr(Task, "num_openings", openings)
+    monkeypatch.setattr(roots, "_CURVATURE", np.array([1e-9, 1e-9]))
+    found = [find_root([of_one_bond(p, seed, openings=openings)]).value for seed in range(seeds)]
+    return np.array([(root.value - 0.5) / root.error for root in found])
+
+
+@pytest.mark.parametrize(("p", "openings"), [(0.5, 2), (0.65, 10)])
+def test_the_error_of_one_p_has_the_control_coefficient_and_the_slope_in_it(
+    p, openings, monkeypatch
+):
+    # Of two bonds the openings are half of the variance of D; at 0.65 half of that of the root
+    # comes from the slope.
+    pulls = pulls_of_one_bond(p, monkeypatch, openings=openings)
+    assert abs(np.sqrt(np.mean(pulls**2)) - 1) < 4 / sqrt(2 * pulls.size)
+    assert abs(pulls.mean()) < 4 / sqrt(pulls.size)
+
+
+def test_the_openings_make_the_error_of_a_root_smaller_at_one_p():
+    options = {"L": [8], "model": "site", "p": [0.593], "samples": 8000, "block_size": 200}
+    (root,) = fit_roots(torus(measure=["openings"], **options)).roots
+    two_p = torus(**options | {"p": [0.585, 0.601]})
+    (other,) = fit_roots(two_p).roots
+    # 24 % smaller (results/notebook); both p of the same samples tell little more than one.
+    assert 0.7 < root.value.error / other.value.error < 0.85
+    assert abs(root.value.value - other.value.value) < 4 * other.value.error
+    with pytest.raises(AnalysisError, match="both sides"):
+        fit_roots(torus(**options))
+
+
+def test_of_several_p_of_the_same_samples_the_nearest_is_taken():
+    grid = {"L": [8], "samples": 4000, "block_size": 100, "measure": ["openings"]}
+    (alone,) = fit_roots(torus(p=[0.503], **grid)).roots
+    (every,) = fit_roots(torus(p=[0.47, 0.503, 0.52], **grid)).roots
+    assert every.to_dict() == alone.to_dict()
+
+
+@pytest.mark.parametrize("model", ["site-bond", "site-bond:site=0.95", "bond:x=0.4"])
+def test_where_not_all_openings_have_p_their_covariance_is_not_used(model):
+    results = torus(model=model, L=[8], p=[0.6], samples=40, measure=["openings"])
+    (item,) = results.tasks.values()
+    assert not has_slopes(item)
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def with_bytes(opened):
 EDITED = {
     "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 3, and there are 0"),
     "blocks gone": (
-        lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "sums", "products")],
+        lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "block_count", "sums", "squares")],
         "its runs made 3, and there are 0; the file is neither read nor overwritten",
     ),
     "bytes in study": (lambda o, g: with_bytes(o), "holds text that is not UTF-8"),
@@ -363,9 +363,9 @@ EDITED = {
         "sums holds more than its samples can have",
     ),
     "sums below zero": (lambda o, g: put(g, "sums", -g["sums"][...]), "holds a negative number"),
-    "products not a number": (
-        lambda o, g: put(g, "products", g["products"][...] * np.nan),
-        "products holds a value that is no finite number",
+    "squares not a number": (
+        lambda o, g: put(g, "squares", g["squares"][...] * np.nan),
+        "squares holds a value that is no finite number",
     ),
     "L in study": (
         lambda o, g: with_text(o, "study", "[4, 6, 8]", "[4, 7]"),
@@ -420,7 +420,7 @@ def test_a_file_in_which_the_library_would_loop_for_ever_is_refused_unread():
     """By its version: it is of an earlier one, with text of variable length, which is damaged."""
     path = Path("endless.h5")
     path.write_bytes((DAMAGED / "endless.h5").read_bytes())
-    told = "endless.h5: has schema version 2; this percolab reads version 5"
+    told = "endless.h5: has schema version 2; this percolab reads versions 5 and 6"
     assert refusal("status", path) == told
 
 

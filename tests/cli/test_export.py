@@ -19,7 +19,6 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.store.results import StoredResults
 from percolab.tables.flat import LONG_HEADER, long_table, mean_table
-from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Task
 
 MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
@@ -239,10 +238,7 @@ def test_errors_of_spins_are_the_scatter_of_chains():
     assert told["satisfied"] == pytest.approx(means.mean())
     assert told["satisfied_error"] == pytest.approx(means.std(ddof=1) / len(means) ** 0.5)
     # Sweeps are correlated: independent samples would have half of this error.
-    width = len(item.observables)
-    squares = item.products()[:, 0, np.diagonal(pair_places(width))]
-    at = [column.name for column in item.observables].index("satisfied")
-    variance = squares[:, at].sum() / 4000 - told["satisfied"] ** 2
+    variance = item.squares("satisfied")[:, 0].sum() / 4000 - told["satisfied"] ** 2
     assert told["satisfied_error"] > 1.5 * (variance / 4000) ** 0.5
 
 

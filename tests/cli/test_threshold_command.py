@@ -56,8 +56,13 @@ def test_fit_says_p_c_of_the_roots(path, record):
         assert f"\n{root['L']} " in text
 
 
-def test_fit_with_options_is_the_fit_of_curves(path):
-    text = answer("fit", path, "--observable", "wrapping_any")
+def test_fit_with_options_is_the_fit_of_curves(path, tmp_path):
+    # One p of each size has no curves; a model with fixed bonds has three.
+    assert "two p at which" in refusal("fit", path, "--observable", "wrapping_any")
+    out = tmp_path / "three.h5"
+    command = "threshold", "square", "--model", "bond:x=0.45", "--error", "3e-3"
+    answer(*command, "--device", "cpu", "--quiet", "--out", out)
+    text = answer("fit", out, "--observable", "wrapping_any")
     assert "R(p_c)" in text
     assert "roots" not in text
 
@@ -71,10 +76,8 @@ def test_plot_draws_the_roots(path, record, tmp_path):
     assert drawn["roots"] == record["roots"]
     assert drawn["exact"]["threshold"] == pytest.approx(0.52440499917)
     for root, curve in zip(record["roots"], drawn["differences"], strict=True):
-        # p below, near and above the root, with D below, near and above 0.
-        assert curve["p"][0] < root["root"] < curve["p"][-1]
-        assert curve["difference"][0] < 0 < curve["difference"][-1]
-        assert all(error > 0 for error in curve["error"])
+        (p,), (difference,), (error,) = (curve[name] for name in ("p", "difference", "error"))
+        assert abs(difference - root["slope"] * (p - root["root"])) < 4 * error
     assert drawn["drift_of_prior"]["width"][0] > drawn["drift_of_prior"]["width"][-1]
 
 
@@ -112,7 +115,7 @@ def test_a_report_begins_with_p_c_and_has_the_figure(path, tmp_path):
 def test_status_and_export_show_every_p(path, tmp_path):
     text = answer("status", path)
     tasks = json.loads(answer("status", path, "--json"))["tasks"]
-    assert len(tasks) == 6
+    assert [task["L"] for task in tasks] == [8, 12]
     for task in tasks:
         assert f"{task['p'][0]:.10g}" in text
     out = tmp_path / "means.csv"

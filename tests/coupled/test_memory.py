@@ -10,7 +10,7 @@ from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.coupled import memory_of, new_coupling
+from percolab.coupled import compute_memory, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
@@ -78,7 +78,7 @@ def extent_and_topology(name, boundary):
 )
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)
-    reported = memory_of(labeler, "cpu", extent, model, needs)
+    reported = compute_memory(labeler, "cpu", extent, model, needs)
 
     def use():
         asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)
@@ -96,7 +96,7 @@ def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs
     report = load_report()
     extent, topology = extent_and_topology(name, boundary)
     for items in (1, 3):
-        reported = memory_of(labeler, "cuda", extent, model, needs, items)
+        reported = compute_memory(labeler, "cuda", extent, model, needs, items)
         peak = Peak()
         with report.on_host([], "case", peak.add):
             coupling = new_coupling(

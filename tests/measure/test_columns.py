@@ -120,7 +120,7 @@ def test_a_word_of_measure_adds_its_datasets():
 
 def test_the_units_of_a_dataset_are_those_of_its_columns():
     for name in ("powers", "gyration"):
-        own = [item for item in EXTRA_COLUMNS if item.dataset.name == name]
+        own = [item for item in EXTRA_COLUMNS if item.dataset and item.dataset.name == name]
         assert own[0].dataset.unit == ", ".join(item.unit for item in own)
 
 

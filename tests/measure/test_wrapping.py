@@ -28,11 +28,10 @@ def flags_of(name, topology, samples=8, model=BOND):
     [
         ("square", BOND),
         ("cubic", BOND),
-        ("square", Model.parse("site")),
         *(pytest.param(name, BOND, marks=pytest.mark.slow) for name in PLANAR[1:]),
         *(
             pytest.param(name, Model.parse("site"), marks=pytest.mark.slow)
-            for name in ("kagome", "cubic")
+            for name in ("square", "kagome", "cubic")
         ),
     ],
     ids=str,

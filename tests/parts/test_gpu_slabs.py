@@ -10,7 +10,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.lattices.lattice import load_lattice
-from percolab.parts.front import close, row_of
+from percolab.parts.front import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
@@ -51,7 +51,7 @@ def test_fronts_and_rows_are_those_of_the_cpu(name):
         draws = draws_of(name, model, n)
         reference = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
         for draw, front in zip(draws, compare_fronts(whole, draws, slabs, tally=tally)):
-            row = row_of(close(front) if whole.is_closed else front)
+            row = make_row(close(front) if whole.is_closed else front)
             one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
             expected = reference.rows(draw.generator, draw.seed, *one)[0]
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")

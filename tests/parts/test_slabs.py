@@ -31,7 +31,7 @@ from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.measure.tallies import EXACT, bin_edges, num_bins
-from percolab.parts.front import Face, Front, FrontSums, close, front_bytes, join, no_face, row_of
+from percolab.parts.front import Face, Front, FrontSums, close, front_bytes, join, make_row, no_face
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import (
@@ -259,7 +259,7 @@ def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
     sizes = [a + d + 17, b + e + 1, c + 63 + 99]
     for order in ("chain", [1, 0]):
         front = join_in_order([low, middle, high], order)
-        row = row_of(front)
+        row = make_row(front)
         assert row.sum_squares == sum(size**2 for size in sizes) > 2**63
         assert row.cubes == sum(size**3 for size in sizes) > 2**128
         assert row.fourths == sum(size**4 for size in sizes) > 2**170
@@ -299,7 +299,7 @@ def test_flags_of_two_parts_make_a_cluster_span():
     high = fake_front(2, [1], [0], [])
     high.flags[:] = 8
     # The first cluster has bits 0 and 3; the second 2, 1 and 3: it spans along axis 1.
-    assert row_of(join_in_order([low, middle, high], "chain")).numbers[SPANNING] == 2
+    assert make_row(join_in_order([low, middle, high], "chain")).numbers[SPANNING] == 2
 
 
 def test_codes_belong_to_the_entries_of_a_face():
@@ -425,7 +425,7 @@ OPEN = "open", "open"
         (lambda: Parts(Whole(FAR_REACHING, (4, 6), OPEN)).part(0, 1), "reach 2 layers far"),
         (lambda: Parts(Whole(lattice("square"), (2**20, 2**12), OPEN)).part(0, 2**11), "at most"),
         (lambda: join(*fronts_of(WHOLE, DRAW, [2, 2, 2])[::2]), "no neighbours from 4 on"),
-        (lambda: row_of(fronts_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
+        (lambda: make_row(fronts_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
         (lambda: close(fronts_of(WHOLE, DRAW, [3, 3])[0]), "cannot be closed"),
     ],
 )
@@ -445,5 +445,5 @@ def test_a_torus_that_is_not_closed_has_no_row():
     whole = Whole(lattice("square"), (4, 6), ("open", "periodic"))
     (front,) = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), [6])
     with pytest.raises(InputError, match="no open face"):
-        row_of(front)
-    assert row_of(close(front)).numbers[1] == prod(whole.shape)
+        make_row(front)
+    assert make_row(close(front)).numbers[1] == prod(whole.shape)

@@ -18,7 +18,7 @@ from percolab.run.stored import Interrupted
 from percolab.spins.chain_cpu import CpuChain
 from percolab.store.merging import merge
 from percolab.store.results import read_results
-from percolab.tasks.blocks import pair_places
+from percolab.tasks.blocks import squared_names
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
@@ -55,7 +55,7 @@ def assert_same_block(one, other, points=None):
     points = list(range(len(one.sums))) if points is None else points
     assert one.number == other.number
     np.testing.assert_array_equal(one.sums, other.sums[points])
-    np.testing.assert_array_equal(one.products, other.products[points])
+    np.testing.assert_array_equal(one.squares, other.squares[points])
     assert one.extras.keys() == other.extras.keys()
     for name, found in one.extras.items():
         np.testing.assert_array_equal(found, other.extras[name][points], err_msg=name)
@@ -134,10 +134,9 @@ def test_sums_of_a_block_are_those_of_its_sweeps():
     lagged = block.extras["lagged"].reshape(2, len(SERIES), 2, LAGS + 1)
     own = [names.index(name) for name in ("satisfied", "state_squares", "sum_squares")]
     np.testing.assert_array_equal(block.sums[:, own], series.sum(axis=2))
-    pairs = pair_places(len(names))[np.ix_(own, own)]
-    np.testing.assert_allclose(
-        block.products[:, pairs], np.einsum("pat,pbt->pab", series, series), rtol=1e-12
-    )
+    squared = squared_names(task.observables)
+    places = [squared.index(name) for name in ("satisfied", "state_squares", "sum_squares")]
+    np.testing.assert_allclose(block.squares[:, places], (series**2).sum(axis=2), rtol=1e-12)
     for lag in (0, 1, 7, LAGS):
         early, late = series[..., : 90 - lag], series[..., lag:]
         np.testing.assert_allclose(lagged[:, :, 0, lag], (early * late).sum(axis=2), rtol=1e-12)
@@ -229,7 +228,7 @@ def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn
         assert_same_block(block, other.blocks[number])
 
 
-@pytest.mark.parametrize("word", [word for word in MEASURES if word != "gyration"])
+@pytest.mark.parametrize("word", sorted({*MEASURES} - {"gyration", "openings"}))
 def test_what_is_measured_beside_changes_no_other_number(word):
     plain, more = (
         make_sampler(task_of(measure=measure), device=CPU).sample([1])[0]

@@ -27,7 +27,10 @@ def blocks_of(path):
     }
 
 
-@pytest.mark.parametrize(("name", "model"), [("kagome", "bond"), ("triangular", "site")])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("kagome", "bond"), pytest.param("triangular", "site", marks=pytest.mark.slow)],
+)
 def test_errors_hold(name, model, monkeypatch):
     exact = load_lattice(name).threshold(model).value
     # A pilot for each would take most of the time; p is off by several errors here.
@@ -40,6 +43,26 @@ def test_errors_hold(name, model, monkeypatch):
     # A mean of 20 has an error of 0.22, their root mean square one of 0.16.
     assert abs(np.mean(pulls)) < 4 / 20**0.5
     assert abs(np.sqrt(np.mean(np.square(pulls))) - 1) < 4 / 40**0.5
+
+
+def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
+    found = percolab.threshold("square", error=4e-3, device="cpu").results
+    assert sorted(item.task.size for item in found.tasks.values()) == [8, 12]
+    assert all(item.task.measure == ("openings",) for item in found.tasks.values())
+    mixed = percolab.threshold("square", model="bond:x=0.4", L=[8], error=4e-3, device="cpu")
+    assert len(mixed.results.tasks) == 3, "two more p give the slope"
+    assert abs(mixed.p_c - 0.6) < 4 * mixed.error
+
+
+def test_a_p_that_is_too_far_from_the_root_is_replaced(monkeypatch):
+    monkeypatch.setattr("percolab.run.threshold.find_p", lambda *_: 0.52)
+    found = percolab.threshold("square", L=[8], error=3e-4, device="cpu")
+    assert found.error <= 3e-4
+    assert abs(found.p_c - 0.5) < 4 * found.error
+    first, second = sorted(found.results.tasks.values(), key=lambda item: -item.task.p[0])
+    assert first.task.p == (0.52,)
+    assert abs(second.task.p[0] - 0.5) < 0.005
+    assert second.num_samples > 2 * first.num_samples
 
 
 def test_the_answer_has_its_error_in_two_parts():
@@ -105,6 +128,7 @@ def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error
 
 
+@pytest.mark.slow
 def test_a_killed_search_leaves_a_file_that_is_continued(tmp_path):
     path = tmp_path / "threshold.h5"
     with running(*COMMAND, "--error", 2e-3, "--out", path, "--workers", "1") as process:

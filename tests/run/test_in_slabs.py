@@ -20,7 +20,7 @@ from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
-from percolab.measure.tallies import compute_row_width, num_bins, wide_bin_of
+from percolab.measure.tallies import compute_row_width, find_wide_bin, num_bins
 from percolab.parts.front import Row
 from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import choose_layers, usual_layers
@@ -200,8 +200,8 @@ def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():
     numbers = np.zeros(compute_row_width(task.num_points), np.int64)
     numbers[[0, 1, 2]] = len(sizes), *sizes[:2]
     for size in (*sizes, *(2**n + d for n in range(30, 63) for d in (-1, 0, 1))):
-        assert num_bins(size) == int(wide_bin_of(np.uint64(size))) + 1
-    np.add.at(numbers, [BINS + int(wide_bin_of(np.uint64(size))) for size in sizes], 1)
+        assert num_bins(size) == int(find_wide_bin(np.uint64(size))) + 1
+    np.add.at(numbers, [BINS + int(find_wide_bin(np.uint64(size))) for size in sizes], 1)
     squares, cubes, fourths = (sum(s**n for s in sizes if s >= 64 or n == 2) for n in (2, 3, 4))
     assert fourths > cubes > 2**128
     powers = make_block(task, 0, [Row(numbers, squares, cubes, fourths)]).extras["powers"]

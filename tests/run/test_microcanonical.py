@@ -70,11 +70,11 @@ def count_open(task, sample, p):
 )  # fmt: skip
 def test_rows_after_n_openings_are_those_of_the_grid_where_n_are_open(given):
     p = [0.0, *np.linspace(0.02, 0.98, 25).tolist(), 1.0]
-    common = given | {"samples": 4, "block_size": 1, "seed": 11, "device": "cpu", "workers": 1}
+    common = given | {"samples": 12, "block_size": 1, "seed": 11, "device": "cpu", "workers": 1}
     (ours,) = sweep(method="microcanonical", **common).tasks.values()
     (grid,) = sweep(p=p, **common).tasks.values()
     assert ours.task.stream_seed == grid.task.stream_seed
-    for sample in range(4):
+    for sample in range(12):
         opened = [count_open(grid.task, sample, value) for value in p]
         assert opened[0] == 0
         assert opened[-1] == ours.task.num_openings

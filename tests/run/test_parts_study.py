@@ -141,6 +141,7 @@ def test_sums_beyond_64_bits_have_two_columns(way, monkeypatch):
 
 REFUSED = [
     (("--measure", "gyration"), "the radii of clusters are not known at a face"),
+    (("--measure", "openings"), "they are counted where a sample is in one piece"),
     (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
     (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
     (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),

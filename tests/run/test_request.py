@@ -104,7 +104,7 @@ def test_more_p_are_measured_on_the_same_samples_and_joined():
         for number, block in item.blocks.items():
             own = parts[key].blocks[number]
             np.testing.assert_array_equal(own.sums, block.sums)
-            np.testing.assert_array_equal(own.products, block.products)
+            np.testing.assert_array_equal(own.squares, block.squares)
             for name in block.extras:
                 np.testing.assert_array_equal(own.extras[name], block.extras[name])
     ours, theirs = fit(found), fit(whole)

@@ -36,7 +36,7 @@ def assert_equal_blocks(one, other):
     assert [block.number for block in one] == [block.number for block in other]
     for first, second in zip(one, other, strict=True):
         np.testing.assert_array_equal(first.sums, second.sums)
-        np.testing.assert_array_equal(first.products, second.products)
+        np.testing.assert_array_equal(first.squares, second.squares)
 
 
 @pytest.mark.parametrize("boundary", [("open", "open"), ("periodic", "open")], ids=str)

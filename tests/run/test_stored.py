@@ -29,6 +29,11 @@ class AtOnce(Executor):
         return future
 
 
+def empty_blocks(numbers):
+    """Return blocks of zeros by their numbers."""
+    return {n: Block(n, np.zeros((5, 8), np.int64), np.zeros((5, 4))) for n in numbers}
+
+
 class Sampler:
     """Makes empty blocks, and fails at some of them."""
 
@@ -41,7 +46,7 @@ class Sampler:
         self.asked += numbers
         if set(numbers) & set(self.fails):
             raise self.error
-        return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
+        return list(empty_blocks(numbers).values())
 
 
 def pool_of(samplers):
@@ -121,7 +126,7 @@ def test_of_many_short_runs_only_what_stops_one_is_saved():
 
 def test_results_that_have_all_blocks_are_returned_as_they_are():
     results, key = fresh()
-    results.tasks[key].blocks = dict.fromkeys(range(WANTED))
+    results.tasks[key].blocks = empty_blocks(range(WANTED))
     wanted = {key: WANTED}
     assert (
         with_blocks(results, wanted, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
@@ -156,7 +161,7 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved():
 @pytest.mark.parametrize("step", [1, 3, 100])
 def test_only_missing_blocks_are_given_out_each_once(step):
     results, key = fresh()
-    results.tasks[key].blocks = dict.fromkeys((0, 4, 5))
+    results.tasks[key].blocks = empty_blocks((0, 4, 5))
     sampler = Sampler()
     sampler.blocks_per_call = step
     jobs = list(missing_jobs(results, {key: 8}, {key: sampler}))
@@ -166,7 +171,7 @@ def test_only_missing_blocks_are_given_out_each_once(step):
 
 def test_jobs_are_made_as_they_are_asked_for():
     results, key = fresh()
-    results.tasks[key].blocks = dict.fromkeys((0, 2))
+    results.tasks[key].blocks = empty_blocks((0, 2))
     tracemalloc.start()
     jobs = missing_jobs(results, {key: 10**7}, {key: Sampler()})
     first = [next(jobs).numbers for _ in range(3)]

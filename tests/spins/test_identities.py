@@ -7,7 +7,6 @@ from spin_support import z_of
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
 from percolab.api import sweep
 from percolab.measure.spins import LAGS, SERIES
-from percolab.tasks.blocks import pair_places
 
 
 def chains_of(lattice, *, chains=48, measured=100, burn_in=60, **settings):
@@ -35,14 +34,12 @@ class Means:
         self.q, self.sites = item.task.draw.states, item.task.num_sites
         self.sweeps = item.task.block_size
         self.blocks = [item.blocks[n] for n in sorted(item.blocks)]
-        self.names = [column.name for column in item.task.observables]
 
     def of(self, name):
         return self.item.column(name)[:, 0] / self.sweeps
 
-    def product(self, one, other):
-        place = pair_places(len(self.names))[self.names.index(one), self.names.index(other)]
-        return np.array([block.products[0, place] for block in self.blocks]) / self.sweeps
+    def square(self, name):
+        return self.item.squares(name)[:, 0] / self.sweeps
 
     def lagged(self, series, lag):
         """Return mean products of a series, and means of the sums x_t + x_(t + lag)."""
@@ -58,7 +55,7 @@ class Means:
     @property
     def magnetization_fourth(self):
         q, sites = self.q, self.sites
-        square, fourth = self.of("state_squares"), self.product("state_squares", "state_squares")
+        square, fourth = self.of("state_squares"), self.square("state_squares")
         return (q**2 * fourth - 2 * q * sites**2 * square + sites**4) / (q - 1) ** 2
 
 
@@ -83,7 +80,7 @@ def test_spins_and_clusters_agree(lattice, size, model, p, update, rng):
     q = means.q
     assert abs(z_of(means.of("open_bonds") - p * means.of("satisfied"), 0.0)) <= 4
     assert abs(z_of(means.magnetization_square - means.of("sum_squares"), 0.0)) <= 4
-    squared = means.product("sum_squares", "sum_squares")
+    squared = means.square("sum_squares")
     (column,) = (column for column in item.columns if column.name == "sum_fourths")
     fourths = item.single_sum(column)[:, 0] / means.sweeps
     found = means.magnetization_fourth - (squared + 2 * (squared - fourths) / (q - 1))
@@ -105,7 +102,7 @@ def test_one_sweep_and_the_next_share_nothing_but_the_clusters(
     q, sites = means.q, means.sites
     product, both = means.lagged(1, 1)
     lagged = (q**2 * product - q * sites**2 * both + sites**4) / (q - 1) ** 2
-    assert abs(z_of(lagged - means.product("sum_squares", "sum_squares"), 0.0)) <= 4
+    assert abs(z_of(lagged - means.square("sum_squares"), 0.0)) <= 4
 
 
 @pytest.mark.parametrize("rng", ["xorwow", "philox"])
@@ -147,6 +144,6 @@ def test_energy_and_specific_heat_are_kaufmans(size, scale, update, rng):
     satisfied = sites * (1 - exact.energy / 2)
     assert abs(z_of(means.of("satisfied"), satisfied)) <= 4
     # About the exact mean, so that a chain's own mean takes nothing away.
-    squared = means.product("satisfied", "satisfied")
+    squared = means.square("satisfied")
     variance = squared - 2 * satisfied * means.of("satisfied") + satisfied**2
     assert abs(z_of(4 * coupling**2 * variance / sites, exact.specific_heat)) <= 4

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("graph", "kagome", "cubic")]
+OTHERS = ("open square", "graph", "kagome", "cubic")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
 
 
 @pytest.mark.parametrize("case", ["square", *SLOW])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import assert_z, lattice
+from spin_sums_support import lag_one_products
 from spin_support import (
     TINY,
     exact_means,
@@ -19,7 +20,6 @@ from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SUM_SQUARES
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
-from percolab.validation.spin_enumeration import lag_one_products
 
 UPDATES = ("sw", "wolff", "few:2,flip=0.6")
 #: By q, where the spins of a few sites are neither ordered nor free.

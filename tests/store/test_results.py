@@ -34,7 +34,7 @@ def test_results_come_back_equal(file):
         assert after.tasks[key].blocks.keys() == item.blocks.keys()
         for number, block in item.blocks.items():
             np.testing.assert_array_equal(after.tasks[key].blocks[number].sums, block.sums)
-            np.testing.assert_array_equal(after.tasks[key].blocks[number].products, block.products)
+            np.testing.assert_array_equal(after.tasks[key].blocks[number].squares, block.squares)
 
 
 def test_equal_results_give_equal_bytes(file):
@@ -112,13 +112,16 @@ def test_every_dataset_and_observable_says_its_meaning_and_unit(file):
 
 
 def test_datasets_have_the_documented_types_and_shapes(file):
-    blocks, points, width = 6, 5, len(list_observables(("open", "open")))
+    observables = list_observables(("open", "open"))
+    blocks, points, width = 6, 5, len(observables)
+    squared = sum(not item.is_probability for item in observables)
     for name, data in datasets(file).items():
         expected = {
             "p": (np.float64, (points,)),
             "block": (np.int64, (blocks,)),
             "sums": (np.int64, (blocks, points, width)),
-            "products": (np.float64, (blocks, points, width * (width + 1) // 2)),
+            "block_count": (np.int64, (blocks,)),
+            "squares": (np.float64, (blocks, points, squared)),
         }[name.rpartition("/")[2]]
         assert (data.dtype, data.shape) == expected, name
 

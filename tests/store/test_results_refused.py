@@ -80,14 +80,14 @@ def test_a_file_of_another_program_is_refused(tmp_path):
 
 
 def test_a_later_schema_version_is_refused(file):
-    changed(file, lambda opened: opened.attrs.modify("schema_version", 6))
-    assert "has schema version 6; this percolab reads version 5" in refused(file)
+    changed(file, lambda opened: opened.attrs.modify("schema_version", 7))
+    assert "has schema version 7; this percolab reads versions 5 and 6" in refused(file)
 
 
 @pytest.mark.parametrize(
     ("command", "form", "version", "today"),
-    [("status", "percolab results", n, 5) for n in (1, 2, 3, 4)]
-    + [("show", "percolab labels", 1, 2)],
+    [("status", "percolab results", n, "s 5 and 6") for n in (1, 2, 3, 4)]
+    + [("show", "percolab labels", 1, " 2")],
 )
 def test_an_earlier_schema_version_is_refused_in_one_line(tmp_path, command, form, version, today):
     path = tmp_path / "old.h5"
@@ -95,7 +95,7 @@ def test_an_earlier_schema_version_is_refused_in_one_line(tmp_path, command, for
         # A text of variable length, which is not read.
         opened.attrs["format"] = form
         opened.attrs["schema_version"] = version
-    expected = f"{path}: has schema version {version}; this percolab reads version {today}"
+    expected = f"{path}: has schema version {version}; this percolab reads version{today}"
     assert refusal(command, path) == expected
 
 
@@ -137,7 +137,8 @@ TAMPERED = {
     "checksum of a task gone": lambda o: first_task(o).attrs.__delitem__("checksum"),
     "text of variable length": lambda o: o.attrs.__setitem__("study", "{}"),
     "sums": lambda o: first_task(o)["sums"].__setitem__((0, 0, 0), 7),
-    "products": lambda o: first_task(o)["products"].__setitem__((0, 0, 0), 7.0),
+    "squares": lambda o: first_task(o)["squares"].__setitem__((0, 0, 0), 7.0),
+    "block_count": lambda o: first_task(o)["block_count"].__setitem__(5, 2),
     "block numbers": lambda o: first_task(o)["block"].__setitem__(5, 11),
     "no study": lambda o: o.attrs.__delitem__("study"),
     "study": lambda o: o.attrs.modify("study", "{}"),

@@ -30,24 +30,17 @@ def changed(source: Path, target: Path, change) -> Path:
     return target
 
 
-def pairs_of(width: int) -> np.ndarray:
-    """Return the places of the products of every two columns, symmetric: int64 (width, width)."""
-    places = np.zeros((width, width), np.int64)
-    places[np.triu_indices(width)] = np.arange(width * (width + 1) // 2)
-    return np.maximum(places, places.T)
-
-
 def rearrange(group: Node, places: list[int]) -> None:
     """Leave the columns at these places, in this order, in the group of a task."""
-    pairs = pairs_of(len(group.texts("observable_names")))
+    names, squared = group.texts("observable_names"), group.texts("squared_names")
     for key in LISTS:
         texts = group.texts(f"observable_{key}")
         group.attributes[f"observable_{key}"] = [texts[n] for n in places]
-    sums, products = group.datasets["sums"], group.datasets["products"]
-    first, second = np.triu_indices(len(places))
-    own = np.array(places)
-    sums.values = sums.values[:, :, own]
-    products.values = products.values[:, :, pairs[own[first], own[second]]]
+    sums, squares = group.datasets["sums"], group.datasets["squares"]
+    sums.values = sums.values[:, :, places]
+    left = [names[n] for n in places if names[n] in squared]
+    group.attributes["squared_names"] = left
+    squares.values = squares.values[:, :, [squared.index(name) for name in left]]
 
 
 def take_out(*names: str):
@@ -65,17 +58,20 @@ def put_in(name: str, at: int):
 
     def change(group: Node) -> None:
         places = list(range(len(group.texts("observable_names"))))
+        names, before = group.texts("observable_names"), group.texts("squared_names")
         rearrange(group, [*places[:at], 0, *places[at:]])
+        squared, own = group.texts("squared_names"), sum(n in before for n in names[:at])
+        squared[own] = name
+        group.attributes["squared_names"] = squared
         for key in LISTS:
             texts = group.texts(f"observable_{key}")
             texts[at] = name if key == "names" else f"{key} of {name}"
             group.attributes[f"observable_{key}"] = texts
         factors = np.ones(len(places) + 1, np.int64)
         factors[at] = 2
-        first, second = np.triu_indices(factors.size)
         group.datasets["sums"].values = group.datasets["sums"].values * factors
-        products = group.datasets["products"]
-        products.values = products.values * (factors[first] * factors[second]).astype(float)
+        factors = np.where(np.arange(len(squared)) == own, 4.0, 1.0)
+        group.datasets["squares"].values = group.datasets["squares"].values * factors
 
     return change
 

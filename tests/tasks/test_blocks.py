@@ -1,4 +1,4 @@
-"""Blocks hold exact sums and products, and they add."""
+"""Blocks hold exact sums and sums of squares, and they add."""
 
 import numpy as np
 import pytest
@@ -31,28 +31,23 @@ def test_sums_are_those_of_the_samples():
             assert block.sums[point, column] == sum(VALUES[:, point, column].tolist())
 
 
-def test_products_are_those_of_every_two_observables_in_triangular_order():
+def test_squares_are_those_of_every_sample():
     small = VALUES % 1000
     block = block_of(0, small)
-    pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    assert block.products.dtype == np.float64
-    assert block.products.shape == (2, len(pairs))
-    for point in range(2):
-        for index, (first, second) in enumerate(pairs):
-            exact = sum(a[point][first] * a[point][second] for a in small.tolist())
-            assert block.products[point, index] == exact
+    assert block.squares.dtype == np.float64
+    np.testing.assert_array_equal(block.squares, (small**2).sum(axis=0))
 
 
-def test_products_do_not_overflow_where_int64_would():
+def test_squares_do_not_overflow_where_int64_would():
     block = block_of(0, np.full((3, 1, 1), 2**40))
-    assert block.products[0, 0] == 3 * 2.0**80
+    assert block.squares[0, 0] == 3 * 2.0**80
 
 
 @pytest.mark.parametrize("cut", [1, 5, 11])
 def test_blocks_add(cut):
     whole, first, second = (block_of(0, part) for part in (VALUES, VALUES[:cut], VALUES[cut:]))
     np.testing.assert_array_equal(first.sums + second.sums, whole.sums)
-    np.testing.assert_allclose(first.products + second.products, whole.products, rtol=1e-15)
+    np.testing.assert_allclose(first.squares + second.squares, whole.squares, rtol=1e-15)
 
 
 def test_blocks_hold_what_every_observable_makes_of_the_rows():
@@ -62,7 +57,6 @@ def test_blocks_hold_what_every_observable_makes_of_the_rows():
     for block, own in zip(make_sample_blocks([0, 1], rows, observables), rows):
         values = np.stack([item.of_rows(own) for item in observables], axis=-1)
         np.testing.assert_array_equal(block.sums, values.sum(axis=0))
-        first, second = np.triu_indices(len(observables))
-        np.testing.assert_array_equal(
-            block.products, (values[..., first] * values[..., second]).sum(axis=0)
-        )
+        squared = [not item.is_probability for item in observables]
+        np.testing.assert_array_equal(block.squares, (values[..., squared] ** 2).sum(axis=0))
+        assert 0 < sum(squared) < len(squared)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
+from helpers import record_program
 
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.words import p_to_threshold
@@ -40,7 +41,6 @@ from percolab.validation import (
     tori,
 )
 from percolab.validation.deviates import with_joint
-from percolab.validation.version_1 import fill_of_version_1
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 
@@ -188,8 +188,10 @@ def test_words_of_sample_version_1_are_refused():
     """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in this number of words."""
     p = lanes.P[0]
 
+    version_1 = record_program("randomness/randomness_version_1.py")
+
     def fill(sample, words):
-        fill_of_version_1(7, sample, p_to_threshold(p), words)
+        version_1.fill_of_version_1(7, sample, p_to_threshold(p), words)
 
     pairs, largest, *_ = lanes.lane_outcomes(fill, 2**23, p, "version 1")
     assert not pairs.holds or not largest.holds

@@ -99,6 +99,17 @@ class Model:
         return self.bond_p is None
 
     @property
+    def openings_have_p(self) -> bool:
+        """Whether every opening, a bond or where sites are drawn a site, is open at p alone.
+
+        Then the covariance of a quantity with the number of openings is p (1 - p) times its
+        derivative.
+        """
+        if self.draws_sites:
+            return self.site_varies and not self.bond_varies
+        return not self.has_spins
+
+    @property
     def has_spins(self) -> bool:
         """Whether sites have spins, so that samples are the sweeps of Markov chains."""
         return self.states > 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
@@ -148,7 +148,7 @@ def plot_clusters(
         "title": title,
         "exact": exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
-        "curves": [_numbers_of(item, item.samples, item.means, item.errors) for item in curves],
+        "curves": [_list_numbers(item, item.samples, item.means, item.errors) for item in curves],
     }
 
 
@@ -159,7 +159,7 @@ def _is_uneven(curves: Sequence[ClusterMeans] | Sequence[ClusterCurve]) -> bool:
     return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
 
 
-def _numbers_of(
+def _list_numbers(
     curve: Any, samples: Any, means: Mapping[str, Floats], errors: Mapping[str, Floats]
 ) -> dict[str, Any]:
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": samples, "p": curve.p}
@@ -172,7 +172,7 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
     (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
     sites = item.task.num_sites
-    counts = item.column("clusters") / item.task.block_size / sites
+    counts = item.column("clusters") / item.samples[:, None] / sites
 
     def named(found: Mapping[str, Floats], density: Floats) -> dict[str, Floats]:
         values = found["largest"] / sites, found["chi"], found["second"] / sites, density
@@ -180,8 +180,8 @@ def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
 
     return ClusterMeans(
         curve.L, sites, item.num_samples, curve.p,
-        means=named(curve.means(), counts.mean(axis=0)),
-        errors=named(curve.errors(), standard_error(counts)),
+        means=named(curve.means(), mean_of_blocks(counts, item.samples)),
+        errors=named(curve.errors(), standard_error(counts, item.samples)),
     )  # fmt: skip
 
 
@@ -244,7 +244,8 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         "title": figures.head["title"],
         "exact": exact_record(exact),
         "curves": [
-            _numbers_of(item, item.samples.sum(), item.means(), item.errors()) for item in clusters
+            _list_numbers(item, item.samples.sum(), item.means(), item.errors())
+            for item in clusters
         ],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],

@@ -75,7 +75,10 @@ def _draw_differences(
         )
         near = np.abs(mean) <= _MOST
         p, mean, error = p[near], mean[near], error[near]
-        ends = np.array([p.min(), p.max()])
+        # Of one p the tangent goes on to the root, and as far beyond as the error does.
+        reach = 3 * root.value.error if p.size == 1 else 0.0
+        every = [*p, root.value.value - reach, root.value.value + reach]
+        ends = np.array([min(every), max(every)])
         axes.plot(ends, root.slope * (ends - root.value.value), color=look["color"], linewidth=0.9)
         axes.errorbar(p, mean, error, **look, linestyle="none", elinewidth=0.8, capsize=1.5)
         numbers.append(

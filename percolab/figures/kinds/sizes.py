@@ -98,7 +98,7 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
         s=task.sizes,
         count=task.counts[:, near].sum(axis=0),
         n_s=task.numbers_at(np.array([p]))[0],
-        error=standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks))),
+        error=standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks)), task.samples),
     )
 
 

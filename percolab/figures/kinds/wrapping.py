@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.analysis import Known
 from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats, standard_error, wilson_interval
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.axes import (
@@ -46,7 +46,8 @@ class WrappingCurve:
     """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,).
 
     errors: of the probability, float64 (m,), where samples are sweeps of spins and so correlated;
-    None where they are independent.  block_means: float64 (blocks, m), or None if unknown.
+    None where they are independent.  block_means: float64 (blocks, m), of blocks of so many
+    samples, int64 (blocks,), or None if unknown.
     """
 
     L: int
@@ -55,6 +56,7 @@ class WrappingCurve:
     counts: NDArray[np.int64]
     errors: Floats | None = None
     block_means: Floats | None = None
+    block_samples: NDArray[np.int64] | None = None
 
     @property
     def probability(self) -> Floats:
@@ -74,12 +76,12 @@ class WrappingCurve:
         A polynomial through the nearest p of the grid, with the error from the scatter of blocks; a
         single p is taken as it is.
         """
-        means = self.block_means
-        if means is None or len(means) < 2 or not self.p[0] <= p <= self.p[-1]:
+        means, samples = self.block_means, self.block_samples
+        if means is None or samples is None or len(means) < 2 or not self.p[0] <= p <= self.p[-1]:
             return None
         near = nearest_nodes(self.p, p)
         found = means[:, near] @ node_weights(self.p[near], np.array([p]))[0]
-        return float(found.mean()), float(standard_error(found))
+        return float(mean_of_blocks(found, samples)), float(standard_error(found, samples))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +276,13 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
                     item.num_samples,
                     np.array(item.task.p),
                     item.column(name).sum(axis=0),
-                    None if item.task.kind.independent else standard_error(means),
+                    None if item.task.kind.independent else standard_error(means, samples),
                     means,
+                    samples,
                 )
                 for item in figures.measured("grid")
-                for means in [item.column(name) / item.task.block_size]
+                for samples in [item.samples]
+                for means in [item.column(name) / samples[:, None]]
             ],
             # Theory's value is that of percolation, not of the clusters of spins.
             known=None

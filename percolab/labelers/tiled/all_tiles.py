@@ -20,13 +20,13 @@ from percolab.labelers.tiled.one_tile import (
     TILE_NODES,
     TILE_WORDS,
     TOTALS,
-    field_of,
+    count_starts,
+    entry_field,
     join_tile,
-    length_of,
     list_root,
     load_chain,
     number_words,
-    rank_of,
+    run_length,
     table_root,
 )
 from percolab.labelers.tiled.openings import mark_openings, write_openings
@@ -108,7 +108,7 @@ def _list_places(border, word, slot, begin, places):
 @cuda.jit(device=True)
 def run_at(starts, first, word, bit):
     """Return the number of the run that holds a bit of a word."""
-    return uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+    return uint32(uint32(first[word] + count_starts(starts[word], bit)) - uint32(1))
 
 
 @cuda.jit(device=True)
@@ -135,13 +135,13 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
     while number < end:
         root = uint32(queue[number])
         entry = table[root]
-        others, place = field_of(entry), uint32(entry & uint32(PLACE))
+        others, place = entry_field(entry), uint32(entry & uint32(PLACE))
         table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
         node = uint32(least + number)
         nodes.parents[node] = node
         if forest.size > 1:
             forest[node] = uint64(node)
-        nodes.sizes[node] = uint32(others + length_of(entry))
+        nodes.sizes[node] = uint32(others + run_length(entry))
         nodes.ends[node] = uint32(0)
         nodes.origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
         number = uint32(number + uint32(TILE_WORDS))
@@ -155,7 +155,7 @@ def _sum_finished(table, start, runs, lane):
     while n < end:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            sums = _with_cluster(sums, uint32(field_of(entry) + length_of(entry)))
+            sums = _with_cluster(sums, uint32(entry_field(entry) + run_length(entry)))
         n = uint32(n + uint32(LANES))
     return sums
 
@@ -169,7 +169,7 @@ def _write_nodes(table, starts, first, places, end, sites, start, least, room, l
         root = _root_at(table, starts, first, place)
         site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
         # A root for which there was no room has no number; all is then done again.
-        node = min(field_of(table[root]), uint32(room - uint32(1)))
+        node = min(entry_field(table[root]), uint32(room - uint32(1)))
         labels[uint32(start + site)] = uint32(least + node)
         k = uint32(k + uint32(TILE_WORDS))
 
@@ -185,7 +185,7 @@ def _keep_runs(table, totals, block, kept):
             entry = table[table_root(table, n)]
             found = uint32(entry & uint32(PLACE))
             if uint32(entry & uint32(BORDER)) != uint32(0):
-                found = uint32(uint32(KEPT_BORDER) | field_of(entry))
+                found = uint32(uint32(KEPT_BORDER) | entry_field(entry))
             kept[uint64(base + uint64(n))] = types.uint16(found)
             n = uint32(n + uint32(TILE_WORDS))
 

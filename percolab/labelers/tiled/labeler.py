@@ -285,14 +285,14 @@ class Tiled:
         """Return the grid of blocks for the listed bonds of each item, of which a part is open."""
         return -(-int(self.listed.room) // (2 * THREADS)), items
 
-    def tiles_of(self, items: int) -> tuple[int, np.int32]:
+    def count_blocks(self, items: int) -> tuple[int, np.int32]:
         """Return the blocks of threads that go through the nodes of all tiles, and their number."""
         tiles = items * self.tiling.num_tiles
         return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
 
     def gather(self, items: int, *, with_origins: bool = False) -> None:
         """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
-        blocks, tiles = self.tiles_of(items)
+        blocks, tiles = self.count_blocks(items)
         nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
         self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
 
@@ -326,7 +326,7 @@ class Tiled:
 
     def gather_origins(self, items: int) -> None:
         """Lower the origin of every cluster at borders to its smallest site."""
-        blocks, tiles = self.tiles_of(items)
+        blocks, tiles = self.count_blocks(items)
         nodes = self.nodes, self.interior, tiles
         self.batch.launches.blocks(origin_kernel, blocks, THREADS, *nodes)
 

@@ -65,13 +65,13 @@ else:
 
 
 @cuda.jit(device=True)
-def field_of(entry):
+def entry_field(entry):
     """Return the size or the node number that a root's table entry holds."""
     return uint32(uint32(entry >> uint32(FIELD)) & uint32(0xFFF))
 
 
 @cuda.jit(device=True)
-def length_of(entry):
+def run_length(entry):
     """Return the number of sites of the run of a table entry."""
     return uint32(uint32(uint32(entry >> uint32(LENGTH)) & uint32(31)) + uint32(1))
 
@@ -122,7 +122,7 @@ def _table_union(table, i, j):
 
 
 @cuda.jit(device=True)
-def rank_of(starts, bit):
+def count_starts(starts, bit):
     """Return how many runs start at or below a bit of a word."""
     return uint32(popcount(uint32(starts & low_bits(uint32(bit + uint32(1))))))
 
@@ -261,8 +261,8 @@ def join_first(table, starts, first, shifts, rows, word, own, links):
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n = uint32(uint32(number + rank_of(ours, bit)) - uint32(1))
-                parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
+                parent = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
                 table[n] = with_parent(table[n], parent)
 
 
@@ -282,8 +282,8 @@ def list_extras(table, starts, first, shifts, rows, word, own, links, queue, beg
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n = uint32(uint32(number + rank_of(ours, bit)) - uint32(1))
-                other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
+                other = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
                 # A place before the list's is a number far above its room.
                 if slot < room:
                     queue[uint32(begin + slot)] = uint32(uint32(n << uint32(16)) | other)
@@ -299,7 +299,7 @@ def shorten_path(table, n):
         root = table_root(table, parent)
         # Others may be on their way through here: for them it is the parent or the root.
         cuda.atomic.exch(table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD))))
-        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+        cuda.atomic.add(table, root, uint32(run_length(entry) << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
@@ -329,7 +329,7 @@ def join_listed(table, queue, begin, end, lane, lanes):
             root, entry = _table_union(
                 table, uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
             )
-            size = uint32(field_of(entry) + length_of(entry)) if entry else uint32(0)
+            size = uint32(entry_field(entry) + run_length(entry)) if entry else uint32(0)
             queue[k] = uint32(uint32(root << uint32(16)) | size)
         _rejoin()
         begin = uint32(begin + uint32(lanes))

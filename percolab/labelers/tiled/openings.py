@@ -7,10 +7,10 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.runs import bits_at
 from percolab.labelers.tiled.one_tile import (
     before_first,
-    field_of,
+    count_starts,
+    entry_field,
     list_root,
     other_starts,
-    rank_of,
     table_root,
 )
 
@@ -67,8 +67,8 @@ def write_openings(
                     slot = cuda.atomic.add(counter, 1, uint32(1))
                     # Where nodes ran out of room, numbers are wrong, and all is done again.
                     if slot < openings.room and counter[0] <= room:
-                        found[block, slot, 0] = uint32(least + field_of(table[i]))
-                        found[block, slot, 1] = uint32(least + field_of(table[j]))
+                        found[block, slot, 0] = uint32(least + entry_field(table[i]))
+                        found[block, slot, 1] = uint32(least + entry_field(table[j]))
                         found[block, slot, 2] = uint32(
                             uint32(uint32(index << uint32(5)) + place[0]) + bit
                         )
@@ -81,10 +81,10 @@ def write_openings(
 @cuda.jit(device=True)
 def find_bond_runs(starts, first, shifts, rows, word, c, bit):
     """Return the runs at the two ends of the bond of a bit, of class c or of the chain, c = -1."""
-    n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+    n = uint32(uint32(first[word] + count_starts(starts[word], bit)) - uint32(1))
     if c < 0:
         # A closed chain bond lies between a run and the one before.
         return n, uint32(n - uint32(1))
     others = other_starts(starts, word, shifts[c], rows[c])
     before = before_first(starts, first, word, shifts[c], rows[c], others)
-    return n, uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+    return n, uint32(uint32(before + count_starts(others, bit)) - uint32(1))

@@ -5,7 +5,14 @@ from numba import types, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.tiled.borders import NODES
-from percolab.labelers.tiled.one_tile import BORDER, LANES, ROOT, TILE_NODES, field_of, length_of
+from percolab.labelers.tiled.one_tile import (
+    BORDER,
+    LANES,
+    ROOT,
+    TILE_NODES,
+    entry_field,
+    run_length,
+)
 from percolab.measure.tallies import num_bins
 from percolab.measure.tallies_cuda import ALL_BINS, add_cluster, clear_bins, flush_bins
 
@@ -24,7 +31,7 @@ def tally_finished(table, start, runs, lane, bins, tallies, base):
     while n < end:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            size = uint32(field_of(entry) + length_of(entry))
+            size = uint32(entry_field(entry) + run_length(entry))
             if size == uint32(1):
                 singles = uint32(singles + uint32(1))
             else:

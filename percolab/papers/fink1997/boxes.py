@@ -45,7 +45,7 @@ from percolab.papers.fink1997.box_kernels import (
     match_runs,
     read_crossing,
 )
-from percolab.parts.front import Face, Front, FrontSums, Row, close, join, no_face, row_of
+from percolab.parts.front import Face, Front, FrontSums, Row, close, join, make_row, no_face
 from percolab.parts.kernels import measure_slab
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey, sums_from_row
@@ -519,7 +519,7 @@ def row_from_boxes(boundary: Boundary) -> Row:
     low, high = (_chained(side[n] for side in sides) for n in (1, 0))
     where = 0, 1, 1, len(boundary.boxes)
     front = Front(*where, low, high, boundary.sizes, boundary.flags, boundary.sums)
-    return row_of(close(front))
+    return make_row(close(front))
 
 
 class BoxRaster:

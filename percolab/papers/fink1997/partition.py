@@ -218,7 +218,7 @@ class BoxPartition:
         if counts is None:
             axes = len(next(iter(lattices.wholes.values())).shape)
             counts = (*(1,) * (axes - 1), ranks)
-        division, local = BoxDivision(counts, merge, ranks), available.local_of(ranks)
+        division, local = BoxDivision(counts, merge, ranks), available.count_local(ranks)
         for size, whole in lattices.wholes.items():
             try:
                 job = division.job(size, whole, tally=False, p=1.0)

@@ -503,11 +503,6 @@ def length_of(content: Boundary | Offer, merge: Merge) -> int:
     return bytes_of(content, merge)
 
 
-def sent_bytes(content: Boundary | Offer, merge: Merge) -> int:
-    """Return how long a message of a rank is, whose arrays are more than the paper's."""
-    return sum(array.nbytes for array in _message_arrays(content, merge))
-
-
 def simulate(
     boxes: Sequence[Boundary],
     merge: Merge,

@@ -1,0 +1,122 @@
+"""How much of what was drawn is closed on a CUDA device: vacant sites, or closed bonds."""
+
+from typing import Any, NamedTuple
+
+from numba import types, uint32, uint64
+
+from percolab.bonds.hooks import word_limit
+from percolab.bonds.words import BLIND_PLANES, XORWOW, open_by_planes, open_word
+from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.bits import popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+
+cuda = load_cuda()
+
+#: Thresholds at which is counted in one launch.
+MOST_LIMITS = 32
+# Counters of a threshold, so that the threads of a warp do not queue for one; and of all.
+_COUNTERS = 32
+_ALL_COUNTERS = MOST_LIMITS * _COUNTERS
+
+
+class Drawn(NamedTuple):
+    """Which words of a sample are counted.
+
+    first_word: number of the first of them in the sample, uint32
+    exists:     uint32 (words,), the bonds, or the sites, that there are
+    classes:    thresholds of classes of bonds, :class:`percolab.bonds.hooks.ClassLimits`, or ()
+    """
+
+    first_word: Any
+    exists: Any
+    classes: Any
+
+
+@cuda.jit(cache=True)
+def clear_counts_kernel(counts, size):
+    """Set the first ``size`` counts to zero."""
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            counts[n] = uint32(0)
+
+
+@cuda.jit(cache=True)
+def count_closed_kernel(exists, opened, counts):
+    """Add up the bonds, or the sites, of every item that there are and that are not open.
+
+    exists: uint32 (words,); opened: uint32 (items * words,); counts: uint32 (items,), begin as 0
+    """
+    shared = cuda.shared.array(1, types.uint32)
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * uint32(exists.size))
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    found = uint32(0)
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < exists.size:
+            closed = uint32(exists[word] & uint32(~opened[uint32(base + uint32(word))]))
+            found = uint32(found + uint32(popcount(closed)))
+    if found != uint32(0):
+        cuda.atomic.add(shared, 0, found)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(counts, item, shared[0])
+
+
+@cuda.jit(device=True)
+def _add_closed(counters, limits, word, drawn, planes, state):
+    """Add up what a word lacks at every threshold, from the first planes of its XORWOW stream."""
+    exists = drawn.exists[word]
+    for n in range(limits.size):
+        opened = open_by_planes(planes, state, word_limit(drawn.classes, word, limits[n]), exists)
+        place = uint32(n * _COUNTERS + cuda.threadIdx.x % _COUNTERS)
+        cuda.atomic.add(counters, place, uint32(popcount(uint32(exists & uint32(~opened)))))
+
+
+@cuda.jit(cache=True)
+def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, counts):
+    """Add up how much of every item is closed at each threshold of a part of a grid.
+
+    samples: uint64 (1 + items,), the seed and the items' samples
+    limits:  uint64 (n,), thresholds from step ``first`` of the grid on, n <= MOST_LIMITS
+    drawn:   :class:`Drawn`
+    counts:  uint32 (items * steps,), all of an item side by side, begin as zeros
+    A word's random digits are made once for all thresholds.
+    """
+    counters = cuda.shared.array(_ALL_COUNTERS, uint32)
+    planes = cuda.local.array(BLIND_PLANES, uint32)
+    item, thread = uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    seed, sample, count = samples[0], samples[uint32(item + uint32(1))], limits.size
+    for n in range(thread, count * _COUNTERS, THREADS):
+        counters[n] = uint32(0)
+    cuda.syncthreads()
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < drawn.exists.size:
+            number = uint64(uint64(drawn.first_word) + uint64(word))
+            if generator == XORWOW:
+                v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, number)
+                for plane in range(BLIND_PLANES):
+                    digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+                    planes[plane] = digits
+                _add_closed(counters, limits, word, drawn, planes, (v0, v1, v2, v3, v4, d))
+            else:
+                exists = drawn.exists[word]
+                for n in range(count):
+                    limit = word_limit(drawn.classes, word, limits[n])
+                    opened = open_word(generator, seed, sample, number, limit, exists)
+                    place = uint32(n * _COUNTERS + thread % _COUNTERS)
+                    closed = uint32(exists & uint32(~opened))
+                    cuda.atomic.add(counters, place, uint32(popcount(closed)))
+    cuda.syncthreads()
+    for n in range(thread, count, THREADS):
+        found = uint32(0)
+        for k in range(_COUNTERS):
+            # Each thread begins at another counter, so that they lie in different banks.
+            found = uint32(found + counters[n * _COUNTERS + (n + k) % _COUNTERS])
+        place = uint32(uint32(item * uint32(steps)) + uint32(uint32(first) + uint32(n)))
+        cuda.atomic.add(counts, place, found)

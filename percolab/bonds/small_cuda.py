@@ -1,0 +1,80 @@
+"""CUDA: what is open in many samples of a small lattice, at all p of a grid."""
+
+from typing import Any, NamedTuple
+
+from numba import uint32, uint64
+
+from percolab.bonds.hooks import word_limit
+from percolab.bonds.sites import limits_at
+from percolab.bonds.words import BLIND_PLANES, TOP, XORWOW, open_by_planes, open_word
+from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.device import load_cuda
+
+cuda = load_cuda()
+
+
+class SampleKeys(NamedTuple):
+    """What items are drawn from: the samples of blocks one after the other, at every p each.
+
+    seed:       of the streams, uint64
+    starts:     uint64 (blocks,), the first sample of every block
+    block_size: samples of a block, uint32
+    first:      the number among these samples of the first that is drawn, uint32
+    limits:     uint64, the thresholds of p: those of a grid, or one for every item
+    steps:      values of p at which each sample is drawn, uint32
+    own_limits: how many of the limits each sample has for itself, uint32; 0 for a grid
+    """
+
+    seed: Any
+    starts: Any
+    block_size: Any
+    first: Any
+    limits: Any
+    steps: Any
+    own_limits: Any
+
+
+@cuda.jit(cache=True)
+def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened, samples):
+    """Write which bonds, and sites, are open in so many samples: one thread a word of a sample.
+
+    rule: :class:`percolab.bonds.model.Rule`.  record: ClassLimits of the bonds, or ().  exists:
+    uint32 (stride,), the bonds that there are and, from ``bond_words`` on, the sites.  opened:
+    uint32 (samples * steps * stride,), all items of a sample one after the other.
+    """
+    stride, steps = uint32(exists.size), keys.steps
+    number = uint32(uint32(cuda.blockIdx.x * cuda.blockDim.x) + uint32(cuda.threadIdx.x))
+    drawn = uint32(number // stride)
+    word = uint32(number - uint32(drawn * stride))
+    if drawn >= samples:
+        return
+    planes = cuda.local.array(BLIND_PLANES, uint32)
+    place = uint32(keys.first + drawn)
+    block = uint32(place // keys.block_size)
+    sample = uint64(keys.starts[block] + uint64(uint32(place - uint32(block * keys.block_size))))
+    there, is_site = exists[word], word >= bond_words
+    v0, v1, v2, v3, v4, d = xorwow_state(keys.seed, sample, uint64(word))
+    if generator == XORWOW and _is_drawn(rule, is_site):
+        for plane in range(BLIND_PLANES):
+            digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+            planes[plane] = digits
+    to = uint32(uint32(uint32(drawn * steps) * stride) + word)
+    for step in range(steps):
+        threshold = keys.limits[uint32(uint32(keys.own_limits * place) + uint32(step))]
+        site_limit, bond_limit = limits_at(rule, threshold)
+        limit = site_limit if is_site else uint64(word_limit(record, word, bond_limit))
+        if generator == XORWOW:
+            found = open_by_planes(planes, (v0, v1, v2, v3, v4, d), limit, there)
+        else:
+            found = open_word(generator, keys.seed, sample, uint64(word), limit, there)
+        opened[to] = found
+        to = uint32(to + stride)
+
+
+@cuda.jit(device=True)
+def _is_drawn(rule, is_site):
+    """Return whether random numbers decide what is open: all bonds may be."""
+    varies, limit = rule.bond_varies, rule.bond_limit
+    if is_site:
+        varies, limit = rule.site_varies, rule.site_limit
+    return varies != uint32(0) or uint64(limit) != uint64(TOP)

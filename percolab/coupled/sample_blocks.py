@@ -1,0 +1,19 @@
+"""Blocks of samples that are summed where they are measured."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class SampleBlocks(NamedTuple):
+    """Blocks of consecutive samples.
+
+    starts: uint64 (n,), the first sample of every block
+    size:   samples of a block
+    """
+
+    starts: NDArray[np.uint64]
+    size: int

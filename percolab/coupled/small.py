@@ -1,0 +1,284 @@
+"""CUDA: small lattices, a warp a sample or several samples, at every p on its own.
+
+Nothing but sums of blocks leaves the device, unless rows are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.bonds.small_cuda import SampleKeys, open_small_kernel
+from percolab.coupled.points import Samples
+from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled.tiled import TiledCoupling
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.small_cuda import (
+    MOST_WORDS,
+    PERIODS,
+    SHARED_WORDS,
+    SmallLattice,
+    shared_bytes,
+    small_rows_kernel,
+    team_threads,
+)
+from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.labeler import Tiled
+from percolab.lattices.extent import Extent
+from percolab.lattices.seam_loops import put_periods
+from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
+from percolab.measure.block_sums import CHUNK
+from percolab.measure.block_sums_cuda import (
+    MOST_OBSERVABLES,
+    SUM_THREADS,
+    ChunkSums,
+    Observables,
+    add_chunks_kernel,
+    sum_chunks_kernel,
+)
+from percolab.measure.rows import ROW_WIDTH
+
+cuda = load_cuda()
+
+#: Sites of the items of a launch, and its items, at most.
+_SITES, _ITEMS = 2**28, 2**22
+#: Blocks of a launch that find rows: each takes the next team when it is done with one.
+_BLOCKS = 2**14
+
+
+def is_small(extent: Extent) -> bool:
+    """Return whether the samples of a lattice fit a warp each."""
+    if not 1 <= len(extent.shape) <= TILE_DIMENSION or extent.is_stored:
+        return False
+    strides = np.cumprod((1, *extent.shape[:-1]))
+    # A bond's other end comes before its owner, unless it lies across a seam.
+    leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
+    return leads_back and count_words(extent.num_points) <= MOST_WORDS
+
+
+class _Buffers(NamedTuple):
+    """Device memory for the words and rows of ``items`` items."""
+
+    items: int
+    opened: Any
+    rows: Any
+
+
+class SmallCoupling(TiledCoupling):
+    """The coupling of small lattices; thresholds T and radii are those of tiles."""
+
+    def __init__(self, labeler: Tiled, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
+        batch = labeler.batch
+        self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
+        self._exists = cuda.to_device(_words_of_item(batch.topology, batch.model))
+        self._small = _small_lattice(labeler, self._exists.size, self.row_width)
+        self._buffers = _Buffers(0, None, None)
+
+    @staticmethod
+    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+        """Return the memory of tiles, and of the words and rows of a launch."""
+        words = extent.num_words + count_words(extent.num_points) * model.draws_sites
+        row = 8 * (ROW_WIDTH + needs.openings)
+        each = 4 * words + row
+        own = Memory(host=row * items, device=each * _most_items(extent.num_points))
+        return TiledCoupling.memory(extent, model, needs, items).plus(own)
+
+    def rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, row width) of n items (sample, threshold)."""
+        if self.labeler.read.tally_width:
+            return super().rows(generator, seed, samples, thresholds)
+        return self._rows(generator, _keys(seed, samples, 1, thresholds, 1))
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        if self.labeler.read.tally_width:
+            return super().grid_rows(generator, seed, samples, grid)
+        rows = self._rows(generator, _keys(seed, samples, 1, grid))
+        return rows.reshape(len(samples), grid.size, self.row_width)
+
+    def block_sums(
+        self,
+        generator: int,
+        seed: int,
+        blocks: SampleBlocks,
+        grid: Samples,
+        picks: NDArray[np.int64],
+        squared: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return sums and squares over blocks (:class:`percolab.coupled.SumsBlocks`).
+
+        ValueError: rows have tallies, or there are more observables than there is room for.
+        """
+        width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
+        if self.labeler.read.tally_width or width + squared.sum() > MOST_OBSERVABLES:
+            raise ValueError("rows with tallies, or so many observables, are summed on the host")
+        keys = _keys(seed, blocks.starts, blocks.size, grid)
+        sums = cuda.device_array((count, steps, width), np.int64)
+        squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
+        observables = Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
+        most = self._most_samples(steps)
+        together = max(most // blocks.size, 1)
+        for block in range(0, count, together):
+            part = slice(block, min(block + together, count))
+            # A block of more samples than there is room for is summed piece by piece.
+            step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
+            for first in range(0, blocks.size, step):
+                samples = min(step, blocks.size - first)
+                own_keys = keys._replace(starts=keys.starts[part])
+                self._measure(generator, own_keys, first, (part.stop - part.start) * samples)
+                self._sum_rows(samples, observables, sums[part], squares[part], is_first=first == 0)
+        self._launches.wait()
+        return sums.copy_to_host(), squares.copy_to_host()
+
+    def _sum_rows(
+        self, samples: int, observables: Observables, sums: Any, squares: Any, *, is_first: bool
+    ) -> None:
+        """Add the rows that were measured, so many samples of each block, to sums and squares."""
+        blocks, steps, width = sums.shape
+        chunks = -(-samples // CHUNK)
+        found = ChunkSums(
+            cuda.device_array((blocks * chunks, steps, width), np.int64),
+            cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
+        )
+        rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
+        launch = self._launches.blocks
+        grid = blocks * chunks, steps
+        launch(sum_chunks_kernel, grid, SUM_THREADS, *rows, observables, found)
+        places = np.int64(chunks), np.uint32(is_first), sums, squares
+        launch(add_chunks_kernel, (blocks, steps), SUM_THREADS, found, *places)
+
+    def _rows(self, generator: int, keys: SampleKeys) -> NDArray[np.int64]:
+        """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
+        samples, steps = len(keys.starts), int(keys.steps)
+        found = np.empty((samples, steps * self.row_width), np.int64)
+        step = self._most_samples(steps)
+        for first in range(0, samples, step):
+            count = min(step, samples - first)
+            self._measure(generator, keys, first, count)
+            self._launches.wait()
+            size = count * steps * self.row_width
+            found[first : first + count] = (
+                self._buffers.rows[:size].copy_to_host().reshape(count, -1)
+            )
+        return found.reshape(-1, self.row_width)
+
+    def _most_samples(self, steps: int) -> int:
+        """Return of how many samples a launch has the items at so many p."""
+        return max(_most_items(self._topology.num_points) // steps, 1)
+
+    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
+        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+        items = samples * int(keys.steps)
+        self._reserve(items)
+        buffers, launch, small = self._buffers, self._launches.blocks, self._small
+        stride = self._exists.size
+        bond_words = np.uint32(self._topology.num_bond_words)
+        batch = self.labeler.batch
+        launch(
+            open_small_kernel,
+            -(-samples * stride // THREADS),
+            THREADS,
+            np.int64(generator),
+            keys._replace(first=np.uint32(first)),
+            self._model.rule,
+            batch.limits,
+            self._exists,
+            bond_words,
+            buffers.opened,
+            np.uint32(samples),
+        )
+        together = int(small.together)
+        words = together * self._topology.num_words
+        launch(
+            small_rows_kernel,
+            min(-(-items // together), _BLOCKS),
+            team_threads(words),
+            small,
+            buffers.opened,
+            np.uint32(items),
+            buffers.rows,
+            shared=shared_bytes(words),
+        )
+
+    def _reserve(self, items: int) -> None:
+        """See to it that there is memory for so many items."""
+        if items > self._buffers.items:
+            # What is there goes first, so that both need not fit.
+            self._launches.wait()
+            self._buffers = _Buffers(0, None, None)
+            opened = cuda.device_array(items * self._exists.size, np.uint32)
+            rows = cuda.device_array(items * self.row_width, np.int64)
+            self._buffers = _Buffers(items, opened, rows)
+
+
+def _most_items(points: int) -> int:
+    """Return the most items of a launch, unless one sample has more."""
+    return min(_SITES // points, _ITEMS)
+
+
+def _keys(
+    seed: int, starts: Samples, block_size: int, limits: Samples, own_limits: int = 0
+) -> SampleKeys:
+    """Return keys with the arrays on the device; own_limits: of every sample, 0 for a grid."""
+    return SampleKeys(
+        seed=np.uint64(seed),
+        starts=cuda.to_device(np.ascontiguousarray(starts, np.uint64)),
+        block_size=np.uint32(block_size),
+        first=np.uint32(0),
+        limits=cuda.to_device(np.ascontiguousarray(limits, np.uint64)),
+        steps=np.uint32(own_limits or limits.size),
+        own_limits=np.uint32(own_limits),
+    )
+
+
+def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
+    """Return the bonds that there are and, where sites are drawn, the sites, bit by bit."""
+    parts = [topology.exists.ravel()]
+    if model.draws_sites:
+        topology.check_end_layers()
+        parts.append(topology.occupied)
+    return np.concatenate(parts)
+
+
+def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
+    """Return a labeler's topology as the kernel of rows takes it."""
+    top, batch = labeler.batch.topology, labeler.batch
+    axes = top.num_axes
+    codes = np.empty(top.num_seam_bonds, np.int32)
+    put_periods(top.seam_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
+    owners = (top.seam_bonds % (32 * top.num_words)).astype(np.uint32)
+    together = max(SHARED_WORDS // top.num_words, 1)
+    first_site = top.num_bond_words if batch.model.draws_sites else 0
+    return SmallLattice(
+        adjacency=batch.adjacency,
+        exists=batch.existing_sites,
+        stride=np.uint32(stride),
+        first_site=np.uint32(first_site),
+        together=np.uint32(together),
+        end_masks=cuda.to_device(_end_masks(top)),
+        seam_places=cuda.to_device(top.seam_bonds.astype(np.uint32)),
+        seam_owners=cuda.to_device(owners),
+        seam_ends=cuda.to_device(top.seam_ends.astype(np.uint32)),
+        seam_codes=cuda.to_device(codes),
+        axes=np.int32(axes),
+        width=np.int32(PERIODS // axes),
+        row_width=np.uint32(row_width),
+    )
+
+
+def _end_masks(topology: Topology) -> NDArray[np.uint32]:
+    """Return the first and the last layer of each axis, a bit a site; nothing on a torus."""
+    masks = np.zeros((2 * topology.num_axes, topology.num_words), np.uint32)
+    for mask, layer in zip(masks, (one for pair in topology.end_layers for one in pair)):
+        set_bits(mask, layer)
+    return masks.ravel() if topology.open_axes else masks[:0].ravel()

@@ -1,0 +1,607 @@
+"""CUDA: rows of small lattices: a *team* of threads finds the clusters of samples in shared memory.
+
+A team has one thread for each of its words of sites: of several samples, or of one.  Its nodes are
+runs of sites; node ``33 * word + bit`` begins at a bit of a word of the team, one place more a
+word, so that the first runs of words lie in different banks.  A table holds one uint32 a node:
+
+    bits 0-12   the parent, a smaller node; a root is its own
+    bits 13-31  while runs are joined, the periods from the parent to the node
+    bits 13-25  afterwards the sites of the run, and of the runs below it that were added up
+    bits 26-31  the flags of the end layers that these runs touch
+
+* A run's first bond to a smaller site makes its other end the parent: that takes no atomic.
+* Of all bonds that join the same two runs one is left.  Each warp has a dense list of them; a pass
+  over it follows three parents and tries one compare-and-swap for each, and packs what is not done.
+* What crosses periodic seams comes last, with the periods of the nodes met on the way.
+* Links within a word are shortened; then sizes and flags are handed to the parents word by word,
+  from the last on.  No node walks to its root.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, int32, int64, types, uint32, uint64
+
+from percolab.kernels.bits import highest_one, lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import inner_word, other_bits
+from percolab.kernels.runs import fill_segments, low_bits, mark_segment_starts
+from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.sums import SUMS32
+from percolab.measure.wrapping_cuda import Loops, note_loop
+
+cuda = load_cuda()
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+#: Threads of a warp, which work in step.  The simulator gets few, which meet more edges.
+LANES = 4 if SIMULATED else 32
+#: Words of a team of several samples, at most, and those of a larger sample.
+SHARED_WORDS, MOST_WORDS = LANES, 4 * LANES
+#: Places that a word takes in the table, and bits of a parent.
+WORD_NODES, PARENT_BITS = 33, 13
+#: Bits for the periods along all axes, and where the flags of end layers begin.
+PERIODS, ENDS = 18, 26
+#: Pairs for which there is room on the list of a warp, which later has the sums of its threads.
+_PAIRS = 8 * LANES if SIMULATED else 384
+_PARENT = (1 << PARENT_BITS) - 1
+_FLAGS, _SIZE = 0x3F << ENDS, _PARENT << PARENT_BITS
+#: Bits of a word that each thread of a warp has.
+_BITS = 32 // LANES
+_ALL = 0xFFFFFFFF
+_empty, _with_cluster, _merged = SUMS32.empty, SUMS32.with_cluster, SUMS32.merged
+_put, _take = SUMS32.put, SUMS32.take
+
+
+class SmallLattice(NamedTuple):
+    """A topology of few sites, as :func:`small_rows_kernel` takes it.
+
+    adjacency:  where its bonds lead
+    exists:     uint32 (num_words,), the sites that there are
+    stride:     words of an item: of its bonds and, where sites are drawn, of its sites, uint32
+    first_site: the first word of sites among them, 0 where none are drawn, uint32
+    together:   items of a team, uint32
+    end_masks:  uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty where
+                no axis is open
+    seam_places: uint32 (n,), the bonds across seams, as numbers 32 * word + bit of an item
+    seam_owners, seam_ends: uint32 (n,) each, their sites
+    seam_codes: int32 (n,), over how many periods they lead, ``width`` bits an axis
+    axes, width: int32
+    row_width:  numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
+    """
+
+    adjacency: Any
+    exists: Any
+    stride: Any
+    first_site: Any
+    together: Any
+    end_masks: Any
+    seam_places: Any
+    seam_owners: Any
+    seam_ends: Any
+    seam_codes: Any
+    axes: Any
+    width: Any
+    row_width: Any
+
+
+class Team(NamedTuple):
+    """What a team keeps in shared memory, uint32 each, and what is this thread's.
+
+    table:    the nodes
+    occupied: the occupied sites of its words
+    edges:    where runs begin or a vacancy does, of its words
+    pairs:    the list of this warp, ``_PAIRS`` places
+    words:    how many words it has
+    word:     this thread's; there are threads without one
+    place:    of the word in its item
+    item:     the item of the word
+    number:   the number of that item in the team
+    is_mine:  whether there is such a word of an item
+    """
+
+    table: Any
+    occupied: Any
+    edges: Any
+    pairs: Any
+    words: Any
+    word: Any
+    place: Any
+    item: Any
+    number: Any
+    is_mine: Any
+
+
+def team_threads(words: int) -> int:
+    """Return the threads of a team of so many words: whole warps."""
+    return -(-words // LANES) * LANES
+
+
+def shared_bytes(words: int) -> int:
+    """Return the shared memory of a team of so many words."""
+    warps = team_threads(words) // LANES
+    return 4 * ((WORD_NODES + 2) * words + warps * (_PAIRS + LANES) + 3 * SHARED_WORDS)
+
+
+if SIMULATED:
+
+    def _rank(flag, pairs):
+        """Return (how many lanes before this one have the flag, how many of the warp)."""
+        lane = cuda.threadIdx.x % LANES
+        pairs[_PAIRS + lane] = flag
+        cuda.syncwarp()
+        flags = [int(pairs[_PAIRS + n]) for n in range(LANES)]
+        cuda.syncwarp()
+        return sum(flags[:lane]), sum(flags)
+else:
+
+    @cuda.jit(device=True)
+    def _rank(flag, pairs):
+        """Return (how many lanes before this one have the flag, how many of the warp)."""
+        lanes = uint32(cuda.ballot_sync(uint32(_ALL), flag))
+        lane = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
+        before = uint32(lanes & uint32(uint32(uint32(1) << lane) - uint32(1)))
+        return uint32(popcount(before)), uint32(popcount(lanes))
+
+
+@cuda.jit(device=True)
+def _start(edges, bit):
+    """Return where the run of an occupied site begins in its word."""
+    return uint32(highest_one(uint32(edges & low_bits(uint32(bit + uint32(1))))))
+
+
+@cuda.jit(device=True)
+def _place(site):
+    """Return the place in the table of what begins at a site of the team."""
+    return uint32(site + uint32(site >> uint32(5)))
+
+
+@cuda.jit(device=True)
+def _node(team, site):
+    """Return the node of an occupied site of the team."""
+    word, bit = uint32(site >> uint32(5)), uint32(site & uint32(31))
+    return uint32(uint32(word * uint32(WORD_NODES)) + _start(team.edges[word], bit))
+
+
+@cuda.jit(device=True)
+def _parent(team, n):
+    return uint32(team.table[n] & uint32(_PARENT))
+
+
+@cuda.jit(device=True)
+def _load_word(team, lattice, opened):
+    """Find the runs of this thread's word, and make its nodes roots.
+
+    The first run of the word has its parent in the word before if the chain goes on there.
+    Returns 1 if so, else 0.
+    """
+    adjacency, word = lattice.adjacency, team.word
+    base = uint32(team.item * lattice.stride)
+    occupied, joined = uint32(0), uint32(0)
+    if team.is_mine:
+        occupied = uint32(lattice.exists[team.place])
+        if lattice.first_site:
+            occupied = uint32(opened[uint32(uint32(base + lattice.first_site) + team.place)])
+        if adjacency.chain >= 0:
+            index = uint32(uint32(adjacency.chain) * adjacency.num_words)
+            joined = inner_word(opened, adjacency.seam, base, uint32(index + team.place))
+    if word < team.words:
+        team.occupied[word] = occupied
+        # 64 bits let the compiler add the number of a bit to the address.
+        first = uint64(word) * uint64(WORD_NODES)
+        for bit in range(32):
+            team.table[first + uint64(bit)] = uint32(uint32(first) + uint32(bit))
+    if lattice.first_site:
+        cuda.syncthreads()
+        if team.is_mine and joined:
+            before = uint32(0)
+            if word:
+                before = uint32(team.occupied[uint32(word - uint32(1))] >> uint32(31))
+            both = uint32(occupied & uint32(uint32(occupied << uint32(1)) | before))
+            joined = uint32(joined & both)
+    if word < team.words:
+        # A run ends where the next begins or a vacancy does; bit 0 begins one in any case.
+        team.edges[word] = uint32(uint32(~joined) | uint32(1))
+    cuda.syncthreads()
+    chained = uint32(joined & uint32(1))
+    if chained:
+        before = uint32(uint32(word << uint32(5)) - uint32(1))
+        team.table[uint32(word * uint32(WORD_NODES))] = _node(team, before)
+    return chained
+
+
+@cuda.jit(device=True)
+def _count_openings(team, lattice, opened, counts):
+    """Add up the occupied sites of every item where sites are drawn, else its open bonds."""
+    if team.is_mine:
+        found = uint32(popcount(team.occupied[team.word]))
+        if lattice.first_site == uint32(0):
+            found, num_words = uint32(0), lattice.adjacency.num_words
+            index = uint32(uint32(team.item * lattice.stride) + team.place)
+            for _ in range(len(lattice.adjacency.ends)):
+                found = uint32(found + uint32(popcount(opened[index])))
+                index = uint32(index + num_words)
+        cuda.atomic.add(counts, team.number, found)
+
+
+@cuda.jit(device=True)
+def _read_bonds(team, lattice, opened, k):
+    """Return (open bonds of class k of the word, one for each two runs it joins; other starts).
+
+    Other starts: where runs begin at the bonds' other ends, at the bits of their owners.
+    """
+    adjacency, base = lattice.adjacency, uint32(team.item * lattice.stride)
+    index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
+    found = inner_word(opened, adjacency.seam, base, index)
+    count, ends, word = team.words, adjacency.ends, team.word
+    if lattice.first_site:
+        others = other_bits(team.occupied, uint32(0), count, ends, k, word, found)
+        found = uint32(found & uint32(team.occupied[word] & others))
+    starts = other_bits(team.edges, uint32(0), count, ends, k, word, found)
+    return mark_segment_starts(found, uint32(team.edges[word] | starts)), starts
+
+
+@cuda.jit(device=True)
+def _join_runs(team, lattice, opened, chained):
+    """Join the runs of all words by their bonds that are no chain bonds and cross no seam."""
+    listed = _join_word(team, lattice, opened, chained, False)
+    # From here on what has no parent is a root.
+    cuda.syncthreads()
+    if listed > uint32(_PAIRS):
+        # The list was too short: it is filled again, and emptied where it gets long.
+        listed = _join_word(team, lattice, opened, chained, True)
+    cuda.syncwarp()
+    _join_listed(team, listed)
+
+
+@cuda.jit(device=True)
+def _join_word(team, lattice, opened, chained, is_again):
+    """Link runs by their first bonds, and list the others; return the length of the list.
+
+    is_again: link none, and join what is listed when the list gets long.
+    """
+    adjacency, listed = lattice.adjacency, uint32(0)
+    edges, covered = uint32(0), uint32(0)
+    if team.is_mine:
+        edges = team.edges[team.word]
+        covered = fill_segments(chained, edges)
+    for k in range(len(adjacency.ends)):
+        delta, left, starts = int32(adjacency.ends[k]), uint32(0), uint32(0)
+        if k == adjacency.chain:
+            continue
+        if team.is_mine:
+            left, starts = _read_bonds(team, lattice, opened, k)
+            firsts = mark_segment_starts(uint32(left & uint32(~covered)), edges)
+            covered = uint32(covered | fill_segments(firsts, edges))
+            left = uint32(left & uint32(~firsts))
+            if is_again:
+                firsts = uint32(0)
+            while firsts:
+                i, j = _find_ends(team, edges, starts, delta, firsts)
+                firsts = uint32(firsts & uint32(firsts - uint32(1)))
+                team.table[i] = j
+        while True:
+            place, more = _rank(left != uint32(0), team.pairs)
+            if more == uint32(0):
+                break
+            slot = uint32(listed + place)
+            if left != uint32(0) and slot < uint32(_PAIRS):
+                i, j = _find_ends(team, edges, starts, delta, left)
+                team.pairs[slot] = uint32(uint32(i << uint32(16)) | j)
+            left = uint32(left & uint32(left - uint32(1))) if left else uint32(0)
+            listed = uint32(listed + more)
+            if is_again and listed > uint32(_PAIRS - LANES):
+                cuda.syncwarp()
+                _join_listed(team, listed)
+                listed = uint32(0)
+    return listed
+
+
+@cuda.jit(device=True)
+def _find_ends(team, edges, starts, delta, bonds):
+    """Return the nodes at the ends of the lowest of the word's bonds.
+
+    edges: of the word.  starts: those around the other ends, at the bits of the owners.
+    """
+    bit, first = uint32(lowest_one(bonds)), uint32(team.word << uint32(5))
+    below = low_bits(uint32(bit + uint32(1)))
+    i = uint32(first + uint32(highest_one(uint32(edges & below))))
+    starts = uint32(starts & below)
+    if starts:
+        bit = uint32(highest_one(starts))
+        return _place(i), _place(uint32(int32(uint32(first + bit)) + delta))
+    # The run at the other end begins before these bits do.
+    return _place(i), _node(team, uint32(int32(uint32(first + bit)) + delta))
+
+
+@cuda.jit(device=True)
+def _join_listed(team, listed):
+    """Join the trees of the listed pairs, the larger root under the smaller."""
+    lane = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
+    while listed != uint32(0):
+        kept = uint32(0)
+        for first in range(uint32(0), listed, LANES):
+            k, keep, pair = uint32(uint32(first) + lane), False, uint32(0)
+            if k < listed:
+                pair = team.pairs[k]
+                i, j = uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
+                for _ in range(3):
+                    i, j = _parent(team, i), _parent(team, j)
+                low, high = min(i, j), max(i, j)
+                if low != high:
+                    old = uint32(cuda.atomic.cas(team.table, high, high, low))
+                    keep = old != high and old != low
+                    pair = uint32(uint32(old << uint32(16)) | low)
+            place, more = _rank(keep, team.pairs)
+            if keep:
+                team.pairs[uint32(kept + place)] = pair
+            kept = uint32(kept + more)
+        cuda.syncwarp()
+        listed = kept
+
+
+@cuda.jit(device=True)
+def _join_seams(team, lattice, opened, first_item, items, loops):
+    """Join the roots by the open bonds across seams, and note what winds around the lattice."""
+    each, thread = uint32(lattice.seam_places.size), uint32(cuda.threadIdx.x)
+    # Every item of the team has as many threads.
+    threads = uint32(uint32(cuda.blockDim.x) // lattice.together)
+    number = uint32(thread // threads)
+    is_mine = number < lattice.together and uint32(first_item + number) < items
+    base = uint32(uint32(first_item + number) * lattice.stride)
+    k = uint32(thread - uint32(number * threads))
+    listed, left = uint32(0), each
+    while left:
+        is_open = is_mine and k < each
+        if is_open:
+            is_open = _is_open(team, lattice, opened, base, number, k)
+        place, more = _rank(is_open, team.pairs)
+        if is_open:
+            team.pairs[uint32(listed + place)] = uint32(uint32(number << uint32(16)) | k)
+        listed, k = uint32(listed + more), uint32(k + threads)
+        left = uint32(left - min(left, threads))
+        if listed > uint32(_PAIRS - LANES) or left == uint32(0):
+            cuda.syncwarp()
+            while listed != uint32(0):
+                listed = _join_listed_seams(team, lattice, listed, loops)
+
+
+@cuda.jit(device=True)
+def _is_open(team, lattice, opened, base, number, k):
+    """Return whether bond k across the seams of an item is open; both its sites are occupied."""
+    bond = lattice.seam_places[k]
+    word = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
+    found = uint32(word >> uint32(bond & uint32(31)))
+    if lattice.first_site:
+        first = uint32(number * lattice.adjacency.num_words)
+        for site in (lattice.seam_owners[k], lattice.seam_ends[k]):
+            word = team.occupied[uint32(first + uint32(site >> uint32(5)))]
+            found = uint32(found & uint32(word >> uint32(site & uint32(31))))
+    return uint32(found & uint32(1)) != uint32(0)
+
+
+@cuda.jit(device=True)
+def _periods(entry):
+    """Return the periods from the parent to a node, as a code."""
+    return int32(int32(uint32(entry)) >> int32(PARENT_BITS))
+
+
+@cuda.jit(device=True)
+def _find_over_periods(team, n):
+    """Return (the root of a node, the periods from it to the node), and shorten the node's path.
+
+    Whoever passes meanwhile adds up the same periods, by the old parent or by the root.
+    """
+    i, code, hops = n, int32(0), uint32(0)
+    entry = team.table[i]
+    while uint32(entry & uint32(_PARENT)) != i:
+        code = int32(code + _periods(entry))
+        i = uint32(entry & uint32(_PARENT))
+        entry = team.table[i]
+        hops = uint32(hops + uint32(1))
+    if hops > uint32(1):
+        team.table[n] = uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | i)
+    return i, code
+
+
+@cuda.jit(device=True)
+def _join_listed_seams(team, lattice, listed, loops):
+    """Try to join the sites of each listed seam bond; return how many are left on the list."""
+    lane, kept = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), uint32(0)
+    for first in range(uint32(0), listed, LANES):
+        m, keep, n = uint32(uint32(first) + lane), False, uint32(0)
+        if m < listed:
+            n = team.pairs[m]
+            k, number = uint32(n & uint32(0xFFFF)), uint32(n >> uint32(16))
+            begin = uint32(uint32(number * lattice.adjacency.num_words) << uint32(5))
+            i = _node(team, uint32(begin + lattice.seam_owners[k]))
+            j = _node(team, uint32(begin + lattice.seam_ends[k]))
+            (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
+            wound = int32(int32(to_i + int32(lattice.seam_codes[k])) - to_j)
+            # As the table keeps them.
+            wound = _periods(uint32(uint32(wound) << uint32(PARENT_BITS)))
+            if i == j:
+                note_loop(wound, number, loops)
+            else:
+                low, high, code = min(i, j), max(i, j), wound if i < j else int32(-wound)
+                entry = uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | low)
+                keep = uint32(cuda.atomic.cas(team.table, high, high, entry)) != high
+        place, more = _rank(keep, team.pairs)
+        if keep:
+            team.pairs[uint32(kept + place)] = n
+        kept = uint32(kept + more)
+    cuda.syncwarp()
+    return kept
+
+
+@cuda.jit(device=True)
+def _shorten_links(team, lattice):
+    """Give the runs of the word their sizes and flags, and a parent in a word before, or a root.
+
+    Afterwards ``edges`` has the starts of runs.  Returns those that are roots.
+    """
+    word, roots = team.word, uint32(0)
+    if not team.is_mine:
+        return roots
+    edges, occupied = team.edges[word], team.occupied[word]
+    first, left = uint32(word * uint32(WORD_NODES)), uint32(edges & occupied)
+    # Where the next run, or a vacancy, begins; or the end of the word.
+    ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
+    team.edges[word] = left
+    while left:
+        bit = uint32(lowest_one(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        n = uint32(first + bit)
+        up = _parent(team, n)
+        if up == n:
+            roots = uint32(roots | uint32(uint32(1) << bit))
+        elif up >= first:
+            # The link of that run was shortened before.
+            up = _parent(team, up)
+        sites = uint32(uint32(lowest_one(uint32(ends >> bit))) + uint32(1))
+        team.table[n] = uint32(up | uint32(sites << uint32(PARENT_BITS)))
+    _flag_ends(team, lattice, edges, occupied)
+    return roots
+
+
+@cuda.jit(device=True)
+def _above_lowest(word):
+    """Return the lowest one of a word, which is not 0, and all bits above it."""
+    return uint32(uint32(_ALL) << uint32(lowest_one(word)))
+
+
+@cuda.jit(device=True)
+def _flag_ends(team, lattice, edges, occupied):
+    """Give the runs of the word the flags of the end layers that they touch."""
+    num_words, masks = lattice.adjacency.num_words, lattice.end_masks
+    place, first = team.place, uint32(team.word * uint32(WORD_NODES))
+    flag = uint32(1 << ENDS)
+    while place < uint32(masks.size):
+        left = uint32(masks[place] & occupied)
+        while left:
+            bit = uint32(lowest_one(left))
+            n = uint32(first + _start(edges, bit))
+            team.table[n] = uint32(team.table[n] | flag)
+            # The other sites of the run have been seen, too: up to the next edge.
+            above = uint32(edges & uint32(uint32(0xFFFFFFFE) << bit))
+            left = uint32(left & uint32(_above_lowest(above))) if above else uint32(0)
+        flag, place = uint32(flag << uint32(1)), uint32(place + num_words)
+
+
+@cuda.jit(device=True)
+def _add_sizes(team):
+    """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
+    thread = uint32(cuda.threadIdx.x)
+    lane = uint32(thread & uint32(LANES - 1))
+    end = uint32(cuda.blockDim.x)
+    while end > uint32(0):
+        # One warp after the other.
+        begin = uint32(end - uint32(LANES))
+        if thread >= begin and thread < end:
+            word = min(end, team.words)
+            first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+            while word > begin:
+                word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
+                starts = uint32(team.edges[word] >> lane)
+                for k in range(_BITS):
+                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
+                        _add_to_parent(team, uint32(first + uint32(k * LANES)))
+                cuda.syncwarp()
+        cuda.syncthreads()
+        end = begin
+
+
+@cuda.jit(device=True)
+def _add_to_parent(team, n):
+    entry = team.table[n]
+    up = uint32(entry & uint32(_PARENT))
+    if up != n:
+        cuda.atomic.add(team.table, up, uint32(entry & uint32(_SIZE)))
+        if entry >= uint32(1 << ENDS):
+            cuda.atomic.or_(team.table, up, uint32(entry & uint32(_FLAGS)))
+
+
+@cuda.jit(device=True)
+def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
+    """Sum over the roots of every item, and write the rows.
+
+    counts: the openings of every item.  sums_of_all: shared memory for those of all threads.
+    """
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    sums, spanned, first = _empty(), uint32(0), uint32(team.word * uint32(WORD_NODES))
+    while roots:
+        entry = team.table[uint32(first + uint32(lowest_one(roots)))]
+        roots = uint32(roots & uint32(roots - uint32(1)))
+        size = uint32(uint32(entry >> uint32(PARENT_BITS)) & uint32(_PARENT))
+        sums = _with_cluster(sums, size)
+        both = uint32(entry >> uint32(ENDS))
+        spanned = uint32(spanned | uint32(both & uint32(both >> uint32(1))))
+    if spanned:
+        # Bit a of the flags for axis a, both of whose layers one cluster touches.
+        bits = uint32(spanned & uint32(1))
+        bits = uint32(bits | uint32(uint32(spanned >> uint32(1)) & uint32(2)))
+        bits = uint32(bits | uint32(uint32(spanned >> uint32(2)) & uint32(4)))
+        cuda.atomic.or_(loops.flags, team.number, bits)
+    _put(sums_of_all, thread, threads, sums)
+    cuda.syncthreads()
+    # Half of an item's threads, rounded up, remain at every step.
+    size = lattice.adjacency.num_words
+    while size > uint32(1):
+        half = uint32(uint32(size + uint32(1)) >> uint32(1))
+        if team.is_mine and uint32(team.place + half) < size:
+            sums = _merged(sums, _take(sums_of_all, uint32(thread + half), threads))
+            _put(sums_of_all, thread, threads, sums)
+        cuda.syncthreads()
+        size = half
+    if team.is_mine and team.place == uint32(0):
+        row = int64(team.item) * int64(lattice.row_width)
+        _put(rows, row, 1, sums)
+        rows[row + SPANNING] = int64(loops.flags[team.number])
+        if lattice.row_width > uint32(ROW_WIDTH):
+            rows[row + ROW_WIDTH] = int64(counts[team.number])
+
+
+@cuda.jit(cache=True, max_registers=64)
+def small_rows_kernel(lattice, opened, items, rows):
+    """Write the rows of items; a block of threads is a team, which takes one after another.
+
+    opened: uint32, ``lattice.stride`` words of every item.  rows: int64, ``lattice.row_width`` of
+    every item.
+    """
+    shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
+    together, thread = lattice.together, uint32(cuda.threadIdx.x)
+    num_words = lattice.adjacency.num_words
+    words, warp = uint32(together * num_words), uint32(thread // uint32(LANES))
+    occupied = uint32(uint32(WORD_NODES) * words)
+    edges = uint32(occupied + words)
+    flags = uint32(edges + words)
+    firsts = uint32(flags + uint32(SHARED_WORDS))
+    counted = uint32(firsts + uint32(SHARED_WORDS))
+    lists = uint32(counted + uint32(SHARED_WORDS))
+    pairs = uint32(lists + uint32(warp * uint32(_PAIRS + LANES)))
+    loops = Loops(signed[firsts:], shared[flags:], lattice.axes, lattice.width)
+    counts = shared[counted:]
+    number = uint32(thread // num_words)
+    place = uint32(thread - uint32(number * num_words))
+    first = uint32(cuda.blockIdx.x * together)
+    while first < items:
+        if thread < together:
+            loops.flags[thread], loops.first[thread] = uint32(0), int32(0)
+            counts[thread] = uint32(0)
+        item = uint32(first + number)
+        team = Team(
+            shared, shared[occupied:], shared[edges:], shared[pairs:], words,
+            thread, place, item, number, thread < words and item < items,
+        )  # fmt: skip
+        chained = _load_word(team, lattice, opened)
+        if lattice.row_width > uint32(ROW_WIDTH):
+            _count_openings(team, lattice, opened, counts)
+        _join_runs(team, lattice, opened, chained)
+        if lattice.seam_places.size:
+            cuda.syncthreads()
+            _join_seams(team, lattice, opened, first, items, loops)
+        cuda.syncthreads()
+        roots = _shorten_links(team, lattice)
+        cuda.syncthreads()
+        _add_sizes(team)
+        _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
+        cuda.syncthreads()
+        first = uint32(first + uint32(cuda.gridDim.x * together))

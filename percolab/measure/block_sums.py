@@ -1,0 +1,45 @@
+"""Sums of observables over the samples of blocks, from rows."""
+
+import numpy as np
+from numba import njit
+
+from percolab.measure.rows import SPANNING, read_observable
+
+#: Samples whose squares are added up before they are added to those of a block, so that a GPU can
+#: do the same in parallel.
+CHUNK = 1024
+
+
+@njit(nogil=True, cache=True)
+def sum_blocks(rows, squared, places, masks, rules, without):
+    """Return sums of observables, and of the squares of some, over the samples of blocks.
+
+    rows: int64 (blocks, samples, m, row width).  Observable c is what
+    :func:`percolab.measure.rows.read_observable` reads by ``places[c]``, ``masks[c]``, ...
+    squared: bool (C,), of which observables the squares are summed.
+
+    sums: int64 (blocks, m, C).  squares: float64 (blocks, m, Q), added up sample after sample in
+    chunks of CHUNK and chunk after chunk, in the same order everywhere.
+    """
+    blocks, samples, points, _ = rows.shape
+    width = places.size
+    sums = np.zeros((blocks, points, width), np.int64)
+    squares = np.zeros((blocks, points, squared.sum()), np.float64)
+    chunk = np.zeros(squares.shape[1:], np.float64)
+    for block in range(blocks):
+        for sample in range(samples):
+            for point in range(points):
+                row = rows[block, sample, point]
+                n = 0
+                for c in range(width):
+                    value = read_observable(
+                        row[places[c]], row[SPANNING], masks[c], rules[c], without[c]
+                    )
+                    sums[block, point, c] += value
+                    if squared[c]:
+                        chunk[point, n] += float(value) * float(value)
+                        n += 1
+            if sample % CHUNK == CHUNK - 1 or sample == samples - 1:
+                squares[block] += chunk
+                chunk[:] = 0.0
+    return sums, squares

@@ -1,0 +1,125 @@
+"""CUDA: sums of observables over the samples of blocks, from rows that stay on the device.
+
+The same numbers, rounded alike, as :func:`percolab.measure.block_sums.sum_blocks` has them: a
+square and then a sum are rounded each, sample after sample in a chunk, and chunk after chunk.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, float64, int64, types, uint32
+
+from percolab.kernels.device import load_cuda
+from percolab.measure.block_sums import CHUNK
+from percolab.measure.rows import SPANNING, read_observable
+
+cuda = load_cuda()
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+#: Threads of a block, of which each reads the observables of a sample at a time.
+SUM_THREADS = 32 if SIMULATED else 128
+#: Observables for which there is room.
+MOST_OBSERVABLES = 32
+_VALUES = SUM_THREADS * MOST_OBSERVABLES
+
+if SIMULATED:
+
+    def _add_square(total, value):
+        return total + value * value
+else:
+    from numba.cuda import libdevice
+
+    @cuda.jit(device=True)
+    def _add_square(total, value):
+        """Return total + value * value without a fused multiply-add."""
+        return libdevice.dadd_rn(total, libdevice.dmul_rn(value, value))
+
+
+class Observables(NamedTuple):
+    """Which observables are summed.
+
+    picks:   int64 (4, C): places, masks, rules and without of each
+    squared: int64 (Q,), those whose squares are summed
+    """
+
+    picks: Any
+    squared: Any
+
+
+class ChunkSums(NamedTuple):
+    """What is summed over chunks of samples.
+
+    sums: int64 (chunks, steps, C); squares: float64 (chunks, steps, Q)
+    """
+
+    sums: Any
+    squares: Any
+
+
+@cuda.jit(cache=True)
+def sum_chunks_kernel(rows, row_width, samples, observables, found):
+    """Sum the rows of every chunk; grid (chunks, steps).
+
+    rows:     int64, row_width numbers a row, in the order of (block, sample, step)
+    samples:  of each block, which has whole chunks but for the last
+    found:    :class:`ChunkSums`, of all chunks of a block one after the other
+    """
+    values = cuda.shared.array(_VALUES, types.float64)
+    steps, step, thread = cuda.gridDim.y, cuda.blockIdx.y, uint32(cuda.threadIdx.x)
+    picks, squared = observables.picks, observables.squared
+    width, chunks = uint32(picks.shape[1]), (samples + CHUNK - 1) // CHUNK
+    block = cuda.blockIdx.x // chunks
+    begin = (cuda.blockIdx.x - block * chunks) * CHUNK
+    end = min(begin + CHUNK, samples)
+    # A thread has one sum: of an observable, or behind these of a square.
+    number = uint32(thread)
+    is_square = number >= width
+    if is_square and number < width + squared.size:
+        number = uint32(squared[number - width])
+    total, square = int64(0), float64(0)
+    for start in range(begin, end, SUM_THREADS):
+        count = uint32(min(end - start, SUM_THREADS))
+        if thread < count:
+            row = int64((int64(block) * samples + start + thread) * steps + step) * row_width
+            flags = rows[row + SPANNING]
+            for c in range(width):
+                value = read_observable(
+                    rows[row + picks[0, c]], flags, picks[1, c], picks[2, c], picks[3, c]
+                )
+                values[uint32(uint32(thread * width) + uint32(c))] = float64(value)
+        cuda.syncthreads()
+        if thread < width + squared.size:
+            place = number
+            for _ in range(count):
+                value = values[place]
+                if is_square:
+                    square = _add_square(square, value)
+                else:
+                    total += int64(value)
+                place = uint32(place + width)
+        cuda.syncthreads()
+    if thread < width:
+        found.sums[cuda.blockIdx.x, step, thread] = total
+    elif thread < width + squared.size:
+        found.squares[cuda.blockIdx.x, step, thread - width] = square
+
+
+@cuda.jit(cache=True)
+def add_chunks_kernel(found, chunks, first, sums, squares):
+    """Add up the chunks of every block, one after the other; grid (blocks, steps).
+
+    chunks: of each block.  first: whether they are the first ones, so that sums begin at 0.
+    sums: int64 (blocks, steps, C); squares: float64 (blocks, steps, Q)
+    """
+    block, step, thread = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    begin, width = block * chunks, sums.shape[2]
+    if thread < width:
+        total = int64(0) if first else sums[block, step, thread]
+        for n in range(chunks):
+            total += found.sums[begin + n, step, thread]
+        sums[block, step, thread] = total
+    elif thread < width + squares.shape[2]:
+        column = thread - width
+        square = float64(0) if first else squares[block, step, column]
+        for n in range(chunks):
+            square += found.squares[begin + n, step, column]
+        squares[block, step, column] = square

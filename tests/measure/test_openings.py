@@ -1,0 +1,146 @@
+"""Openings: the open bonds, or occupied sites, of every sample, as an observable."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal
+from helpers import assert_simulated, lattice
+
+import percolab
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold, uniform_number
+from percolab.coupled import new_coupling
+from percolab.lattices.graph import graph_topology
+
+MODELS = (
+    "bond",
+    "site",
+    pytest.param("site-bond", marks=pytest.mark.slow),
+    pytest.param("site-bond:site=0.8", marks=pytest.mark.slow),
+    "bond:x=0.3",
+)
+SAMPLES = np.array([0, 7, 2**40], np.uint64)
+GRID = np.array([p_to_threshold(p) for p in (0.0, 0.2, 0.55, 0.56, 1.0)], np.uint64)
+
+
+def counted_one_by_one(topology, model, generator, sample, threshold):
+    """Return the openings from the uniform number of every bond, or of every site."""
+    first, limits = 0, [threshold] * topology.num_classes
+    exists = topology.exists
+    if model.draws_sites:
+        first, exists = topology.num_bond_words, topology.occupied[None]
+        limits = [threshold if model.site_varies else int(model.rule.site_limit)]
+    elif "x=" in str(model):
+        own = model.class_limits(topology.class_names)
+        limits = [threshold if limit == 2**64 - 1 else int(limit) for limit in own]
+    found = 0
+    for k, limit in enumerate(limits):
+        for word, bits in enumerate(exists[k]):
+            number = np.uint32(first + k * topology.num_words + word)
+            for bit in range(32):
+                if bits >> bit & 1:
+                    own = uniform_number(generator, np.uint64(3), sample, number, np.uint32(bit))
+                    found += int(own) < int(limit)
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_openings_are_the_numbers_below_p(model):
+    for n, boundary in enumerate(itertools.product(("open", "periodic"), repeat=2)):
+        kind, generator = Model.parse(model), (XORWOW, GENERATORS["philox"])[n % 2]
+        topology = lattice("square").topology((6, 7), boundary)
+        coupling = new_coupling("raster", "cpu", topology, kind, openings=True)
+        rows = coupling.grid_rows(generator, 3, SAMPLES, GRID)
+        expected = [
+            [counted_one_by_one(topology, kind, generator, sample, int(limit)) for limit in GRID]
+            for sample in SAMPLES
+        ]
+        assert rows[..., -1].tolist() == expected
+
+
+@pytest.mark.parametrize("tally", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(model, tally):
+    names = ("raster", "reference", "four_step")
+    for topology in (
+        lattice("square").topology((12, 9), ("periodic",) * 2),
+        lattice("kagome").topology((12, 8), ("open", "periodic")),
+        graph_topology(50, [(i, (7 * i + 3) % 50) for i in range(50)], source=[0], target=[49]),
+    ):
+        if "x=" in model and "x" not in topology.class_names:
+            continue
+        kind = Model.parse(model)
+        plain = new_coupling("reference", "cpu", topology, kind, tally=tally)
+        rows = plain.grid_rows(XORWOW, 3, SAMPLES, GRID)
+        found = []
+        for name in names:
+            coupling = new_coupling(name, "cpu", topology, kind, tally=tally, openings=True)
+            own = coupling.grid_rows(XORWOW, 3, SAMPLES, GRID)
+            assert own.shape[-1] == coupling.row_width == rows.shape[-1] + 1
+            np.testing.assert_array_equal(own[..., :-1], rows)
+            found.append(own[..., -1])
+            alone = coupling.rows(XORWOW, 3, SAMPLES, GRID[[2, 2, 2]])
+            np.testing.assert_array_equal(alone, own[:, 2])
+        assert (found[0] == found[1]).all()
+        assert (found[0] == found[2]).all()
+
+
+@pytest.mark.parametrize("case", ["square", pytest.param("graph", marks=pytest.mark.slow)])
+def test_simulated_kernels_count_the_same(case):
+    assert_simulated("simulated_cuda.py", case, "openings")
+
+
+def sampled(**options):
+    common = {"L": [8], "p": [0.4, 0.5], "samples": 60, "block_size": 20, "device": "cpu"}
+    return percolab.sweep("square", boundary="periodic", **common | options)
+
+
+def test_openings_are_stored_with_their_products_and_change_nothing_else(tmp_path):
+    path = tmp_path / "own.h5"
+    made = sampled(measure=["sizes", "openings"], out=path)
+    (item,) = percolab.open_results(path).tasks.values()
+    (plain,) = sampled(measure=["sizes"]).tasks.values()
+    assert item.task.id != plain.task.id
+    assert [column.name for column in item.observables][-1] == "openings"
+    np.testing.assert_array_equal(item.sums()[..., :-1], plain.sums())
+    np.testing.assert_array_equal(item.extra("size_counts"), plain.extra("size_counts"))
+    names = [column.name for column in item.observables]
+    topology = item.task.structure.topology((8, 8), ("periodic",) * 2)
+    coupling = new_coupling("reference", "cpu", topology, openings=True)
+    grid = np.array([p_to_threshold(p) for p in item.task.p], np.uint64)
+    rows = coupling.grid_rows(XORWOW, item.task.stream_seed, np.arange(60, dtype=np.uint64), grid)
+    by_block = rows.reshape(3, 20, 2, -1)
+    assert (item.column("openings") == by_block[..., -1].sum(axis=1)).all()
+    pair = list(itertools.combinations_with_replacement(names, 2)).index(("largest", "openings"))
+    products = (by_block[..., names.index("largest")] * by_block[..., -1]).sum(axis=1)
+    assert (item.products()[..., pair] == products).all()
+    assert made.study.measure == ("sizes", "openings")
+
+
+def test_files_with_openings_are_continued_merged_and_exported(tmp_path):
+    path, other = tmp_path / "own.h5", tmp_path / "other.h5"
+    sampled(measure=["openings"], model="site", out=path)
+    sampled(measure=["openings"], model="site", out=path, samples=120)
+    sampled(measure=["openings"], model="site", out=other, seed=9)
+    answer("merge", path, other, "--out", tmp_path / "both.h5")
+    (first, second) = percolab.open_results(tmp_path / "both.h5").tasks.values()
+    means = (first.column("openings").sum(axis=0) + second.column("openings").sum(axis=0)) / 180
+    spread = np.sqrt(64 * np.array([0.24, 0.25]) / 180)
+    assert (abs(means - 64 * np.array([0.4, 0.5])) < 4 * spread).all()
+    assert "openings" in answer("export", path)
+
+
+@pytest.mark.parametrize("method", ["threshold", "tree", "microcanonical"])
+def test_methods_without_rows_at_given_p_refuse_openings(method):
+    boundary = "open" if method == "threshold" else "periodic"
+    message = refusal("sweep", "--lattice", "square", "-L", "8", "--method", method,
+                      "--boundary", boundary, "--measure", "openings", "--samples", 10)  # fmt: skip
+    assert f"measure openings: method {method} " in message
+
+
+def test_observables_lists_openings():
+    (record,) = [each for each in json.loads(answer("observables", "--json"))
+                 if each["name"] == "openings"]  # fmt: skip
+    assert record["measure"] == "openings"

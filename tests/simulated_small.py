@@ -1,0 +1,77 @@
+"""Compares small lattices with the reference in CUDA's simulator; a test starts it."""
+
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+import numpy as np
+from helpers import lattice
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.coupled import new_coupling, small
+from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled.small import SmallCoupling
+from percolab.measure import block_sums, block_sums_cuda
+from percolab.measure.block_sums import sum_blocks
+from percolab.measure.columns import list_columns
+from percolab.tasks.blocks import pick_observables, pick_squared
+
+SEED = 5
+#: Shapes by the number of axes: several samples a team, one, and one of many words.
+SHAPES = {1: ((40,),), 2: ((4, 4), (6, 6), (10, 12), (36, 8)), 3: ((2, 3, 4), (4, 4, 5), (3, 8, 7))}
+
+
+def topologies(name, count):
+    """Yield topologies with open, periodic and mixed boundaries."""
+    item = lattice(name)
+    mixed = ("periodic", *("open",) * (item.dimension - 1))
+    for shape in SHAPES[item.dimension][:count]:
+        for boundary in (("open",) * item.dimension, ("periodic",) * item.dimension, mixed):
+            yield item.topology(shape, boundary)
+
+
+def compare(topology, model, grid, samples):
+    """Compare rows at the p of a grid, and sums of blocks, with those of the reference."""
+    coupling = new_coupling("tiled", "cuda", topology, model, capacity=4, openings=True)
+    assert isinstance(coupling, SmallCoupling), topology
+    generator = GENERATORS["xorwow"]
+    reference = new_coupling("reference", "cpu", topology, model, openings=True)
+    expected = reference.grid_rows(generator, SEED, samples, grid)
+    found = coupling.grid_rows(generator, SEED, samples, grid)
+    np.testing.assert_array_equal(found, expected, err_msg=str((topology, str(model))))
+    items = np.repeat(samples, grid.size), np.tile(grid, samples.size)
+    found = coupling.rows(generator, SEED, *items)
+    np.testing.assert_array_equal(found, expected.reshape(found.shape))
+    columns = list_columns(topology_boundary(topology), ("openings",))
+    own = [each for each in columns if each.is_observable]
+    picks, squared = pick_observables(own), pick_squared(own)
+    blocks = SampleBlocks(samples[::3], 3)
+    by_block = expected.reshape(len(blocks.starts), 3, grid.size, -1)
+    # Chunks of two samples, so that a block has one and a half.
+    with patched_chunks(2):
+        found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
+        for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@contextmanager
+def patched_chunks(samples):
+    """Have chunks of so many samples."""
+    with ExitStack() as stack:
+        for module in (block_sums, block_sums_cuda, small):
+            stack.enter_context(patch.object(module, "CHUNK", samples))
+        yield
+
+
+def topology_boundary(topology):
+    """Return the boundary of a topology, axis by axis."""
+    axes = range(topology.num_axes)
+    return ["open" if axis in topology.open_axes else "periodic" for axis in axes]
+
+
+def main(name, model="bond", count="2"):
+    """Compare samples of a lattice below, at and above its threshold."""
+    grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
+    for topology in topologies(name, int(count)):
+        print(name, model, topology.shape, topology.open_axes)
+        compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))

@@ -1,0 +1,283 @@
+"""Files with many blocks: groups of neighbours, the same however a study was made, and small.
+
+Limits are lowered, so that a few blocks are many.
+"""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cli_support import answer, datasets, stored, tree_of, without_runs
+
+import percolab
+from percolab.analysis.roots import fit_roots
+from percolab.analysis.statistics import standard_error
+from percolab.analysis.stored_fits import fit_results
+from percolab.kernels.device import Device
+from percolab.run.request import Watcher
+from percolab.run.runner import run_study
+from percolab.run.stored import Interrupted
+from percolab.store.joined import joined
+from percolab.store.merging import merge
+from percolab.store.results import ResultsWriter, StoredResults, encode, read_results
+from percolab.store.task_result import TaskResult
+from percolab.store.tree import write_tree
+from percolab.tasks import kind
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
+
+STUDY = {"L": [4, 8], "p": [0.4, 0.5, 0.6], "seed": 5, "block_size": 3, "device": "cpu"}
+
+
+@pytest.fixture(autouse=True)
+def _few_groups(monkeypatch):
+    monkeypatch.setattr(kind, "_MOST_GROUPS", 8)
+
+
+def sample(samples=300, **changes):
+    return percolab.sweep("square", samples=samples, **{**STUDY, **changes})
+
+
+def counts(results):
+    return [item.counts.tolist() for item in results.tasks.values()]
+
+
+def ungrouped(results):
+    """Return the same blocks, each alone."""
+    single = deepcopy(results)
+    for item in single.tasks.values():
+        task = replace(item.task)
+        object.__setattr__(task, "most_groups", None)
+        item.blocks.clear()
+        sampler = kind.make_sampler(item.task, device=Device("cpu"))
+        item.task = task
+        item.add(sampler.sample(range(100)))
+    return single
+
+
+def test_a_long_study_is_stored_in_groups_whose_sums_are_those_of_its_blocks():
+    results = sample()
+    assert counts(results) == [[16] * 6 + [4]] * 2
+    single = ungrouped(results)
+    assert counts(single) == [[1] * 100] * 2
+    for key, item in results.tasks.items():
+        other = single.tasks[key]
+        assert item.num_samples == other.num_samples == 300
+        assert item.samples.tolist() == [48] * 6 + [12]
+        np.testing.assert_array_equal(item.sums().sum(axis=0), other.sums().sum(axis=0))
+        for n, number in enumerate(item.numbers):
+            own = slice(number, number + item.counts[n])
+            np.testing.assert_array_equal(item.sums()[n], other.sums()[own].sum(axis=0))
+
+
+def test_one_go_continued_and_merged_from_parts_are_equal(tmp_path):
+    whole = sample()
+    continued = None
+    for samples in (3, 30, 150, 300):
+        path = tmp_path / "continued.h5"
+        continued = percolab.sweep("square", samples=samples, out=path, **STUDY)
+    parts = [sample(part=f"{k}/3") for k in (3, 1, 2)]
+    merged = merge((str(n), part) for n, part in enumerate(parts))
+    for other in (continued, read_results(path), merged):
+        assert without_runs(other) == without_runs(whole)
+
+
+def test_kills_change_nothing(tmp_path):
+    study = Study.from_description(sample(3).study.description(), sample(3).study.structure)
+    rule = StopRule(dict.fromkeys(study.sizes, 300))
+
+    class Killer(Watcher):
+        def __init__(self):
+            self.left = 25
+
+        def advanced(self, results, item, blocks):
+            self.left -= len(blocks)
+            if self.left < 0:
+                raise KeyboardInterrupt
+
+    path, kills = tmp_path / "k.h5", 0
+    while True:
+        with ResultsWriter(path) as writer:
+            try:
+                results = run_study(
+                    study, rule, writer=writer, device=Device("cpu"), workers=2, watcher=Killer()
+                )
+                break
+            except Interrupted:
+                kills += 1
+    assert kills > 3
+    assert without_runs(results) == without_runs(sample())
+
+
+def test_files_of_different_levels_merge_to_the_larger_one():
+    whole = sample()
+    (key, *_) = whole.tasks
+    item = whole.tasks[key]
+    some = StoredResults(whole.study, {key: TaskResult(item.task, columns=item.columns)})
+    single = ungrouped(whole).tasks[key]
+    some.tasks[key].unite({n: single.blocks[n] for n in range(32)})
+    rest = StoredResults(whole.study, {key: TaskResult(item.task, columns=item.columns)})
+    rest.tasks[key].unite({n: single.blocks[n] for n in range(32, 100)})
+    assert [set(counts(one)[0]) for one in (some, rest)] == [{4}, {4, 16}]
+    merged = merge([("some", some), ("rest", rest)])
+    assert encode(merged) == encode(merge([("rest", rest), ("some", some)]))
+    assert counts(merged)[0] == item.counts.tolist()
+    np.testing.assert_array_equal(merged.tasks[key].sums(), item.sums())
+    np.testing.assert_array_equal(merged.tasks[key].squares("largest"), item.squares("largest"))
+
+
+def test_samples_that_are_there_already_are_refused():
+    with pytest.raises(percolab.InputError, match="both hold samples 240 to 287 of L = 4"):
+        merge([("one", sample()), ("two", blocks_from(sample(), 80))])
+
+
+def blocks_from(results, first):
+    results = deepcopy(results)
+    for item in results.tasks.values():
+        item.blocks = {n: block for n, block in item.blocks.items() if n >= first}
+    return results
+
+
+# Analysis
+
+
+def test_means_and_errors_are_those_of_single_blocks():
+    results = sample(3000, block_size=1, measure=["sizes"])
+    assert {len(own) for own in counts(results)} == {10}
+    # With as many samples in every group as here errors would agree to about a third.
+    rows, wide = (percolab.to_pandas(one) for one in (results, sample(3000, measure=["sizes"])))
+    assert list(rows["mean"]) == pytest.approx(list(wide["mean"]), rel=1e-12)
+    errors = rows["error"] / wide["error"]
+    assert errors[rows["observable"] == "largest"].to_numpy() == pytest.approx(1.0, rel=1e-9)
+    scattered = errors[rows["observable"] == "sum_cubes"].to_numpy()
+    assert ((scattered > 0.3) & (scattered < 3)).all()
+
+
+@pytest.mark.parametrize("groups", [1, 5])
+def test_weights_make_errors_of_unequal_groups_right(groups):
+    rng, pulls = np.random.default_rng(1), []
+    samples = np.array([64] * 20 + [2**n for n in range(groups)])
+    for _ in range(2000):
+        values = rng.standard_normal(samples.size) / np.sqrt(samples)
+        mean = np.average(values, weights=samples)
+        pulls.append(mean / standard_error(values, samples))
+    # Student's t has a variance of about 20 / 18.
+    assert np.var(pulls) == pytest.approx(20 / 18, abs=4 * 1.2 * (2 / 2000) ** 0.5)
+
+
+def test_fits_of_grouped_and_single_blocks_agree():
+    results = sample(3000, L=[4, 8, 16], p=[0.3, 0.4, 0.5, 0.6, 0.7], block_size=30)
+    assert max(own[0] for own in counts(results)) == 16
+    grouped, single = fit_results(results), fit_results(ungrouped(results))
+    assert grouped.threshold == pytest.approx(single.threshold, abs=1e-6)
+
+
+def threshold_like():
+    """Return a study of one p with many blocks, and two more p of a few of the same samples."""
+    torus = {"boundary": "periodic", "block_size": 10}
+    whole = sample(3000, p=[0.5], **torus)
+    for p, samples in ((0.45, 1600), (0.55, 1600)):
+        more = sample(samples, p=[p], **torus)
+        whole.tasks |= more.tasks
+    return whole
+
+
+def test_joined_tasks_never_have_a_sample_twice_and_lose_little():
+    results = threshold_like()
+    tasks = [item for item in joined(results).tasks.values() if item.task.size == 8]
+    seen = set()
+    for item in tasks:
+        for number, count in zip(item.numbers, item.counts, strict=True):
+            own = {*range(number, number + count)}
+            assert not own & seen
+            seen |= own
+    at = {p: sum(item.num_samples for item in tasks if p in item.task.p) for p in (0.45, 0.5)}
+    assert 3000 - 640 <= at[0.5] <= 3000
+    assert at[0.45] >= 1280
+    assert any(item.task.p == (0.45, 0.5, 0.55) for item in tasks)
+
+
+def test_roots_of_groups_are_those_of_single_blocks(monkeypatch):
+    monkeypatch.setattr(kind, "_MOST_GROUPS", 128)
+    grouped = fit_roots(threshold_like())
+    monkeypatch.setattr(kind, "_MOST_GROUPS", 4096)
+    single = fit_roots(threshold_like())
+    for one, other in zip(grouped.roots, single.roots, strict=True):
+        assert abs(one.value.value - other.value.value) < 0.3 * other.value.error
+        assert one.value.error == pytest.approx(other.value.error, rel=0.1)
+
+
+def test_a_table_has_one_row_for_every_p(tmp_path):
+    results = threshold_like()
+    rows = percolab.to_pandas(results)
+    rows = rows[rows["observable"] == "clusters"]
+    assert list(zip(rows["L"], rows["p"], rows["samples"], strict=True)) == [
+        (size, p, samples)
+        for size in (4, 8)
+        for p, samples in ((0.45, 1600), (0.5, 3000), (0.55, 1600))
+    ]
+
+
+# Files
+
+
+def test_a_file_of_version_5_is_read_and_continued_in_groups(tmp_path):
+    single = ungrouped(sample())
+    path, whole = tmp_path / "old.h5", sample()
+    stored(path, single)
+    root = tree_of(path)
+    root.attributes["schema_version"] = np.array(5)
+    for group in root.groups["tasks"].groups.values():
+        squares = group.datasets.pop("squares")
+        group.datasets.pop("block_count")
+        names, own = group.texts("observable_names"), group.attributes.pop("squared_names")
+        width, pairs = len(names), np.triu_indices(len(names))
+        products = np.full((*squares.values.shape[:2], width * (width + 1) // 2), 7.0)
+        for n, name in enumerate(own):
+            place = names.index(name)
+            at = [k for k, pair in enumerate(zip(*pairs)) if pair == (place, place)]
+            products[:, :, at[0]] = squares.values[:, :, n]
+        squares.values, group.datasets["products"] = products, squares
+    with open(path, "wb") as file:
+        write_tree(file, root)
+    assert without_runs(read_results(path)) == without_runs(whole)
+    continued = percolab.sweep("square", samples=600, out=path, **STUDY)
+    assert without_runs(continued) == without_runs(sample(600))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "change", "reason"),
+    [
+        ("block_count", lambda x: np.where(x == 4, 3, x), "are not those of neighbours"),
+        ("block_count", lambda x: x * 2, "are not those of neighbours"),
+        ("block_count", lambda x: np.where(x == 4, 0, x), "cannot be one group"),
+        ("block_count", lambda x: np.where(x == 4, 2**62, x), "cannot be one group"),
+        ("block_count", lambda x: x[:-1], "do not fit together"),
+        ("block", lambda x: np.where(x == 96, 92, x), "a block is in two groups"),
+        ("block_count", lambda x: np.ones_like(x), "sums holds more than its samples can have"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(tmp_path, dataset, change, reason):
+    path = stored(tmp_path / "g.h5", sample())
+    root = tree_of(path)
+    for group in root.groups["tasks"].groups.values():
+        group.datasets[dataset].values = change(group.datasets[dataset].values)
+    with open(path, "wb") as file:
+        write_tree(file, root)
+    with pytest.raises(percolab.InputError, match=reason):
+        read_results(path)
+
+
+def test_a_target_error_is_reached_by_the_same_rounds_with_kills_and_without(tmp_path):
+    study = {**STUDY, "L": [4, 8, 16], "p": [0.3, 0.4, 0.5, 0.6, 0.7], "block_size": 10}
+    whole = percolab.sweep("square", target_error=0.02, out=tmp_path / "w.h5", **study)
+    assert max(max(own) for own in counts(whole)) > 2
+    path = tmp_path / "s.h5"
+    for error in (0.04, 0.03, 0.02):
+        found = percolab.sweep("square", target_error=error, out=path, **study)
+    assert without_runs(found) == without_runs(whole)
+    before = datasets(path)
+    percolab.sweep("square", target_error=0.025, out=path, **study)
+    assert datasets(path).keys() == before.keys()
+    assert answer("status", path).count("run ") == len(read_results(path).runs)
