@@ -303,7 +303,7 @@ class ScalingSearch:
         """Return a task at p, in blocks so large that the target takes a few hundred of them."""
         task = study.task(size, (p,))
         work = (_ROUGH / self._goal.error) ** 2 if self._goal.error else self._work_of_time()
-        planned = max(samples, 0.05 * work / task.num_points)
+        planned = max(samples, 0.05 * work / self._cost(size))
         most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
         chosen = 2 ** max(int(log2(planned / _BLOCKS)), 0)
         return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
