@@ -2,8 +2,8 @@
 
 p_c comes from the wrapping probabilities of all sizes in one fit
 (:mod:`percolab.analysis.wrapping_fit`).  A pilot finds a first p.  Nearly all samples of a size are
-made at one p next to p_c, and a few at two p on its sides: that takes two thirds of the work of
-three equal p for the same error.  After each round the Fisher information of the fit says how many
+made at one p next to p_c, and a few at two p on its sides: that takes 0.6 of the work of three
+equal p for the same error.  After each round the Fisher information of the fit says how many
 samples of which sizes reach the target with the least work; larger sizes are among them where they
 make it less, and where the systematic part of the error is not below the target.
 
