@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         sweep,
         threshold,
     )
+    from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
+    from percolab.flows.flow import Flow
     from percolab.lattices.graph import Graph, graph_topology, load_graph
     from percolab.lattices.lattice import Lattice, load_lattice
     from percolab.tables.frames import to_pandas, to_xarray
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "Flow",
     "Graph",
     "InputError",
     "Invasion",
@@ -49,6 +52,7 @@ __all__ = [
     "ThresholdFit",
     "estimates",
     "fit",
+    "flow",
     "graph_topology",
     "invade",
     "label",
@@ -71,6 +75,7 @@ ROOMS = (
     "kernels",
     "bonds",
     "measure",
+    "flows",
     "labelers",
     "coupled",
     "parts",
@@ -93,12 +98,14 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
     "ThresholdFit": "analysis.threshold",
+    "flow": "configurations.flow",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",

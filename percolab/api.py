@@ -12,7 +12,13 @@ import numpy as np
 
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.root_text import asks_for_roots, root_table
+from percolab.analysis.root_text import (
+    asks_for_roots,
+    coupling_rows,
+    known_threshold,
+    root_record,
+    root_table,
+)
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
@@ -321,10 +327,12 @@ class Threshold(Shown):
 
     def _facts(self) -> dict[str, Any]:
         study, fit = self.results.study, self.fit
-        known = study.structure.threshold(study.model)
+        known = known_threshold(study.structure, study.model)
+        couplings = [] if fit.problem else coupling_rows(self._value, study.model)
         return {
             "of": f"{study.structure.name}, {study.model}",
             **fit._facts(),
+            **{name: text for name, text, _ in couplings},
             **({"published": f"{known.value:.12g}"} if known else {}),
         }
 
@@ -336,6 +344,8 @@ class Threshold(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
         study = self.results.study
+        if isinstance(self.fit, RootFit):
+            return root_record(study, self.fit)
         return {"lattice": study.structure.name, "model": study.model, **self.fit.to_dict()}
 
 
@@ -361,7 +371,7 @@ def threshold(
     study; AnalysisError where the time is too short for an answer.
 
     >>> threshold("square", error=0.01, device="cpu").results
-    <Results of square, L = 8, 12: 32768 samples in 6 tasks>
+    <Results of square, L = 8, 12: 16384 samples in 2 tasks>
     """
     goal = Goal.of(error, time)
     given = {name: value for name, value in settings.items() if value is not None}

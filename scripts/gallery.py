@@ -193,6 +193,11 @@ PARTS = (
                 "show --lattice square --tree -L 24 --out {out}",
             ),
             Picture(
+                "show-backbone",
+                "What flows from side to side: the backbone, its red bonds, and dangling ends.",
+                "show --backbone --lattice square -L 40 -p 0.5 --seed 2 --out {out}",
+            ),
+            Picture(
                 "invasion",
                 "An invasion, by the time at which sites were taken, with its weights.",
                 "invade --lattice square -L 64 --plot {out}",

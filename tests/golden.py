@@ -281,8 +281,6 @@ KEPT = (
     "results/cubic-h200/slopes.h5",
     "results/torus/square-scaling.h5",
     "results/torus/square.h5",
-    "results/thresholds-h200/honeycomb.h5",
-    "results/thresholds-h200/hypercubic-5d.h5",
     "results/komura2016-h200/komura2016-fig6.h5",
 )
 FITTED = KEPT[1:]

@@ -22,6 +22,7 @@ ON_CPU = {
 }
 SPINS = {"model": "ising", "samples": 6, "block_size": 3, "burn_in": 2, "p": [0.3]}
 ON_CUDA = {
+    "small lattices": {"measure": []},
     "tiled": {"labeler": "tiled"},
     "four_step": {"labeler": "four_step", "p": [0.3]},
     "slabs": {"slabs": 2, "p": [0.3]},

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from percolab.analysis.roots import RootFit, why_no_roots
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.theory.potts import critical_bond_probability
+from percolab.analysis.value import Value, format_with_error
+from percolab.bonds.model import Model
+from percolab.lattices.lattice import library_name
 from percolab.lattices.shown import Table
 from percolab.lattices.structure import Structure
 from percolab.store.results import StoredResults
+from percolab.tasks.study import Study
 
 #: Why a threshold study has no curves: its p are few, and near p_c.
 NO_CURVES = (
@@ -33,6 +40,55 @@ def asks_for_roots(results: StoredResults) -> bool:
     return was_searched(results) and not why_no_roots(results.study)
 
 
+def difference_text(model: str) -> str:
+    """Return what vanishes at a root, in words."""
+    states = Model.parse(model).states
+    times = f"{states} " if states > 1 else ""
+    return f"P(two directions) - {times}P(none wraps)"
+
+
+def known_threshold(structure: Structure, model: str) -> Known | None:
+    """Return the published p_c of a model, or None; of spins that of the open bonds."""
+    draw = Model.parse(model)
+    if draw.has_spins:
+        return critical_bond_probability(library_name(structure), draw.states)
+    known = structure.threshold(model)
+    if known is None:
+        return None
+    return Known(known.value, known.error, known.expression, known.reference)
+
+
+def coupling_record(value: Value, model: str) -> dict[str, Any]:
+    """Return J / kT and kT / J at p_c with their errors, as plain JSON values; {} without spins."""
+    draw = Model.parse(model)
+    if not draw.has_spins:
+        return {}
+    coupling = draw.p_to_coupling(value.value)
+    error = value.error / (1 - value.value) / (2 if draw.name == "ising" else 1)
+    return {
+        "coupling_name": draw.coupling_symbol,
+        "coupling": coupling,
+        "coupling_error": error,
+        "temperature": 1 / coupling,
+        "temperature_error": error / coupling**2,
+    }
+
+
+def coupling_rows(value: Value, model: str) -> list[tuple[str, str, str]]:
+    """Return name, value and convention of J / kT and of kT / J at p_c; [] without spins."""
+    record = coupling_record(value, model)
+    if not record:
+        return []
+    symbol = record["coupling_name"]
+    energy, power = ("s s'", "2 K") if symbol == "K" else ("delta(s, s')", symbol)
+    law = f"H = -J sum {energy}, {symbol} = J / kT, p = 1 - exp(-{power})"
+    coupling, temperature = (
+        format_with_error(record[name], record[f"{name}_error"])
+        for name in ("coupling", "temperature")
+    )
+    return [(f"{symbol}_c", coupling, law), ("T_c", temperature, "kT / J")]
+
+
 def root_table(fit: RootFit, structure: Structure, model: str) -> str:
     """Render p_c with both parts of its error, the published value, the roots, and notes."""
     value, statistical, systematic = fit.threshold.cells
@@ -45,7 +101,9 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
         rows = [("p_c", f"{fit.threshold.value:.4g}?", "no answer, see above")]
     elif fit.threshold.quality.dof:
         rows.append(("roots", "", f"agree with this drift, {fit.threshold.quality}"))
-    known = structure.threshold(model)
+    if fit.problem is None:
+        rows += coupling_rows(fit.threshold, model)
+    known = known_threshold(structure, model)
     if known is not None:
         named = f"{known.expression}  ({known.reference})".strip()
         away = (fit.threshold.value - known.value) / fit.threshold.error
@@ -60,6 +118,13 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
         Table(("L", "root", "weight", "dD/dp", "samples"), roots, fit.notes).to_text(),
     ]
     return "\n\n".join([*([fit.problem] if fit.problem else []), *tables])
+
+
+def root_record(study: Study, fit: RootFit) -> dict[str, Any]:
+    """Return the answer as plain JSON values; of spins with J / kT and kT / J."""
+    own = {"lattice": study.structure.name, "model": study.model}
+    couplings = {} if fit.problem else coupling_record(fit.threshold, study.model)
+    return own | fit.to_dict() | couplings
 
 
 def describe_drift(fit: RootFit) -> str:

@@ -12,6 +12,11 @@ line, whose slope grows as L^(3/4).  Samples at one p are enough where the openi
 their covariance with D is the slope, and it takes part of the scatter of D away (a control
 variate, :func:`_read_with_openings`).
 
+With spins of q states D = P(two) - q P(none) of the clusters of Fortuin and Kasteleyn, whose root
+on the square lattice is that of the infinite one at every size.  Samples are sweeps of chains, so
+that errors are those of the means of chains; the number of open bonds gives the slope, but its mean
+is not known, and takes no scatter away.
+
 The method is that of critical polynomials: C. Scullard and R. Ziff; J. Jacobsen and C. Scullard,
 J. Phys. A 46, 075001 (2013), who compute D exactly on small tori.  Here it is sampled.
 
@@ -39,10 +44,12 @@ from scipy.optimize import least_squares
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import ChiSquare, Value, is_rejected
+from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.shown import Shown
+from percolab.measure.rows import OPENINGS
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -54,6 +61,8 @@ Floats = NDArray[np.float64]
 _WINDOW = 0.5
 #: D = u (1 + k u + l u^2), u = slope (p - root): widths of the priors of k and l.
 _CURVATURE = np.array([0.3, 0.5])
+#: The most states whose transition in the plane is continuous.
+_MOST_STATES = 4
 #: Covariances of several p of the same samples come from so many blocks at least.
 LEAST_BLOCKS = 16
 
@@ -103,9 +112,21 @@ def why_no_roots(study: Study) -> str:
             "a root of P(two directions) - P(no direction) is that of a torus (--boundary periodic)"
         )
     measured = {column.name for column in study.observables}
-    is_sampled = study.kind.independent and study.kind.codec.holds_columns
-    if not is_sampled or "wrapping_any" not in measured:
+    if not study.kind.codec.holds_columns or "wrapping_any" not in measured:
         return "roots are those of percolation at given p"
+    return _why_no_spin_roots(study) if Model.parse(study.model).has_spins else ""
+
+
+def _why_no_spin_roots(study: Study) -> str:
+    """Return why the roots of spins do not give the transition, or ""."""
+    states, lattice = Model.parse(study.model).states, study.structure
+    assert isinstance(lattice, Lattice)
+    if states > _MOST_STATES:
+        return f"the transition of q = {states} states, more than {_MOST_STATES}, is of first order"
+    if study.chains:
+        return "roots of spins take many chains, whose means are independent"
+    if not is_drawn_planar(lattice):
+        return f"{lattice.name} is not planar: the drift of its roots is not known of spins"
     return ""
 
 
@@ -235,7 +256,8 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
     held = [item for item in items if item.blocks]
     task = held[0].task
-    curves = [curve for item in held if (curve := _read_curve(item)) is not None]
+    curves = [curve for item in held for curve in _read_curves(item)]
+    curvature = _CURVATURE * task.draw.states
     p = np.concatenate([curve.p for curve in curves]) if curves else np.empty(0)
     mean = np.concatenate([curve.mean for curve in curves]) if curves else np.empty(0)
     slopes = [curve.slope[0] for curve in curves if curve.slope is not None]
@@ -261,7 +283,7 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
             for curve in curves
             if curve.slope is not None
         ]
-        return np.concatenate([*whitened, steepness, np.asarray(bends) / _CURVATURE])
+        return np.concatenate([*whitened, steepness, np.asarray(bends) / curvature])
 
     scale = np.array([1 / abs(slope), abs(slope), 1.0, 1.0])
     best = least_squares(
@@ -293,6 +315,41 @@ def _most_samples(items: Iterable[TaskResult]) -> int:
         for p in item.task.p:
             at[p] = at.get(p, 0) + item.num_samples
     return max(at.values())
+
+
+def _read_curves(item: TaskResult) -> list[_Curve]:
+    """Return D of a task at the p within the window, of independent samples together."""
+    if not item.task.kind.independent:
+        return _read_chains(item)
+    found = _read_curve(item)
+    return [] if found is None else [found]
+
+
+def _read_chains(item: TaskResult) -> list[_Curve]:
+    """Return D and its slope at each p within the window, from the means of independent chains.
+
+    The open bonds b have the weight (p / (1 - p))^b, so that dD/dp = cov(D, b) / (p (1 - p)).
+    """
+    if len(item.blocks) < LEAST_BLOCKS or not has_slopes(item):
+        return []
+    q, size, chains = item.task.draw.states, item.task.block_size, len(item.blocks)
+    found = []
+    for place, p in enumerate(item.task.p):
+        difference = (_column(item, "two") - q * _column(item, "none"))[:, place] / size
+        bonds = item.column("open_bonds")[:, place] / size
+        mean = difference.mean()
+        if abs(mean) > _WINDOW:
+            continue
+        two, none = (item.column(f"openings_{word}")[:, place] for word in ("two", "none"))
+        products = (two - q * none) / size
+        own = products - mean * bonds - bonds.mean() * (difference - mean)
+        slope, scatter = (float(f) / (p * (1 - p)) for f in (own.mean(), own.std(ddof=1)))
+        error = (difference.std(ddof=1) + 1 / size) / sqrt(chains)
+        if slope > 0 and scatter > 0:
+            steepness = slope, scatter / sqrt(chains)
+            at = np.array([p]), np.array([mean]), np.array([[1 / error]])
+            found.append(_Curve(*at, steepness, p))
+    return found
 
 
 def _read_curve(item: TaskResult) -> _Curve | None:
@@ -334,6 +391,8 @@ def _read_curve(item: TaskResult) -> _Curve | None:
 def has_slopes(item: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
     own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+    if item.task.draw.has_spins:
+        return own
     return own and item.task.draw.openings_have_p
 
 
@@ -349,7 +408,7 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     samples, unit = item.num_samples, p * (1 - p)
     two, none, opened = (
         item.column(name)[:, place].astype(float)
-        for name in ("wrapping_two", "wrapping_none", "openings")
+        for name in ("wrapping_two", "wrapping_none", OPENINGS)
     )
     mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
     # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
@@ -384,7 +443,7 @@ def _column(item: TaskResult, word: str) -> Floats:
 
 def read_difference(item: TaskResult) -> float:
     """Return D of a task of one p."""
-    found = _column(item, "two").sum() - _column(item, "none").sum()
+    found = _column(item, "two").sum() - item.task.draw.states * _column(item, "none").sum()
     return float(found) / item.num_samples
 
 
@@ -392,30 +451,51 @@ def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Float
     """Return p, D and its standard error of the tasks of one size, float64 (m,), p ascending."""
     sums: dict[float, NDArray[np.float64]] = {}
     for item in items:
-        two, none = _column(item, "two").sum(axis=0), _column(item, "none").sum(axis=0)
+        # The mean, and what its squared error is over the number of samples.
+        mean, spread = _mean_and_spread(item)
         for n, p in enumerate(item.task.p):
-            own = np.array([two[n], none[n], item.num_samples])
+            own = item.num_samples * np.array([mean[n], spread[n], 1])
             sums[p] = sums.get(p, 0) + own
     every = sorted(sums)
-    two, none, samples = np.array([sums[p] for p in every]).T
-    mean = (two - none) / samples
-    error = np.sqrt(np.maximum((two + none) / samples - mean**2, 0) / samples)
-    return np.array(every), mean, error
+    mean, spread, samples = np.array([sums[p] for p in every]).T
+    return np.array(every), mean / samples, np.sqrt(spread) / samples
 
 
-def bend_of(difference: float) -> float:
+def _mean_and_spread(item: TaskResult) -> tuple[Floats, Floats]:
+    """Return D, and its squared error times the samples, at every p of a task, float64 (m,)."""
+    q, samples = item.task.draw.states, item.num_samples
+    two, none = _column(item, "two"), _column(item, "none")
+    mean = (two - q * none).sum(axis=0) / samples
+    if item.task.kind.independent:
+        return mean, np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
+    by_chain = (two - q * none) / item.task.block_size
+    return mean, by_chain.var(axis=0, ddof=1) * item.task.block_size
+
+
+def bend_of(difference: float, states: int) -> float:
     """Return how far D, at this value, may be off a straight line through its root."""
-    return float(_CURVATURE[0] * difference**2)
+    return float(states * _CURVATURE[0] * difference**2)
 
 
-def forecast_slope(length: float) -> float:
+#: Of 1, 2, 3 and 4 states: dD/dp is about the first times L to the second, and D scatters by the
+#: third over sqrt(samples), the sweeps of chains among them.
+_FORECASTS = {1: (1.8, 0.75, 0.79), 2: (3.0, 1.0, 2.0), 3: (3.2, 1.2, 4.0), 4: (2.3, 1.5, 9.0)}
+
+
+def forecast_slope(length: float, states: int = 1) -> float:
     """Return about what dD/dp is at p_c on a torus with so many grid points along an axis.
 
-    It is 1.6 to 2.4 times L^(3/4) on planar lattices, and 3.5 times on square-nnn.
+    In percolation it is 1.6 to 2.4 times L^(3/4) on planar lattices, and 3.5 times on square-nnn.
     """
-    return float(1.8 * length**0.75)
+    factor, power, _ = _FORECASTS[states]
+    return float(factor * length**power)
 
 
-def forecast_deviation(length: float) -> float:
-    """Return about what the root scatters by, times sqrt(samples): the variance of D is 0.62."""
-    return sqrt(0.62) / forecast_slope(length)
+def forecast_scatter(states: int) -> float:
+    """Return about what D scatters by, times sqrt(samples)."""
+    return _FORECASTS[states][2]
+
+
+def forecast_deviation(length: float, states: int = 1) -> float:
+    """Return about what the root scatters by, times sqrt(samples)."""
+    return forecast_scatter(states) / forecast_slope(length, states)

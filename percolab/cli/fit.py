@@ -75,10 +75,13 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
 
     Of a file of percolab threshold it is p_c from the roots of P(two directions) - P(none wraps),
-    unless an option of the other fit is given.
+    in three dimensions and more from three wrapping probabilities, unless an option of the other
+    fit is given.
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
     """
+    from percolab.analysis.root_text import asks_for_roots
+    from percolab.analysis.wrapping_fit import asks_for_wrapping
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -87,17 +90,6 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
         refuse_scaling(options | {"quantities": quantities})
         _write_estimates(stored, as_json, options["observable"], options["bootstrap"])
         return
-    load(answers.fit)(stored, as_json, quantities, options)
-
-
-def write_threshold_fit(
-    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
-) -> None:
-    """Write the threshold and what else is requested."""
-    from percolab.analysis import fit_table
-    from percolab.analysis.root_text import asks_for_roots
-    from percolab.analysis.wrapping_fit import asks_for_wrapping
-
     others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
     if all(value in (None, False) for value in others.values()):
         if asks_for_roots(stored):
@@ -106,6 +98,15 @@ def write_threshold_fit(
         if asks_for_wrapping(stored):
             _write_wrapping(stored, as_json)
             return
+    load(answers.fit)(stored, as_json, quantities, options)
+
+
+def write_threshold_fit(
+    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
+) -> None:
+    """Write the threshold and what else is requested."""
+    from percolab.analysis import fit_table
+
     if quantities is not None:
         _write_quantity_fit(stored, as_json, quantities, options)
         return
@@ -127,14 +128,14 @@ def write_threshold_fit(
 
 def _write_roots(stored: StoredResults, as_json: bool) -> None:
     """Write p_c from the roots of all sizes."""
-    from percolab.analysis.root_text import root_table
+    from percolab.analysis.root_text import difference_text, root_record, root_table
     from percolab.analysis.roots import fit_roots
 
     study, fit = stored.study, fit_roots(stored)
     if as_json:
-        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
+        echo_json(root_record(study, fit))
         return
-    echo(f"{described(study)}, {study.model}: roots of P(two directions) - P(none wraps) on tori")
+    echo(f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori")
     echo()
     echo(root_table(fit, study.structure, study.model))
 

@@ -40,6 +40,12 @@ _OUT = "clusters.png"
     is_flag=True,
     help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
 )
+@click.option(
+    "--backbone",
+    is_flag=True,
+    help="Draw what flows between the sides of the last open axis: the backbone of the sample, its "
+    "red bonds and its dangling ends.",
+)
 @click.option("--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's.")
 @click.option("--out", type=click.Path(),
               help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
@@ -47,6 +53,7 @@ _OUT = "clusters.png"
 def command(
     labels: str | None,
     as_tree: bool,
+    backbone: bool,
     weights: str | None,
     out: str | None,
     as_json: bool,
@@ -62,6 +69,10 @@ def command(
     With --tree it is the minimum spanning tree, coloured by weight, and its trunk: the path through
     it between the sides of the last open axis.
 
+    With --backbone it is what flows between the sides of the last open axis: a red bond alone
+    connects them, the backbone is what carries current, and dangling ends are the rest of the
+    clusters that span.
+
     With --json every number drawn goes to stdout.
     """
     from percolab.figures import FORMATS
@@ -71,7 +82,9 @@ def command(
     if not as_tree:
         refuse({"weights": weights}, "only a tree (--tree) has it")
     target = output_file(out, _OUT)
-    if as_tree:
+    if backbone:
+        figure, numbers = _show_flow(labels, as_tree, given)
+    elif as_tree:
         figure, numbers = _show_tree(labels, weights, given)
     elif labels is not None:
         figure, numbers = _show_labels(labels, given)
@@ -124,6 +137,21 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
     axis = found.topology.open_axes[-1]
     name = f"trunk along ${AXIS_NAMES[axis]}$"
     return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
+
+
+def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Drawn:
+    """Return the figure of what flows through a sample, and its numbers."""
+    from percolab.configurations.picture import draw_flow_picture
+
+    if labels is not None or as_tree:
+        other = "--tree" if as_tree else labels
+        raise InputError(f"--backbone draws a sample of open bonds; leave out {other}")
+    refuse(given, "what flows is drawn of percolation, between sides", *OF_SPINS, "bethe", "shells")
+    lattice, size = lattice_and_size(given, "a backbone (--backbone)")
+    keys = sample_keys(given)
+    if "sweeps" in keys:
+        raise InputError(f"model {keys['model']}: what flows is drawn of percolation, not of spins")
+    return draw_flow_picture(lattice, size, boundary=given["boundary"], **keys)
 
 
 def _show_labels(name: str, given: dict[str, Any]) -> Drawn:

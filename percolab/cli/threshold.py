@@ -58,7 +58,8 @@ def command(
     the systematic part together shall not exceed, or --time; without both the error is 1e-4.
 
     In two dimensions, on a torus of any size, p_c is where a cluster wraps in two independent
-    directions as often as none wraps at all: two sizes are sampled at one p near it.  In three
+    directions as often as none wraps at all: two sizes are sampled at one p near it.  The
+    transition of spins (--model ising, potts:q=3) on planar lattices is found likewise.  In three
     dimensions and more p_c comes from one fit of the wrapping probabilities of several sizes.
     Sizes, p and samples are chosen (docs/thresholds.md).  The file is a results file like any
     other; the same command with a smaller error continues it.
@@ -116,25 +117,35 @@ def scaling_lines(results: StoredResults, fit: QuantityAnalysis, out: Path) -> l
 
 def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
     """Return the answer as plain JSON values."""
-    study = results.study
-    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
+    from percolab.analysis.root_text import root_record
+
+    return root_record(results.study, fit)
 
 
 def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str]:
     """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
+    from percolab.analysis.root_text import coupling_rows, difference_text, known_threshold
+
     study, value = results.study, fit.threshold
     if fit.problem is not None:
         return [fit.problem, *fit.notes]
     roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
+    couplings = coupling_rows(value, study.model)
     lines = [
         f"{study.structure.title}, {study.model}: p_c = {value}"
         f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
-        f"roots of P(two directions) - P(none wraps) on tori: {roots}; "
+        *([", ".join(f"{name} = {text}" for name, text, _ in couplings)] if couplings else []),
+        f"roots of {difference_text(study.model)} on tori: {roots}; "
         + (f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"),
         f"{_advice(value)}; samples in {out}",
         *(f"note: {note}" for note in fit.notes),
     ]
-    return [*lines, *published_lines(results, value.value, value.error)]
+    known = known_threshold(study.structure, study.model)
+    if known is not None:
+        away = (value.value - known.value) / value.error
+        named = f"{known.expression}  ({known.reference})".strip()
+        lines.append(f"published {known.value:.12g}  {named}: {away:+.1f} sigma")
+    return lines
 
 
 def _advice(value: Value) -> str:

@@ -107,14 +107,14 @@ def label(
     serial, below = take_flag("serial", serial), take_flag("below", below)
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
-    if isinstance(lattice, np.ndarray) or _is_file(lattice):
+    if isinstance(lattice, np.ndarray) or is_mask_file(lattice):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
         refuse_given("a mask is a configuration already", model=None if model == "bond" else model)
         refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         refuse_given("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
-            lattice, _load_labeled_lattice(on), kinds, threshold=threshold, below=below
+            lattice, load_labeled_lattice(on), kinds, threshold=threshold, below=below
         )
         clusters = chosen.label(**ways, watcher=watcher)
         return _in_shape(clusters, chosen.shape, serial=serial)
@@ -126,7 +126,7 @@ def label(
         given = make_graph(lattice if graph is None else graph, multi=multi, columns=columns)
         refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
-        _refuse_spins(Model.parse(model))
+        refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
         return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
     refuse_given("only a graph has it", multi=multi or None, columns=columns)
@@ -150,7 +150,7 @@ def label(
         topology = lattice.topology(lattice.shape(L), kinds)
         if opened is None:
             # The very sample that a sweep with this seed measures.
-            _refuse_spins(Model.parse(model))
+            refuse_spins(Model.parse(model))
             task = Task(lattice, L, kinds, (p,), seed=keys["seed"], rng=rng, model=model)
             stream = task.stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
@@ -160,7 +160,7 @@ def label(
     if isinstance(lattice, Lattice):
         labeler = choose_labeler(labeler, device, lattice, watcher)
     draw = Model.parse(model)
-    _refuse_spins(draw)
+    refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
     of_sample = GENERATORS[rng], stream, keys["sample"], p_to_threshold(p)
@@ -170,7 +170,7 @@ def label(
     return labels.reshape(shape)
 
 
-def _is_file(given: Any) -> bool:
+def is_mask_file(given: Any) -> bool:
     """Return whether this names a file of a mask."""
     if not isinstance(given, str | Path):
         return False
@@ -178,7 +178,7 @@ def _is_file(given: Any) -> bool:
     return dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
 
 
-def _load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
+def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
     if on is None or isinstance(on, Lattice):
         return on
     if not isinstance(on, str | Path):
@@ -191,7 +191,7 @@ def _in_shape(clusters: Clusters, shape: tuple[int, ...], *, serial: bool) -> np
     return (clusters.numbers if serial else clusters.labels).reshape(shape)
 
 
-def _refuse_spins(draw: Model) -> None:
+def refuse_spins(draw: Model) -> None:
     """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
     if draw.has_spins:
         raise InputError(

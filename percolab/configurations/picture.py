@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import random_configuration
+from percolab.configurations.flow import flow
 from percolab.errors import InputError
 from percolab.figures.bethe import check_shells, plot_bethe
 from percolab.figures.configuration import check_drawable, plot_clusters
+from percolab.figures.flow import plot_flow
+from percolab.figures.tree import check_tree_drawable
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure
 from percolab.measure.clusters import Clusters
+from percolab.measure.columns import open_axes
+from percolab.tasks.study import axis_boundaries
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,6 +54,27 @@ def draw_sample_picture(
         opened=chosen.opened,
         spins=chosen.spins,
     )
+
+
+def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -> Drawn:
+    """Return the picture of what flows through a sample between two sides, and its numbers.
+
+    keys: as :func:`percolab.configurations.flow.flow` takes them.
+    InputError: a lattice that cannot be drawn, a sample that does not exist, no open axis.
+    """
+    if not isinstance(lattice, Lattice):
+        raise InputError(f"{lattice.name}: the backbone is drawn between two sides of a lattice")
+    check_tree_drawable(lattice, prod(lattice.shape(size)), "backbones")
+    kinds = axis_boundaries(lattice, keys.get("boundary"))
+    axes = open_axes(kinds)
+    if not axes:
+        raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
+    found = flow(lattice, size, **keys)
+    record = {"L": size, "boundary": kinds, **keys}
+    title = make_title(plain_text(lattice.title), record | {"boundary": kinds})
+    topology = lattice.topology(lattice.shape(size), kinds)
+    text = f"{title}\nbetween the sides along ${AXIS_NAMES[axes[-1]]}$"
+    return plot_flow(found, lattice, topology, title=text)
 
 
 def draw_picture(

@@ -19,6 +19,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.small_cuda import (
+    LANES,
     MOST_WORDS,
     PERIODS,
     SHARED_WORDS,
@@ -45,8 +46,9 @@ from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
 
-#: Sites of the items of a launch, and its items, at most.
-_SITES, _ITEMS = 2**28, 2**22
+#: Sites of the items of a launch, and its items, at most: a GPU is at work for some ten ms, and the
+#: host takes one to launch the kernels.
+_SITES, _ITEMS = 2**30, 2**23
 #: Blocks of a launch that find rows: each takes the next team when it is done with one.
 _BLOCKS = 2**14
 
@@ -257,7 +259,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
     codes = np.empty(top.num_seam_bonds, np.int32)
     put_periods(top.seam_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
     owners = (top.seam_bonds % (32 * top.num_words)).astype(np.uint32)
-    together = max(SHARED_WORDS // top.num_words, 1)
+    together = _choose_items(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
     return SmallLattice(
         adjacency=batch.adjacency,
@@ -274,6 +276,20 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
         width=np.int32(PERIODS // axes),
         row_width=np.uint32(row_width),
     )
+
+
+def _choose_items(words: int) -> int:
+    """Return how many items of so many words a team has, so that few of its threads have no word.
+
+    >>> [_choose_items(words) for words in (2, 8, 18, 128)]
+    [16, 4, 7, 1]
+    """
+    teams = range(LANES, MOST_WORDS + 1, LANES)
+    items = (min(threads // words, SHARED_WORDS) for threads in teams)
+    found = [(count * words / team_threads(count * words), -count) for count in items if count]
+    # A larger team waits for its warps at more places.
+    best = max(found, key=lambda each: (round(10 * each[0]), each[1]))
+    return -best[1]
 
 
 def _end_masks(topology: Topology) -> NDArray[np.uint32]:

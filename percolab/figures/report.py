@@ -21,7 +21,7 @@ from percolab.analysis import (
     fit_table,
     format_with_error,
 )
-from percolab.analysis.root_text import root_table
+from percolab.analysis.root_text import coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
@@ -198,8 +198,11 @@ def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
     notes = [paragraph(f"Note: {note}") for note in fit.notes]
     if fit.problem is not None:
         return [answer(fit.problem), *notes]
+    study = figures.study
     line = mathematics(f"p_c = {fit.threshold}")
-    known = figures.study.structure.threshold(figures.study.model)
+    for name, text, _ in coupling_rows(fit.threshold, study.model):
+        line += ", " + mathematics(f"{name} = {text}")
+    known = known_threshold(study.structure, study.model)
     if known is not None:
         away = (fit.threshold.value - known.value) / fit.threshold.error
         line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"

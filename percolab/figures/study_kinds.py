@@ -67,8 +67,10 @@ _ERRORS_OF_SPINS = (
 
 _ERRORS_OF_ROOTS = (
     "Errors are one sigma. In every sample D is 1 if a cluster wraps in two independent "
-    "directions, -1 if none wraps, and 0 otherwise. The root of its mean is found from samples at "
-    "p below, near and above it, which are of the same random numbers, with their correlations.",
+    "directions, -1 if none wraps (with spins of q states -q), and 0 otherwise. The root of its "
+    "mean is found from samples at one p next to it, and its slope from the covariance with the "
+    "number of open bonds, or from further p of the same random numbers, with their correlations. "
+    "Of spins errors come from the scatter of chains, which are independent.",
     "p_c is the mean of the roots of all sizes, each of which may be off by a drift whose "
     "amplitude has a prior. The error has a statistical part (other samples) and a systematic one "
     "(the drift), added in squares.",

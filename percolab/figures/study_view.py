@@ -26,7 +26,7 @@ from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
-from percolab.lattices.lattice import lattice_names, load_lattice
+from percolab.lattices.lattice import library_name
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -146,10 +146,7 @@ class StudyView:
     @property
     def _library_name(self) -> str:
         """The lattice's name if it is that of the library, "" if another one is called so."""
-        own = self.study.structure
-        if own.name not in lattice_names() or load_lattice(own.name).digest != own.digest:
-            return ""
-        return own.name
+        return library_name(self.study.structure)
 
     @cached_property
     def critical_temperature(self) -> Exact | None:

@@ -109,13 +109,13 @@ def plot_spanning_tree(
     return figure, numbers
 
 
-def check_tree_drawable(lattice: Lattice, num_points: int) -> None:
-    """Raise InputError unless a tree on so many grid points of a lattice can be drawn."""
+def check_tree_drawable(lattice: Lattice, num_points: int, what: str = "trees") -> None:
+    """Raise InputError unless trees, or others, can be drawn on so many points of a lattice."""
     check_drawable(lattice, num_points)
     if lattice.dimension != 2:
-        raise InputError(f"{lattice.name}: only trees in two dimensions are drawn")
+        raise InputError(f"{lattice.name}: only {what} in two dimensions are drawn")
     if num_points > MOST_POINTS:
-        raise InputError(f"{num_points} grid points, but a tree is drawn of at most {MOST_POINTS}")
+        raise InputError(f"{num_points} grid points, but {what} are drawn of at most {MOST_POINTS}")
 
 
 def _points(widths: tuple[float, float, float], length: float) -> float:

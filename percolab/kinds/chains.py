@@ -25,7 +25,7 @@ from percolab.kinds.workplace import (
 )
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
-from percolab.measure.columns import Column, list_columns
+from percolab.measure.columns import FLOW_WORDS, Column, list_columns
 from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
@@ -48,7 +48,7 @@ class ChainsOfSpins(Kind):
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
         "gyration": "radii are measured in percolation, not with spins",
-        "openings": "spins always have open_bonds",
+        **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",

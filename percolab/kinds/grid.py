@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +50,7 @@ class Grid(Kind):
     def check(self, item: Task | Study) -> None:
         """Raise InputError where a measurement has no meaning."""
         for measurement in list_measurements(item.measure):
-            measurement.reader_class.check(item.structure)
+            measurement.reader_class.check(item.structure, item.boundary)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         """Return p over the transition of every size, or over the maxima of what has no scale."""
@@ -61,9 +61,11 @@ class Grid(Kind):
         """Return the memory of a batch, its labeler and its coupling."""
         counted = OPENINGS in task.measure
         needs = Needs("sizes" in task.measure, max(len(task.p), 1), openings=counted)
-        for measurement in list_measurements(task.measure):
-            needs = measurement.reader_class.add_needs(task.structure, needs)
-        return compute_memory(name, device, extent, task.draw, needs, items)
+        readers = [each.reader_class for each in list_measurements(task.measure)]
+        for reader in readers:
+            needs = reader.add_needs(task.structure, needs)
+        found = compute_memory(name, device, extent, task.draw, needs, items)
+        return reduce(Memory.plus, (reader.memory(extent) for reader in readers), found)
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""

@@ -273,6 +273,14 @@ def load_lattice(name: str | Path) -> Lattice:
     return lattice_from_text(read_text(file), where=f"{name}.toml")
 
 
+def library_name(structure: Any) -> str:
+    """Return a lattice's name if it is that of the library, "" of anything else called so."""
+    if structure.name not in lattice_names():
+        return ""
+    is_own = load_lattice(structure.name).digest == structure.digest
+    return str(structure.name) if is_own else ""
+
+
 def lattice_from_text(text: str, *, where: str) -> Lattice:
     """Return the lattice that TOML text describes; InputError names the bad key or bond."""
     return replace(_parse(parse_toml(text, where=where), where=where), source=text)

@@ -57,18 +57,20 @@ class FlagRule:
     """1 if a sample has ANY of the flags of ``mask``, ALL, SOME but not all, or NONE; else 0.
 
     rule: which of the four.  It is 0, too, where there is one of the flags in ``without``.
-    counts: in place of 1 this integer of the row, by its name there; "" for 1
+    counts: in place of 1 this integer of the row
     """
 
     mask: int
     rule: int = ALL
     without: int = 0
-    counts: str = ""
+    counts: RowInteger | None = None
 
 
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
 #: order of the sweeps of a chain, trees, sums of squares beyond an int64, or a function of a user.
 TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION = "tally", "radii", "chain", "tree", "wide", "function"
+#: ... or what flows through open bonds.
+FLOW = "flow"
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Dataset:
 class SumColumn:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII, CHAIN, TREE, WIDE or FUNCTION; "" of a column that this version does not
-    know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or
-    with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
+    source: TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION or FLOW; "" of a column that this version does
+    not know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p,
+    or with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
     ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
     columns; None for one of their own.
     """
@@ -129,7 +131,7 @@ class Column:
     def is_probability(self) -> bool:
         """Whether it is 0 or 1 in each sample."""
         how = self.gathered
-        return self.is_flag or (isinstance(how, FlagRule) and not how.counts)
+        return self.is_flag or (isinstance(how, FlagRule) and how.counts is None)
 
     @property
     def rises_with_p(self) -> bool:
@@ -166,8 +168,9 @@ class Column:
             return self.gathered.place, 0, ALL, 0
         if isinstance(self.gathered, FlagRule):
             how = self.gathered
-            place = COUNTED_ROW.index(how.counts or "spanning")
-            return place, how.mask, how.rule + bool(how.counts) * COUNTS, how.without
+            if how.counts is not None:
+                return how.counts.place, how.mask, how.rule + COUNTS, how.without
+            return SPANNING, how.mask, how.rule, how.without
         raise ValueError(f"{self.name} is not read off a row")
 
     def of_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -293,6 +296,71 @@ _GYRATION = Dataset(
 _OF_TALLY = SumColumn(TALLY, np.float64, dataset=_POWERS)
 _OF_RADII = SumColumn(RADII, np.float64, per_bin=True, dataset=_GYRATION)
 _BINS = "over clusters of a bin of sizes that neither wrap nor span"
+_BETWEEN = "between the two sides of the last open axis, or the source and the target of a graph"
+_CONIGLIO = "Coniglio, J. Phys. A 15, 3829 (1982)"
+_BACKBONE = "Herrmann and Stanley, Phys. Rev. Lett. 53, 1121 (1984)"
+_ELASTIC = "Herrmann, Hong and Stanley, J. Phys. A 17, L261 (1984)"
+_LOBB = "Frank and Lobb, Phys. Rev. B 37, 302 (1988)"
+_MOMENTS = "de Arcangelis, Redner and Coniglio, Phys. Rev. B 31, 4725 (1985)"
+_CYCLES = "Pritchard and Thurimella, ACM Trans. Algorithms 7, 46 (2011)"
+
+
+def _flows(
+    word: str,
+    meaning: str,
+    *columns: tuple[str, str, str, str],
+    unit: str = "1",
+    kind: type = np.int64,
+) -> list[Column]:
+    """Return the columns of a word, (name, symbol, meaning, source) each, in one dataset."""
+    how = SumColumn(FLOW, kind, dataset=Dataset(word, meaning, unit))
+    return [
+        Column(name, symbol, text, unit, how, word, source)
+        for name, symbol, text, source in columns
+    ]
+
+
+_FLOWS = (
+    *_flows(
+        "bridges",
+        "number of bridges",
+        ("bridges", "n_br", "open bonds without which their cluster falls into two", _CYCLES),
+    ),
+    *_flows(
+        "backbone",
+        f"red bonds, bonds on trails, bonds and sites of the backbone {_BETWEEN}",
+        ("red_bonds", "n_red", "open bonds each of which alone connects the two sides", _CONIGLIO),
+        ("trail_bonds", "n_tr", "open bonds on ways that use no bond twice", _CYCLES),
+        ("backbone_bonds", "n_bb", "open bonds on ways that visit no site twice", _BACKBONE),
+        ("backbone_sites", "M_bb", "sites on ways that visit no site twice", _BACKBONE),
+    ),
+    *_flows(
+        "path",
+        f"length of the shortest path, bonds and sites of all shortest paths {_BETWEEN}",
+        ("path_length", "l_min", "bonds of the shortest path between the sides", _ELASTIC),
+        ("elastic_bonds", "n_el", "open bonds on the shortest paths between the sides", _ELASTIC),
+        ("elastic_sites", "M_el", "sites on the shortest paths between the sides", _ELASTIC),
+    ),
+    *_flows(
+        "conductance",
+        f"conductance, resistance and fourth moment of the currents {_BETWEEN}, in multiples of "
+        "2^-30",
+        ("conductance", "G", "conductance between the sides, of a bond 1; 0 if none", _LOBB),
+        (
+            "resistance",
+            "M_2",
+            "1 / G, the sum of squared shares of the current; 0 if none",
+            _MOMENTS,
+        ),
+        (
+            "current_fourths",
+            "M_4",
+            "sum of fourth powers of the bonds' shares of the current",
+            _MOMENTS,
+        ),
+        kind=np.float64,
+    ),
+)
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
 EXTRA_COLUMNS = (
     Column(
@@ -324,6 +392,7 @@ EXTRA_COLUMNS = (
         RowInteger(OPENINGS, COUNTED_ROW),
         OPENINGS,
     ),
+    *_FLOWS,
 )
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
@@ -361,6 +430,8 @@ CHAIN_COLUMNS = (
         source="Cooper, Freedman and Preston, Nucl. Phys. B 210, 210 (1982)",
     ),
 )
+#: The words of what flows.
+FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
 MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
 
 
@@ -381,9 +452,10 @@ def list_columns(
     if trees:
         return (*list_observables(boundary, trees=True), *_TREE_SUMS)
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
-    extra = (column for column in declared if not column.measure or column.measure in measure)
+    own = [word for word in measure if not (spins and word == OPENINGS)]
+    extra = (column for column in declared if not column.measure or column.measure in own)
     beside = WIDE_COLUMNS if wide else ()
-    counted = _columns_of_openings(boundary) if OPENINGS in measure else ()
+    counted = _columns_of_openings(boundary, spins=spins) if OPENINGS in measure else ()
     return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra, *counted)
 
 
@@ -641,18 +713,20 @@ def spanning_names(boundary: Sequence[str]) -> list[str]:
     return [item.name for item in list_observables(boundary) if item.name.startswith("spanning")]
 
 
-def _columns_of_openings(boundary: Sequence[str]) -> list[Column]:
+def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column]:
     """Return the openings of samples that wrap in two directions, and of those that do not wrap.
 
-    Their covariance with the openings is p (1 - p) times the derivative of a probability.
+    The covariance of a probability with the openings is p (1 - p) times its derivative.  Spins
+    always have the number of their open bonds.
     """
+    counts = RowInteger("open_bonds", SPIN_ROW) if spins else RowInteger(OPENINGS, COUNTED_ROW)
     return [
         Column(
             item.name.replace("wrapping", OPENINGS),
             f"N_open {item.symbol}",
             f"openings of the sample where {item.name} is 1, else 0",
             "1",
-            replace(item.gathered, counts=OPENINGS),
+            replace(item.gathered, counts=counts),
             OPENINGS,
             _TORUS,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.memory import Needs
+from percolab.kernels.memory import Memory, Needs
+from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, make_geometry
 from percolab.lattices.structure import Structure
 from percolab.measure.radii import sum_gyration
@@ -20,7 +22,7 @@ class Gyration:
         self._geometry = make_geometry(structure, shape)
 
     @staticmethod
-    def check(structure: Structure) -> None:
+    def check(structure: Structure, boundary: Sequence[str]) -> None:
         """Raise InputError where sites have no places."""
         _smallest(structure)
 
@@ -28,6 +30,11 @@ class Gyration:
     def add_needs(structure: Structure, needs: Needs) -> Needs:
         """Return the needs with the coordinates of a site."""
         return needs._replace(radii_axes=_smallest(structure).places.shape[0])
+
+    @staticmethod
+    def memory(extent: Extent) -> Memory:
+        """Return nothing: it is the labeler that has the radii."""
+        return Memory()
 
     def rows(
         self,

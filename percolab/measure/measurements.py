@@ -6,15 +6,16 @@ A measurement is a line here and a file with its *reader*.  Its columns are decl
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.memory import Needs
+from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
+from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import EXTRA_COLUMNS, Column
 
@@ -28,13 +29,18 @@ class Reader(Protocol):
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None: ...
 
     @staticmethod
-    def check(structure: Structure) -> None:
+    def check(structure: Structure, boundary: Sequence[str]) -> None:
         """Raise InputError where the measurement has no meaning."""
         ...
 
     @staticmethod
     def add_needs(structure: Structure, needs: Needs) -> Needs:
         """Return what a labeler needs memory for, this measurement included."""
+        ...
+
+    @staticmethod
+    def memory(extent: Extent) -> Memory:
+        """Return the memory that the reader itself takes."""
         ...
 
     def rows(
@@ -90,6 +96,10 @@ MEASUREMENTS = {
     each.name: each
     for each in (
         Measurement("gyration", frozenset({"bonds", "forest"}), "measure.gyration:Gyration"),
+        Measurement("bridges", frozenset({"bonds"}), "flows.readers:Bridges"),
+        Measurement("backbone", frozenset({"bonds"}), "flows.readers:Backbone"),
+        Measurement("path", frozenset({"bonds"}), "flows.readers:Path"),
+        Measurement("conductance", frozenset({"bonds"}), "flows.readers:Conductance"),
     )
 }
 

@@ -24,7 +24,7 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
-from percolab.measure.columns import LOW_BITS
+from percolab.measure.columns import FLOW_WORDS, LOW_BITS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
 from percolab.parts.front import Row
@@ -65,6 +65,8 @@ def make_split_lattice(task: Task) -> Whole:
         reason = "measure gyration: the radii of clusters are not known at a face"
     elif OPENINGS in task.measure:
         reason = "measure openings: they are counted where a sample is in one piece"
+    elif measured := set(task.measure) & set(FLOW_WORDS):
+        reason = f"measure {min(measured)}: what flows is found in a sample as a whole"
     if reason or not isinstance(task.structure, Lattice):
         raise InputError(f"slabs: {reason}")
     return Whole(task.structure, task.shape, task.boundary, task.draw)

@@ -37,7 +37,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
-from percolab.run.request import own_tasks
+from percolab.run.request import Watcher, own_tasks
 from percolab.run.search_steps import Goal, Round, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
@@ -148,7 +148,7 @@ class ScalingSearch:
         away = (halves[1] - halves[0]) / (factor - 1) if factor > 1 else 0.0
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
-    def begin(self, results: StoredResults, engine: Engine) -> None:
+    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
         """Start the clock of a goal in seconds."""
         self._start, self._is_gpu = time.monotonic(), engine.device.is_shared
         self._begun_with = self._done(results)

@@ -22,14 +22,13 @@ every machine; a run that was interrupted continues from its file.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.quantities import MIN_SIZES
@@ -41,6 +40,7 @@ from percolab.analysis.roots import (
     combine_roots,
     fit_roots,
     forecast_deviation,
+    forecast_scatter,
     forecast_slope,
     has_slopes,
     read_difference,
@@ -57,7 +57,7 @@ from percolab.lattices.structure import Structure, load_structure
 from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
-from percolab.run.placement import with_tasks
+from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
 from percolab.run.scaling_search import ScalingSearch, first_sizes
 from percolab.run.search_steps import Goal, Round
@@ -66,6 +66,7 @@ from percolab.run.search_steps import rounded as _rounded
 from percolab.run.search_steps import whole_size as _whole_size
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
+from percolab.store.task_result import TaskResult
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
@@ -92,6 +93,11 @@ _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
+#: Of spins, over that of percolation.
+_SPIN_RATE = 1 / 16
+#: Sweeps of a chain of a pilot that are measured, and as many are not; most of a block, and the
+#: least over the burn-in.
+_PILOT_SWEEPS, _MOST_SWEEPS, _LEAST_SWEEPS = 64, 2**14, 4
 #: Seconds of a forecast that are reported.
 _LONG = 900.0
 
@@ -115,15 +121,16 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
-    if not why_no_roots(study) and Model.parse(study.model).openings_have_p:
+    model = Model.parse(study.model)
+    if not why_no_roots(study) and (model.has_spins or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))
         study = request.study
-    if not study.kind.independent:
+    reason = why_no_roots(study)
+    if reason and model.has_spins:
         raise InputError(
-            f"{study.model} percolation: percolab threshold samples independent configurations; "
-            "percolab sweep finds the transition of spins"
+            f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
         )
-    if why_no_roots(study):
+    if reason:
         _check_scaling(study)
         return request
     if sizes is not None:
@@ -148,8 +155,8 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     error = goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
-        rate = _RATES[is_gpu]
-        error = forecast_deviation(32) * 32 / sqrt(rate * (goal.seconds or 0))
+        rate, states = _rate(study, is_gpu), Model.parse(study.model).states
+        error = forecast_deviation(32, states) * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
     ladder = (points for points in _LADDER if points >= _SHORTEST[is_gpu])
     for size in dict.fromkeys(_whole_size(study.structure, points) for points in ladder):
@@ -162,6 +169,11 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
         f"{study.structure.name}: an error of {error:g} needs tori of more than {_LADDER[-1]} "
         "points along an axis, since the roots of smaller ones may be off by more than that"
     )
+
+
+def _rate(study: Study, is_gpu: bool) -> float:
+    """Return roughly how many sites a second are sampled."""
+    return _RATES[is_gpu] * (1.0 if study.kind.independent else _SPIN_RATE)
 
 
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
@@ -184,7 +196,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
         engine = choose_engine(opened.requested, options, watcher)
         with engine.opened(study.structure) as executor:
             warm_up(opened.requested, engine, watcher, with_pilot=True)
-            search.begin(results, engine)
+            search.begin(results, engine, watcher)
             if p is None:
                 p = search.find_p(study, engine)
             seconds = search.forecast(results)
@@ -215,25 +227,18 @@ def _with_sizes_of(results: StoredResults, tasks: Sequence[Task]) -> StoredResul
 def find_p(study: Study, engine: Engine) -> float:
     """Return p near the root of the smallest size, by samples that are used for nothing else.
 
-    D is -1 at p = 0 and 1 at p = 1, so the interval is halved until |D| is small; then secants are
-    followed, with eight times the samples each time, until D is 0 within its error.
+    D is at most -1 at p = 0 and 1 at p = 1, so the interval is halved until |D| is small; then
+    secants are followed, with eight times the samples each time, until D is 0 within its error.
     """
-    size = min(study.sizes)
-    task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
-    sampler: Any = engine.sampler(task, share=memory_share(1))
-    columns = {column.name: column for column in task.observables}
-
-    def measure(p: float, numbers: NDArray[np.uint64]) -> float:
-        threshold = np.array([p_to_threshold(p)], np.uint64)
-        rows = sampler.grid_rows(numbers, threshold)[:, 0]
-        two, none = (columns[f"wrapping_{word}"].of_rows(rows) for word in ("two", "none"))
-        return float((two - none).mean())
-
-    low, high, begun, samples = 0.0, 1.0, 0, _FIRST_PILOT
-    slope, before = forecast_slope(_length(study.structure, size)), (0.0, -1.0)
+    size, states = min(study.sizes), Model.parse(study.model).states
+    measure = _sample_reader(study, size, engine)
+    if not study.kind.independent:
+        measure = _chain_reader(study, size, engine)
+    low, high, begun, samples = 0.0, 1.0, 0, _FIRST_PILOT * states**2
+    slope, before = forecast_slope(_length(study.structure, size), states), (0.0, -1.0)
     while True:
-        p, error = (low + high) / 2, 1 / sqrt(samples)
-        found = measure(p, np.arange(begun, begun + samples, dtype=np.uint64))
+        p, error = (low + high) / 2, forecast_scatter(states) / sqrt(samples)
+        found = measure(p, begun, samples)
         begun += samples
         if abs(found) > 0.5 and low < high and high - low > 1e-9:
             low, high = (low, p) if found > 0 else (p, high)
@@ -246,6 +251,40 @@ def find_p(study: Study, engine: Engine) -> float:
             return _rounded(p, error / slope)
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)
+
+
+def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
+    """Return what finds D at p from samples: their first number, and how many."""
+    task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
+    sampler: Any = engine.sampler(task, share=memory_share(1))
+    columns = {column.name: column for column in task.observables}
+
+    def measure(p: float, first: int, samples: int) -> float:
+        numbers = np.arange(first, first + samples, dtype=np.uint64)
+        threshold = np.array([p_to_threshold(p)], np.uint64)
+        rows = sampler.grid_rows(numbers, threshold)[:, 0]
+        two, none = (columns[f"wrapping_{word}"].of_rows(rows) for word in ("two", "none"))
+        return float((two - none).mean())
+
+    return measure
+
+
+def _chain_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
+    """Return what finds D at p from chains that have so many sweeps together."""
+
+    def measure(p: float, first: int, sweeps: int) -> float:
+        own: dict[str, Any] = {
+            "burn_in": _PILOT_SWEEPS,
+            "block_size": _PILOT_SWEEPS,
+            "purpose": "pilot",
+        }
+        task = replace(study.task(size, (p,)), **own)
+        sampler: Any = engine.sampler(task, share=memory_share(1))
+        numbers = range(first // _PILOT_SWEEPS, (first + sweeps) // _PILOT_SWEEPS)
+        blocks = {block.number: block for block in sampler.sample(numbers)}
+        return read_difference(TaskResult(task, blocks))
+
+    return measure
 
 
 def _known_p(results: StoredResults) -> float | None:
@@ -264,8 +303,10 @@ class _Search:
 
     def __init__(self, study: Study, goal: Goal) -> None:
         self._sizes, self._goal, self._drift = study.sizes, goal, choose_drift(study)
+        self._states = Model.parse(study.model).states
         self._lengths = {size: _length(study.structure, size) for size in self._sizes}
-        self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _RATES[False]
+        self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _rate(study, False)
+        self._place: Callable[[Task], Task] = lambda task: task
 
     def known_p(self, results: StoredResults) -> float | None:
         """Return a p near the root that stored results have; None without tasks."""
@@ -275,10 +316,12 @@ class _Search:
         """Return a first p near the root, by a pilot."""
         return find_p(study, engine)
 
-    def begin(self, results: StoredResults, engine: Engine) -> None:
-        """Start the clock of a goal in seconds."""
-        self._start, self._rate = time.monotonic(), _RATES[engine.device.is_shared]
+    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+        """Start the clock of a goal in seconds; pilots measure with an engine."""
+        study, pilot = results.study, pilot_conditions(engine, watcher)
+        self._start, self._rate = time.monotonic(), _rate(study, engine.device.is_shared)
         self._begun_with = self._done(results)
+        self._place = lambda task: study.kind.place_task(study, task, None, pilot)
 
     def forecast(self, results: StoredResults) -> float:
         """Return about how many seconds are left until the goal is reached."""
@@ -296,7 +339,8 @@ class _Search:
         new = [size for size in self._sizes if size not in centres]
         if new:
             work = self._work(results)
-            tasks = [_new_task(results.study, size, p, work) for size in new]
+            placed = (self._place(results.study.task(size, (p,))) for size in new)
+            tasks = [_in_blocks(task, work) for task in placed]
             first = _ROUNDS[0] * work
             return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
         held, done = results.tasks, self._done(results)
@@ -361,7 +405,7 @@ class _Search:
             task, wanted = centres[size], self._goal.error or root.value.error
             away = root.slope * (root.value.value - task.p[0])
             known = root.slope * root.value.error
-            is_bent = bend_of(away) / root.slope > _BEND_SHARE * wanted
+            is_bent = bend_of(away, self._states) / root.slope > _BEND_SHARE * wanted
             if is_bent and known < abs(away) / 3 and has_slopes(results.tasks[task.id]):
                 p = _rounded(root.value.value, root.value.error)
                 found.append(replace(task, p=(p,)))
@@ -398,7 +442,9 @@ class _Search:
         """Return the sites of all samples of each size when the goal is reached."""
         if self._goal.error is None:
             return self._rate * (self._goal.seconds or 0.0) / 2
-        deviations = {size: forecast_deviation(self._lengths[size]) for size in self._sizes}
+        deviations = {
+            size: forecast_deviation(self._lengths[size], self._states) for size in self._sizes
+        }
         try:
             for root in fit_roots(results).roots:
                 deviations[root.size] = root.value.error * sqrt(root.samples)
@@ -423,18 +469,28 @@ class _Search:
         return combine_roots(roots, self._drift).threshold.error
 
 
-def _new_task(study: Study, size: int, p: float, work: float) -> Task:
-    """Return a task at p in blocks so large that so many sites are a few hundred of them."""
-    task = study.task(size, (p,))
+def _in_blocks(task: Task, work: float) -> Task:
+    """Return a task in blocks so large that so many sites are a few hundred of them.
+
+    Blocks that are chains are several times as long as their burn-in.
+    """
     samples = work / task.num_points / _BLOCKS
     most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
+    least = _LEAST_BLOCK
+    if not task.kind.independent:
+        least = 2 ** ceil(log2(max(_LEAST_SWEEPS * task.burn_in, least)))
+        most = max(min(most, _MOST_SWEEPS), least)
     chosen = 2 ** max(int(log2(max(samples, 1))), 0)
-    return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
+    return replace(task, block_size=min(max(chosen, least), most))
 
 
 def _blocks_with(task: Task, work: float) -> int:
-    """Return the blocks whose samples have so many sites together; more than the sides have."""
-    return max(ceil(work / (task.num_points * task.block_size)), 2 * LEAST_BLOCKS)
+    """Return the blocks whose samples have so many sites together; more than the sides have.
+
+    The error of a mean of chains is itself taken from them, and needs more.
+    """
+    least = (2 if task.kind.independent else 4) * LEAST_BLOCKS
+    return max(ceil(work / (task.num_points * task.block_size)), least)
 
 
 def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:

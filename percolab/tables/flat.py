@@ -14,7 +14,7 @@ from percolab.analysis.statistics import standard_error
 from percolab.analysis.study_kinds import Mean, find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.columns import FUNCTION, Column, SumColumn, axis_names
+from percolab.measure.columns import FLOW, FUNCTION, Column, SumColumn, axis_names
 from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -63,14 +63,14 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
     method "threshold" have R alone, at ``p`` or over the transition; others are None there.
     By method "microcanonical" errors are the scatter of blocks.
-    A user's functions of labels come last, with errors from the scatter of blocks.
+    What flows and a user's functions of labels come last, with errors from the scatter of blocks.
     InputError: ``p`` is given, and a task is known at its own alone.
     """
     names = [column.name for column in tabulated(results)]
     own = [
         column.name
         for column in results.columns()
-        if isinstance(column.gathered, SumColumn) and column.gathered.source == FUNCTION
+        if isinstance(column.gathered, SumColumn) and column.gathered.source in (FUNCTION, FLOW)
     ]
     names += own
     header = ["lattice", "L", "sites", "seed", "p", "samples"]

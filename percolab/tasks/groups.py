@@ -17,10 +17,11 @@ same on every machine.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from percolab.tasks.blocks import AnyBlock, ThresholdBlock
+from percolab.tasks.blocks import AnyBlock
 
 
 def largest_group(blocks: int, most: int) -> int:
@@ -35,7 +36,8 @@ def largest_group(blocks: int, most: int) -> int:
 def group_neighbours(blocks: dict[int, AnyBlock], numbers: Iterable[int], largest: int) -> None:
     """Add up neighbours in place until no groups of at most ``largest`` blocks are left to form.
 
-    blocks: by their first numbers; all but those with these numbers are in groups already.
+    blocks: that hold sums, by their first numbers; all but those with these numbers are in groups
+    already.
     """
     for number in numbers:
         block = blocks.get(number)
@@ -49,11 +51,9 @@ def group_neighbours(blocks: dict[int, AnyBlock], numbers: Iterable[int], larges
                 blocks[first] = block
 
 
-def _add_up(first: AnyBlock | None, second: AnyBlock | None, *, count: int) -> AnyBlock | None:
+def _add_up(first: Any, second: Any, *, count: int) -> AnyBlock | None:
     """Return two halves of so many blocks each as one; None if one lacks, or they do not fit."""
     if first is None or second is None or first.count != count or second.count != count:
-        return None
-    if isinstance(first, ThresholdBlock) or isinstance(second, ThresholdBlock):
         return None
     others, arrays = second.arrays, {}
     for name, own in first.arrays.items():
@@ -61,4 +61,5 @@ def _add_up(first: AnyBlock | None, second: AnyBlock | None, *, count: int) -> A
         if own.dtype.kind == "i" and np.any((own ^ total) & (others[name] ^ total) < 0):
             return None
         arrays[name] = total
-    return first.with_arrays(arrays, 2 * count)
+    found: AnyBlock = first.with_arrays(arrays, 2 * count)
+    return found

@@ -32,7 +32,7 @@ from percolab.errors import AnalysisError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import Block
+from percolab.tasks.blocks import Block, pick_squared
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -296,10 +296,13 @@ def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
     numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}
     numbers["openings"] = opened.sum(axis=2)
+    numbers |= {
+        f"openings_{word}": numbers[f"wrapping_{word}"] * numbers["openings"]
+        for word in ("two", "none")
+    }
     values = np.stack([np.asarray(own, np.int64) for own in numbers.values()], axis=-1)
-    products = np.swapaxes(values, 1, 2) @ values
-    pairs = products[:, *np.triu_indices(len(numbers))].astype(float)
-    every = zip(values.sum(axis=1)[:, None], pairs[:, None], strict=True)
+    squares = (values[..., pick_squared(task.observables)].astype(float) ** 2).sum(axis=1)
+    every = zip(values.sum(axis=1)[:, None], squares[:, None], strict=True)
     return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
 
 
@@ -364,6 +367,51 @@ def test_where_there_is_no_root_one_line_says_why(options, reason):
     assert "\n" not in str(refusal.value)
 
 
-def test_spins_have_no_such_roots():
-    study = make_request("square", boundary="periodic", model="ising", L=[8]).study
-    assert "given p" in why_no_roots(study)
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("square", {"model": "ising"}, ""),
+        ("kagome", {"model": "potts:q=4"}, ""),
+        ("square", {"model": "potts:q=5"}, "first order"),
+        ("square-nnn", {"model": "ising"}, "not planar"),
+        ("square", {"model": "ising", "chains": 1}, "many chains"),
+        ("cubic", {"model": "ising"}, "plane"),
+    ],
+)
+def test_spins_have_roots_on_planar_tori_up_to_four_states(name, options, reason):
+    found = why_no_roots(make_request(name, boundary="periodic", L=[8], **options).study)
+    assert reason in found
+    assert bool(reason) == bool(found)
+
+
+def chains_of_spins(model, p, chains, **options):
+    given = {"L": [6], "burn_in": 60, "block_size": 64, "seed": 5} | options
+    return torus(model=model, p=[p], samples=chains * given["block_size"], **given)
+
+
+@pytest.mark.parametrize(("model", "q"), [("ising", 2), ("potts:q=3", 3)])
+def test_errors_of_spins_are_those_of_chains_and_of_the_slope(model, q):
+    # At every size the root is the self-dual point; p is off it by about two errors.
+    exact = sqrt(q) / (1 + sqrt(q))
+    (item,) = chains_of_spins(model, round(exact + 0.004, 4), 32 * 100).tasks.values()
+    groups = [
+        {number: item.blocks[number] for number in range(first, first + 32)}
+        for first in range(0, 3200, 32)
+    ]
+    found = [find_root([TaskResult(item.task, group)]).value for group in groups]
+    pulls = np.array([(root.value - exact) / root.error for root in found])
+    assert abs(np.sqrt(np.mean(pulls**2)) - 1) < 4 / sqrt(200)
+    assert abs(pulls.mean()) < 4 / sqrt(100)
+
+
+def test_slopes_of_spins_are_those_of_two_temperatures():
+    low, middle, high = (
+        fit_roots(chains_of_spins("ising", p, 1000)).roots[0] for p in (0.58, 0.586, 0.592)
+    )
+    means = [
+        read_differences(chains_of_spins("ising", p, 1000).tasks.values()) for p in (0.58, 0.592)
+    ]
+    (_, below, one), (_, above, other) = means
+    slope, error = (above - below)[0] / 0.012, np.hypot(one, other)[0] / 0.012
+    assert abs(slope - middle.slope) < 4 * error < 0.25 * slope
+    assert low.slope == pytest.approx(high.slope, rel=0.1)

@@ -225,7 +225,7 @@ def test_the_tree_of_a_sample_is_shown():
         (("--lattice", "square", "-L", 8, "-p", 0.5), "-p: a tree (--tree) is of all bonds"),
         (("--lattice", "square"), "a tree (--tree) needs -L"),
         (("--lattice", "cubic", "-L", 4), "cubic: only trees in two dimensions are drawn"),
-        (("--lattice", "square", "-L", 512), "262144 grid points, but a tree is drawn of at most"),
+        (("--lattice", "square", "-L", 512), "262144 grid points, but trees are drawn of at most"),
         (("labels.h5",), "labels.h5: a tree (--tree) has no labels"),
         (("--lattice", "square", "--weights", "w.npy", "--seed", 1), "--seed: weights are given"),
     ],

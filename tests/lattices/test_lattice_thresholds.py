@@ -1,8 +1,5 @@
 """Published thresholds: against closed forms, bounds, each other, and simulation."""
 
-import json
-import subprocess
-import sys
 from math import hypot, pi, sin, sqrt
 from pathlib import Path
 
@@ -18,8 +15,7 @@ from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.tasks.study_file import read_request
 
 ROOT = Path(__file__).parents[2]
-CONFIGS, RECORD = ROOT / "configs" / "thresholds", ROOT / "results" / "thresholds-h200"
-PROGRAM = RECORD / "lattice_thresholds.py"
+CONFIGS = ROOT / "configs" / "thresholds"
 
 every_lattice = pytest.mark.parametrize("name", lattice_names())
 MODELS = ("bond", "site")
@@ -140,11 +136,6 @@ def test_swept_thresholds_of_duals_add_up_to_one_and_kagome_has_its_own():
     assert_z(kagome[0], load_lattice("kagome").threshold().value, kagome[1])
 
 
-def test_the_lattices_of_the_table_have_a_study_each():
-    table = json.loads((RECORD / "thresholds.json").read_text())
-    assert {row["lattice"] for row in table["lattices"]} == set(STUDIED)
-
-
 @every_studied_lattice
 def test_a_lattices_study_looks_nothing_up(name):
     request = read_request(CONFIGS / f"{name}.toml", {})
@@ -155,25 +146,3 @@ def test_a_lattices_study_looks_nothing_up(name):
     # Smallest sizes are left out in turn, and end layers are alike where sizes are whole cells.
     assert len(study.sizes) > LEAST_SIZES
     assert all(size % cell == 0 for size in study.sizes for cell in study.structure.cell)
-
-
-@pytest.mark.slow
-def test_table_of_thresholds_is_made_once_and_continued(tmp_path):
-    options = ["--device", "cpu", "--processes", "1", "--most-points", "10000", "--scale", "0.02"]
-    options += ["--lattice", "square", "--out", str(tmp_path)]
-    command = [sys.executable, str(PROGRAM), *options]
-    first = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "square" in first.stdout
-    rows = json.loads((tmp_path / "thresholds.json").read_text())
-    (row,) = rows["lattices"]
-    assert abs(row["threshold"] - 0.5) < 5 * row["error"]
-    assert row["difference_in_sigma"] == (row["threshold"] - 0.5) / row["error"]
-    (dual,) = rows["dual_sums"]
-    assert dual["lattices"] == ["square", "square"]
-    assert dual["z"] == pytest.approx(row["difference_in_sigma"])
-    assert "| square | 2 | 4 |" in (tmp_path / "thresholds.md").read_text()
-
-    subprocess.run(command, capture_output=True, check=True)
-    (again,) = json.loads((tmp_path / "thresholds.json").read_text())["lattices"]
-    del row["seconds_of_turn"], again["seconds_of_turn"]
-    assert again == row

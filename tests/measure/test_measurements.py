@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import percolab
+from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import RADII, Column, Dataset, SumColumn
@@ -17,8 +18,13 @@ class OpenBonds:
         self.classes = structure.num_classes
 
     @staticmethod
-    def check(structure):
+    def check(structure, boundary):
         """Have a meaning everywhere."""
+
+    @staticmethod
+    def memory(extent):
+        """Take none."""
+        return Memory()
 
     @staticmethod
     def add_needs(structure, needs):
@@ -86,5 +92,5 @@ def test_a_measurement_without_columns_or_with_other_reads_is_a_mistake_of_its_a
 def test_every_measurement_has_a_reader_and_columns():
     for word, each in MEASUREMENTS.items():
         assert each.name == word
-        assert each.reader_class.check(load_lattice("square")) is None
+        assert each.reader_class.check(load_lattice("square"), ("open", "open")) is None
         assert {column.measure for column in each.columns} == {word}

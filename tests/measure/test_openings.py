@@ -13,6 +13,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
 from percolab.lattices.graph import graph_topology
+from percolab.measure.rows import SPANNING
 
 MODELS = (
     "bond",
@@ -97,25 +98,27 @@ def sampled(**options):
     return percolab.sweep("square", boundary="periodic", **common | options)
 
 
-def test_openings_are_stored_with_their_products_and_change_nothing_else(tmp_path):
+def test_openings_are_stored_with_those_of_flags_and_change_nothing_else(tmp_path):
     path = tmp_path / "own.h5"
     made = sampled(measure=["sizes", "openings"], out=path)
     (item,) = percolab.open_results(path).tasks.values()
     (plain,) = sampled(measure=["sizes"]).tasks.values()
     assert item.task.id != plain.task.id
-    assert [column.name for column in item.observables][-1] == "openings"
-    np.testing.assert_array_equal(item.sums()[..., :-1], plain.sums())
-    np.testing.assert_array_equal(item.extra("size_counts"), plain.extra("size_counts"))
     names = [column.name for column in item.observables]
+    assert names[-3:] == ["openings", "openings_none", "openings_two"]
+    np.testing.assert_array_equal(item.sums()[..., :-3], plain.sums())
+    np.testing.assert_array_equal(item.extra("size_counts"), plain.extra("size_counts"))
     topology = item.task.structure.topology((8, 8), ("periodic",) * 2)
     coupling = new_coupling("reference", "cpu", topology, openings=True)
     grid = np.array([p_to_threshold(p) for p in item.task.p], np.uint64)
     rows = coupling.grid_rows(XORWOW, item.task.stream_seed, np.arange(60, dtype=np.uint64), grid)
     by_block = rows.reshape(3, 20, 2, -1)
     assert (item.column("openings") == by_block[..., -1].sum(axis=1)).all()
-    pair = list(itertools.combinations_with_replacement(names, 2)).index(("largest", "openings"))
-    products = (by_block[..., names.index("largest")] * by_block[..., -1]).sum(axis=1)
-    assert (item.products()[..., pair] == products).all()
+    flags = by_block[..., SPANNING]
+    for name, has in (("two", flags >> 16 & 1), ("none", flags & 0x300 == 0)):
+        assert 0 < has.sum() < has.size
+        expected = (by_block[..., -1] * has).sum(axis=1)
+        assert (item.column(f"openings_{name}") == expected).all()
     assert made.study.measure == ("sizes", "openings")
 
 

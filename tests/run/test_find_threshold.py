@@ -1,5 +1,6 @@
 """A threshold to an error: honest, continued from its file, and never sampled twice."""
 
+import json
 import signal
 import time
 
@@ -52,6 +53,27 @@ def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
     mixed = percolab.threshold("square", model="bond:x=0.4", L=[8], error=4e-3, device="cpu")
     assert len(mixed.results.tasks) == 3, "two more p give the slope"
     assert abs(mixed.p_c - 0.6) < 4 * mixed.error
+
+
+@pytest.mark.parametrize(("model", "q"), [("ising", 2), ("potts:q=3", 3)])
+def test_the_transition_of_spins_is_found(model, q, tmp_path):
+    path, exact = tmp_path / "spins.h5", np.sqrt(q) / (1 + np.sqrt(q))
+    found = percolab.threshold("square", model=model, error=2e-3, device="cpu", out=path)
+    assert found.error <= 2e-3
+    assert abs(found.p_c - exact) < 4 * found.error
+    record = found.to_dict()
+    coupling = np.log1p(np.sqrt(q)) / (2 if model == "ising" else 1)
+    assert abs(record["coupling"] - coupling) < 4 * record["coupling_error"]
+    assert abs(record["temperature"] - 1 / coupling) < 4 * record["temperature_error"]
+    assert json.loads(answer("fit", path, "--json")) == json.loads(json.dumps(record))
+    assert len(found.plot().axes) == 2
+    before = blocks_of(path)
+    again = percolab.threshold(
+        "square", model=model, error=1.2e-3, device="cpu", out=path, L=[8, 12]
+    )
+    assert again.error <= 1.2e-3
+    for key, blocks in before.items():
+        assert blocks.items() <= blocks_of(path)[key].items()
 
 
 def test_a_p_that_is_too_far_from_the_root_is_replaced(monkeypatch):
@@ -213,7 +235,9 @@ def test_what_is_no_time_is_refused(given):
         ({"time": "inf"}, "time = inf"),
         ({"time": "abc"}, "time = 'abc'"),
         ({"error": 1e-3, "time": 5}, "error and time"),
-        ({"model": "ising"}, "independent configurations"),
+        ({"model": "potts:q=5"}, "first order"),
+        ({"model": "ising", "lattice": "cubic", "L": [4]}, "ising: .* in the plane"),
+        ({"model": "ising", "lattice": "square-nnn"}, "ising: square-nnn is not planar"),
         ({"model": "nothing"}, "model"),
         ({"L": 0}, "L"),
         ({"L": [8, 8.5]}, "only integers"),

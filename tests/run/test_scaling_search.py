@@ -84,7 +84,7 @@ def test_a_time_is_kept():
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"L": [8, 12]}, "at least 3 sizes"), ({"model": "ising"}, "independent configurations")],
+    [({"L": [8, 12]}, "at least 3 sizes"), ({"model": "ising"}, "percolab sweep")],
 )
 def test_what_cannot_be_fitted_is_refused(options, reason):
     with pytest.raises(InputError, match=reason):

@@ -139,6 +139,15 @@ def blocks_from(results, first):
     return results
 
 
+def test_blocks_of_single_thresholds_and_of_chains_stay_alone():
+    spins = {"model": "ising", "p": [0.5], "boundary": "periodic", "burn_in": 4}
+    for changes in ({"method": "threshold", "p": None}, spins):
+        results = sample(90, L=[4], **changes)
+        assert counts(results) == [[1] * 30]
+        (item,) = results.tasks.values()
+        assert item.task.most_groups is None
+
+
 # Analysis
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from percolab.tasks.blocks import Block, OpeningsBlock, ThresholdBlock, same_block
+from percolab.tasks.blocks import Block, OpeningsBlock, same_block
 from percolab.tasks.groups import group_neighbours, largest_group
 
 RNG = np.random.default_rng(3)
@@ -94,16 +94,13 @@ def test_integers_beyond_64_bits_are_never_added():
     assert found == {0: (2, 2**63 - 1), 2: (1, 2**62), 3: (1, 2**62), 4: (4, 10)}
 
 
-def test_blocks_of_openings_are_added_and_those_of_thresholds_are_not():
+def test_blocks_of_openings_are_added():
     openings = {n: OpeningsBlock(n, {"largest": np.array([n, 2])}) for n in range(4)}
     group_neighbours(openings, range(4), 2)
     assert {n: block.sums["largest"].tolist() for n, block in openings.items()} == {
         0: [1, 4],
         2: [5, 4],
     }
-    thresholds = {n: ThresholdBlock(n, np.zeros((3, 1), np.uint64)) for n in range(4)}
-    group_neighbours(thresholds, range(4), 4)
-    assert sorted(thresholds) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("most", [1, 3, 64, 4096])

@@ -85,7 +85,8 @@ def _draw_differences(
             {"L": root.size, "p": plain(p), "difference": plain(mean), "error": plain(error)}
         )
     axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
-    axes.set(xlabel="$p$", ylabel=r"$D = P_\mathrm{two} - P_\mathrm{none}$")
+    times = f"{figures.model.states} " if figures.model.has_spins else ""
+    axes.set(xlabel="$p$", ylabel=rf"$D = P_\mathrm{{two}} - {times}P_\mathrm{{none}}$")
     few_ticks(axes, number=5)
     return numbers
 

@@ -1,0 +1,277 @@
+"""What flows through the open bonds of one configuration, for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.configurations.configuration import (
+    Configuration,
+    random_configuration,
+    site_configuration,
+)
+from percolab.configurations.invade import SIDES
+from percolab.configurations.label import is_mask_file, load_labeled_lattice, refuse_spins
+from percolab.errors import InputError, nearest
+from percolab.flows.flow import Circuit, Flow
+from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
+from percolab.lattices.extent import Extent
+from percolab.lattices.graph import Graph, make_graph
+from percolab.lattices.graph_files.objects import is_graph_object
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.structure import load_structure
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.tasks.study import axis_boundaries
+from percolab.tasks.values import refuse_given, refuse_sample_settings, take_integer
+
+#: Bytes a bond of what all the numbers of a flow take, beside two nets.
+_BOND_BYTES = 300
+
+
+def flow(
+    lattice: Any = None,
+    L: int | None = None,
+    p: float | None = None,
+    *,
+    sample: int = 0,
+    seed: int = 1,
+    rng: str = "xorwow",
+    model: str = "bond",
+    boundary: str | Sequence[str] | None = None,
+    opened: np.ndarray | None = None,
+    source: Any = None,
+    target: Any = None,
+    axis: str | None = None,
+    conductances: np.ndarray | Sequence[float] | None = None,
+    on: str | Path | Lattice | None = None,
+    threshold: float | str | None = None,
+    below: bool = False,
+    graph: Any = None,
+    multi: bool = False,
+    columns: str | Sequence[Any] | None = None,
+) -> Flow:
+    """Return what flows through the open bonds of one configuration between two terminals.
+
+    The configuration is, as for :func:`percolab.label`, one of
+
+    * a mask, an array or a file of one (``boundary``, ``on``, ``threshold``, ``below``);
+    * a sample of a lattice at p, 0.5 unless given; or with ``opened`` the open bonds of this
+      lattice: bool (classes, ..., y, x), or packed uint32 words (classes, num_words);
+    * a graph, as ``lattice`` or as ``graph`` (``multi``, ``columns``): all of its bonds are open,
+      or with p those of a sample.
+
+    source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., or numbers
+    of its sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open
+    one unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has
+    its own.  A torus, or a graph without terminals, has bridges alone.
+
+    conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
+    (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
+
+    Returns a :class:`percolab.flows.flow.Flow`.  Its sites are numbered as given, and so are bonds.
+
+    InputError (one line): a configuration that is none; terminals that share a site or have none;
+    conductances that are not positive; not enough memory.
+
+    >>> found = flow("square", 64, 0.55, seed=3)
+    >>> found.connected, found.num_red, found.length
+    (True, 0, 91)
+    >>> flow(graph=[(0, 1), (1, 2), (2, 0), (2, 3)], source=0, target=3).resistance
+    1.6666666666666665
+    """
+    sampled: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
+    refuse_spins(Model.parse(model))
+    ends = {"source": source, "target": target}
+    is_graph = graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice)
+    if not is_graph:
+        refuse_given("only a graph has it", multi=multi or None, columns=columns)
+    if isinstance(lattice, np.ndarray) or is_mask_file(lattice):
+        refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
+        refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
+        kinds = "open" if boundary is None else boundary
+        options: dict[str, Any] = {"threshold": threshold, "below": below}
+        chosen = site_configuration(lattice, load_labeled_lattice(on), kinds, **options)
+        return _flow_through(chosen, ends, axis, conductances)
+    refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
+    if is_graph:
+        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
+        refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
+        given = make_graph(
+            lattice if graph is None else graph, multi=multi, columns=columns, **ends
+        )
+        chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
+        return _flow_through(chosen, {}, None, conductances, seed, sample)
+    if lattice is None or L is None:
+        raise InputError("flow: give a lattice and its size L, a mask or a graph")
+    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+    if not hasattr(structure, "is_scalable"):
+        raise InputError(f"flow: {type(lattice).__name__} given, but it is no lattice or mask")
+    L = take_integer("L", L)
+    if opened is None:
+        if boundary is not None:
+            sampled["boundary"] = ",".join(axis_boundaries(structure, boundary))
+        chosen = random_configuration(structure, L, 0.5 if p is None else p, **sampled)
+    else:
+        refuse_sample_settings("opened is a configuration already", seed, sample, rng)
+        refuse_given("opened is a configuration already", p=p)
+        chosen = _given_bonds(structure, L, boundary, opened)
+    return _flow_through(chosen, ends, axis, conductances, seed, sample)
+
+
+def _given_bonds(
+    structure: Any, L: int, boundary: str | Sequence[str] | None, opened: np.ndarray
+) -> Configuration:
+    """Return the configuration of open bonds, packed or as booleans (classes, ..., y, x)."""
+    kinds = axis_boundaries(structure, boundary)
+    structure.check_size(L, kinds)
+    shape = structure.shape(L)
+    topology = structure.topology(shape, kinds)
+    given = np.asarray(opened)
+    packed, flags = topology.exists.shape, (topology.num_classes, *shape[::-1])
+    if given.dtype == bool and given.shape == flags:
+        words = pack_bits(given.reshape(topology.num_classes, -1))
+    elif given.dtype == np.uint32 and given.shape == packed:
+        words = given
+    else:
+        raise InputError(
+            f"opened is {given.dtype} {given.shape}, but the bonds of {structure.name} at L = {L} "
+            f"are bool {flags}, or packed uint32 {packed}"
+        )
+    strange = np.argwhere(words & ~topology.exists)
+    if strange.size:
+        k, word = strange[0].tolist()
+        raise InputError(f"opened: word {word} of class {k} opens a bond that does not exist")
+    sites = unpack_bits(topology.occupied, topology.num_points)
+    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
+
+
+def _flow_through(
+    chosen: Configuration,
+    ends: dict[str, Any],
+    axis: str | None,
+    conductances: Any,
+    seed: int = 1,
+    sample: int = 0,
+) -> Flow:
+    """Return the flow through a configuration, whose terminals are given by number or side."""
+    _check_memory(chosen.topology)
+    if isinstance(chosen.lattice, Graph):
+        bonds, terminals = _bonds_of_graph(chosen.lattice)
+    else:
+        bonds = list_bonds(chosen.topology)
+        terminals = _terminals(chosen, ends, axis)
+    circuit = Circuit(bonds, chosen.topology.num_points, *terminals)
+    is_open = np.empty(bonds.places.size, np.uint8)
+    unpack_open(chosen.opened.ravel(), bonds.places, is_open)
+    values = None
+    if conductances is not None:
+        values = _take_conductances(conductances, chosen, bonds, is_open)
+    return Flow(circuit, is_open, seed, sample, values)
+
+
+def _check_memory(topology: Topology) -> None:
+    """Raise InputError, in which the memory is stated, unless there is enough."""
+    extent = Extent.of_topology(topology)
+    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise InputError(
+            f"flow through {topology.num_bonds} bonds needs up to {needed / 1e9:.1f} GB of memory; "
+            f"{free / 1e9:.1f} GB are free"
+        )
+
+
+def _bonds_of_graph(graph: Graph) -> tuple[BondList, tuple[NDArray[np.int32], ...]]:
+    """Return the bonds of a graph in its own order, and its terminals, by its own numbers."""
+    content = graph.content
+    assert content is not None
+    bonds = BondList(graph.bond_numbers(), content.pairs)
+    return bonds, (content.source, content.target)
+
+
+def _terminals(
+    chosen: Configuration, ends: dict[str, Any], axis: str | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the sites of the two terminals; two empty arrays where there are none."""
+    topology = chosen.topology
+    axes = list(topology.open_axes)
+    if axis is not None:
+        names = {AXIS_NAMES[each]: each for each in axes if topology.shape}
+        if axis not in names:
+            raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
+        axes = [names[axis]]
+    missing = [key for key, given in ends.items() if given is None]
+    if missing and not axes:
+        if len(missing) == len(ends):
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        raise InputError(f"{missing[0]}: there is no open axis whose side it could be; give sites")
+    layers: Any = topology.end_layers[axes[-1]] if missing else (None, None)
+    first, last = (
+        layer if given is None else _take_terminal(key, given, chosen)
+        for layer, (key, given) in zip(layers, ends.items(), strict=True)
+    )
+    return first, last
+
+
+def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.int32]:
+    """Return the sites of a terminal that is a side, or sites by their numbers."""
+    topology = chosen.topology
+    if isinstance(given, str):
+        sides = _name_sides(topology)
+        if given not in sides:
+            raise InputError(f"{key} {given!r}: is no open side; {nearest(given, sides)}")
+        return sides[given]
+    sites = np.atleast_1d(np.asarray(given))
+    if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
+        raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
+    outside = sites[(sites < 0) | (sites >= topology.num_points)]
+    if outside.size or not chosen.sites[sites].all():
+        wrong = outside[0] if outside.size else sites[~chosen.sites[sites]][0]
+        raise InputError(f"{key}: there is no site {wrong}")
+    return np.unique(sites).astype(np.int32)
+
+
+def _name_sides(topology: Topology) -> dict[str, NDArray[np.int32]]:
+    """Return the sites of all open sides by name: "x-", "x+", ..., and left, right, bottom, top."""
+    if not topology.shape:
+        return {}
+    names = {(axis, end): f"{AXIS_NAMES[axis]}{'-+'[end]}"
+             for axis in topology.open_axes for end in range(2)}  # fmt: skip
+    found = {name: topology.end_layers[axis][end] for (axis, end), name in names.items()}
+    for word, (axis, end) in SIDES.items():
+        name = names.get((axis % topology.num_axes, end))
+        found |= {word: found[name]} if name else {}
+    return found
+
+
+def _take_conductances(
+    given: Any, chosen: Configuration, bonds: BondList, is_open: NDArray[np.uint8]
+) -> NDArray[np.float64]:
+    """Return the conductance of every bond, 1 of those that are closed."""
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("conductances are numbers") from error
+    topology = chosen.topology
+    expected = (topology.num_classes, *chosen.shape)
+    if isinstance(chosen.lattice, Graph):
+        expected = (bonds.places.size,)
+    if values.shape != expected:
+        raise InputError(f"conductances have the shape {values.shape}, but must have {expected}")
+    if not isinstance(chosen.lattice, Graph):
+        k, site = np.divmod(bonds.places, 32 * topology.num_words)
+        values = values.reshape(topology.num_classes, -1)[k, site]
+    wrong = np.flatnonzero((is_open != 0) & ~((values > 0) & np.isfinite(values)))
+    if wrong.size:
+        i, j = bonds.sites[wrong[0]].tolist()
+        raise InputError(
+            f"the conductance of the open bond between sites {i} and {j} is {values[wrong[0]]:g}, "
+            "but it must be positive and finite; a bond that conducts nothing is closed"
+        )
+    return np.where(is_open != 0, values, 1.0)

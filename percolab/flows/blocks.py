@@ -1,0 +1,102 @@
+"""The backbone: what paths between the terminals use, which visit no site twice.
+
+It is the block, the part without an articulation point, that has the virtual bond between the two
+terminals.  A depth-first search from the second terminal, with the first one above it, cuts off
+what hangs on one node alone, and leaves this block.
+
+Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, uint32
+
+from percolab.flows.net import UNSEEN, Net
+
+_UNSEEN = UNSEEN
+
+
+class Block(NamedTuple):
+    """Memory for a depth-first search, and the nodes that it leaves.
+
+    number: uint32 (nodes,), when each was reached, 0 if not; low: uint32 (nodes,), the first number
+    that its branch leads back to; via: uint32 (nodes,), the bond over which it was reached; at:
+    int64 (nodes,), which of its bonds comes next; path, left: uint32 (nodes,), the nodes above the
+    present one, and those that are not cut off, at the end the block, the second terminal first;
+    inside: uint8 (nodes,), whether a node is in the block
+    """
+
+    number: Any
+    low: Any
+    via: Any
+    at: Any
+    path: Any
+    left: Any
+    inside: Any
+
+
+#: Memory of a block, in bytes a node.
+BLOCK_BYTES = 29
+
+
+def make_block(net: Net) -> Block:
+    """Return memory for the block of one sample at a time."""
+    nodes = net.starts.size - 1
+    number, low, via, path, left = np.empty((5, nodes), np.uint32)
+    return Block(number, low, via, np.empty(nodes, np.int64), path, left, np.empty(nodes, np.uint8))
+
+
+@njit(nogil=True, cache=True)
+def find_block(net, is_open, block):
+    """Find the block of the virtual bond; return the number of its nodes, 0 if there is none.
+
+    Its nodes are ``left[:n]`` and the first terminal, n + 1 in all.
+    """
+    number, low, via, at, path, left, inside = block
+    number[:] = 0
+    inside[:] = 0
+    number[net.root], number[net.sink], low[net.sink] = 1, 2, 2
+    via[net.sink], at[net.sink] = _UNSEEN, net.starts[net.sink]
+    path[0], left[0] = net.sink, net.sink
+    depth, count, reached = 0, 1, 2
+    while depth >= 0:
+        node = path[depth]
+        n = at[node]
+        if n < net.starts[node + uint32(1)]:
+            at[node] = n + 1
+            bond, other = net.bonds[n], net.ends[n]
+            if is_open[bond] == 0 or bond == via[node]:
+                continue
+            if number[other] == 0:
+                reached += 1
+                number[other], low[other] = reached, reached
+                via[other], at[other] = bond, net.starts[other]
+                depth, count = depth + 1, count + 1
+                path[depth], left[count - 1] = other, other
+            elif number[other] < low[node]:
+                low[node] = number[other]
+            continue
+        depth -= 1
+        if depth >= 0:
+            above = path[depth]
+            if low[node] >= number[above]:
+                count = _cut_off(node, left, count)
+            elif low[node] < low[above]:
+                low[above] = low[node]
+    if low[net.sink] != 1:
+        return 0
+    inside[net.root] = 1
+    for n in range(count):
+        inside[left[n]] = 1
+    return count + 1
+
+
+@njit
+def _cut_off(node, left, count):
+    """Return how many nodes are left without a node and all that were reached after it."""
+    while left[count - 1] != node:
+        count -= 1
+    return count - 1

@@ -1,0 +1,173 @@
+"""Bridges, red bonds and trails, by random words that sum to zero around nothing but cuts.
+
+Every open bond outside of a spanning forest has a keyed word of 64 bits, and every bond of the
+forest the XOR of the words of those whose cycle uses it, which one pass up the forest gives.  The
+word of a bond is 0 if the bond is a *bridge*, without which its cluster falls apart; and it is the
+word of the virtual bond between the two terminals if the bond is *red*, that is, if all that joins
+the terminals leads through it.  The other way round this is wrong with probability 2^-64 a bond.
+Neither depends on which forest it is.
+
+Source: D. Pritchard and R. Thurimella, ACM Trans. Algorithms 7, 46 (2011).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, uint32, uint64
+from numpy.typing import NDArray
+
+from percolab.bonds.keys import GOLDEN, mix64, stream_keys
+from percolab.flows.net import ROOT, UNSEEN, Net
+
+_UNSEEN, _ROOT = UNSEEN, ROOT
+#: What makes the words of bonds other streams than those of samples.
+_PURPOSE = 0x6379636C65730001
+
+
+class Forest(NamedTuple):
+    """A spanning forest of open bonds, in the order in which nodes were reached.
+
+    order: uint32 (nodes,); via: uint32 (nodes,), the bond over which each was reached; words:
+    uint64 (nodes,), of these bonds; inside: uint8 (nodes,), whether trails between the terminals
+    come there
+    """
+
+    order: Any
+    via: Any
+    words: Any
+    inside: Any
+
+
+def make_forest(net: Net) -> Forest:
+    """Return memory for the forest of one sample at a time."""
+    nodes = net.starts.size - 1
+    return Forest(
+        np.empty(nodes, np.uint32),
+        np.empty(nodes, np.uint32),
+        np.empty(nodes, np.uint64),
+        np.empty(nodes, np.uint8),
+    )
+
+
+#: Memory of a forest, in bytes a node.
+FOREST_BYTES = 17
+
+
+def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
+    """Return what keys the words of the bonds of a sample, uint64 (2,): start and step."""
+    return np.array(_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
+
+
+@njit
+def _streams(seed, sample):
+    return stream_keys(mix64(uint64(seed) ^ uint64(_PURPOSE)), uint64(sample))
+
+
+@njit
+def bond_word(key, place):
+    """Return the word of the bond with this place."""
+    return mix64(uint64(key[0] + uint64(uint64(place) * key[1]) + uint64(GOLDEN)))
+
+
+@njit
+def virtual_word(key):
+    """Return the word of the virtual bond between the terminals."""
+    return bond_word(key, -1)
+
+
+@njit(nogil=True, cache=True)
+def count_bridges(net, is_open, key, forest):
+    """Return the number of bridges; the forest is of all nodes."""
+    forest.via[:] = _UNSEEN
+    forest.words[:] = 0
+    count, bridges = 0, 0
+    for node in range(forest.via.size):
+        if forest.via[node] == _UNSEEN:
+            count = _search(net, is_open, key, uint32(node), forest, count)
+    _add_up(net, forest, count)
+    for node in range(forest.via.size):
+        bridges += (forest.words[node] == uint64(0)) & (forest.via[node] != _ROOT)
+    return bridges
+
+
+@njit(nogil=True, cache=True)
+def find_trails(net, is_open, key, forest):
+    """Return (whether the terminals are connected, nodes reached, red bonds).
+
+    The forest is the tree of all that is connected with the first terminal; ``inside`` says which
+    of its nodes are on trails between the terminals.
+    """
+    forest.via[:] = _UNSEEN
+    forest.words[:] = 0
+    forest.inside[:] = 0
+    count = _search(net, is_open, key, net.root, forest, 0)
+    if forest.via[net.sink] == _UNSEEN:
+        return False, count, 0
+    virtual = virtual_word(key)
+    forest.words[net.root] ^= virtual
+    forest.words[net.sink] ^= virtual
+    _add_up(net, forest, count)
+    forest.inside[net.root] = 1
+    red = 0
+    for n in range(1, count):
+        node = forest.order[n]
+        bond = forest.via[node]
+        above = net.pairs[bond, 0] ^ net.pairs[bond, 1] ^ node
+        if forest.words[node] != uint64(0):
+            forest.inside[node] = forest.inside[above]
+        red += forest.words[node] == virtual
+    return True, count, red
+
+
+@njit(nogil=True, cache=True)
+def mark_forest(net, forest, count, word, marks):
+    """Set 1 for the bonds with this word among those that reached the first ``count`` nodes.
+
+    word: uint64, 0 of bridges, :func:`virtual_word` of red bonds.  marks: uint8 (m,).
+    """
+    for n in range(count):
+        node = forest.order[n]
+        if forest.via[node] != _ROOT and forest.words[node] == word:
+            marks[forest.via[node]] = 1
+
+
+@njit
+def _search(net, is_open, key, root, forest, count):
+    """Reach all nodes connected with a root, the nearest first; count: nodes reached before.
+
+    Returns the nodes reached.  Every one has the sum of the words of its bonds outside of the
+    forest.
+    """
+    order, via, words = forest.order, forest.via, forest.words
+    order[count] = root
+    via[root] = _ROOT
+    first, count = count, count + 1
+    while first < count:
+        node = order[first]
+        own, word = via[node], uint64(0)
+        for n in range(net.starts[node], net.starts[node + uint32(1)]):
+            bond = net.bonds[n]
+            if is_open[bond] == 0 or bond == own:
+                continue
+            other = net.ends[n]
+            if via[other] == _UNSEEN:
+                via[other] = bond
+                order[count] = other
+                count += 1
+            else:
+                word ^= bond_word(key, net.places[bond])
+        words[node] ^= word
+        first += 1
+    return count
+
+
+@njit
+def _add_up(net, forest, count):
+    """Sum the words of all nodes up the forest."""
+    for n in range(count - 1, -1, -1):
+        node = forest.order[n]
+        bond = forest.via[node]
+        if bond != _ROOT:
+            forest.words[net.pairs[bond, 0] ^ net.pairs[bond, 1] ^ node] ^= forest.words[node]

@@ -1,0 +1,306 @@
+"""What flows in one sample between two terminals, each number found when it is first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.flows.blocks import find_block, make_block
+from percolab.flows.cycle_words import (
+    Forest,
+    count_bridges,
+    find_trails,
+    make_forest,
+    mark_forest,
+    virtual_word,
+    word_key,
+)
+from percolab.flows.elimination import solve, sum_powers
+from percolab.flows.net import BondList, Net, count_sites, make_net, mark_inside, spread
+from percolab.flows.paths import find_length, make_distances, mark_shortest
+from percolab.lattices.shown import Shown
+
+Marks = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """All bonds of a topology, open or not, and the two terminals between which something flows.
+
+    bonds:          :func:`percolab.flows.net.list_bonds`
+    num_points:     sites are numbered below it
+    source, target: int32, the sites of each terminal; empty where there are none
+    """
+
+    bonds: BondList
+    num_points: int
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        both = np.intersect1d(self.source, self.target)
+        if both.size:
+            raise InputError(
+                f"site {both[0]} is in both terminals, but what flows needs two that are apart"
+            )
+
+    @cached_property
+    def net(self) -> Net:
+        """The bonds between sites."""
+        return make_net(self.bonds, self.num_points)
+
+    @cached_property
+    def joined(self) -> Net:
+        """The bonds between sites and the two terminals; InputError if there are no terminals."""
+        if not (self.source.size and self.target.size):
+            raise InputError("there are no terminals between which anything flows")
+        return make_net(self.bonds, self.num_points, self.source, self.target)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flow(Shown):
+    """What flows through open bonds between two terminals.
+
+    circuit: the bonds, open or not.  is_open: uint8 (m,), which are.  seed, sample: of the words by
+    which bridges are found.  conductances: float64 (m,), positive, of all bonds; None is 1 each.
+
+    An array of bonds is bool (n,), an entry for each of the n open bonds in the order of ``bonds``.
+    Where the terminals are not connected, nothing flows: numbers are 0.
+
+    InputError: what needs terminals where there are none.
+    """
+
+    circuit: Circuit
+    is_open: Marks
+    seed: int = 1
+    sample: int = 0
+    conductances: NDArray[np.float64] | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Return all numbers, as plain JSON values; without terminals the bridges alone."""
+        found: dict[str, Any] = {"open_bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
+        if not self.circuit.source.size:
+            return found
+        return found | {
+            "connected": self.connected,
+            "red_bonds": self.num_red,
+            "trail_bonds": self.num_trails,
+            "backbone_bonds": self.num_backbone,
+            "backbone_sites": self.num_backbone_sites,
+            "path_length": self.length,
+            "elastic_bonds": self.num_elastic,
+            "elastic_sites": self.num_elastic_sites,
+            "conductance": self.conductance,
+            "largest_current": self.largest_current,
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"open bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
+        if self.circuit.source.size:
+            facts |= {"connected": self.connected, "backbone bonds": self.num_backbone}
+        return facts
+
+    @cached_property
+    def bonds(self) -> NDArray[np.int32]:
+        """The two sites of every open bond, int32 (n, 2)."""
+        found: NDArray[np.int32] = self.circuit.bonds.sites[self._opened]
+        return found
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the words of a topology have the open bonds: 32 * word + bit, int64 (n,)."""
+        found: NDArray[np.int64] = self.circuit.bonds.places[self._opened]
+        return found
+
+    @cached_property
+    def bridges(self) -> NDArray[np.bool_]:
+        """Bonds without which their cluster falls into two."""
+        forest, marks = self._bridges[1], self._no_marks()
+        mark_forest(self.circuit.net, forest, forest.order.size, np.uint64(0), marks)
+        return self._of_open(marks)
+
+    @property
+    def num_bridges(self) -> int:
+        """Bridges among the open bonds."""
+        return self._bridges[0]
+
+    @property
+    def connected(self) -> bool:
+        """Whether open bonds connect the terminals."""
+        return self._trails[0]
+
+    @property
+    def num_red(self) -> int:
+        """Red bonds: each would disconnect the terminals if it were closed."""
+        return self._trails[1]
+
+    @cached_property
+    def red(self) -> NDArray[np.bool_]:
+        """The red bonds: each would disconnect the terminals if it were closed."""
+        _, _, count, forest = self._trails
+        word, marks = np.uint64(virtual_word(self._key)), self._no_marks()
+        if self.connected:
+            mark_forest(self.circuit.joined, forest, count, word, marks)
+        return self._of_open(marks)
+
+    @property
+    def num_trails(self) -> int:
+        """Bonds on trails."""
+        return int(self._trail_marks.sum())
+
+    @cached_property
+    def trails(self) -> NDArray[np.bool_]:
+        """Bonds on trails: ways between the terminals that use no bond twice."""
+        return self._of_open(self._trail_marks)
+
+    @cached_property
+    def num_backbone(self) -> int:
+        """Bonds of the backbone."""
+        return int(self._block.sum())
+
+    @cached_property
+    def backbone(self) -> NDArray[np.bool_]:
+        """Bonds on paths: ways between the terminals that visit no site twice."""
+        return self._of_open(self._block)
+
+    @cached_property
+    def dangling(self) -> NDArray[np.bool_]:
+        """Bonds of the clusters that connect the terminals, but not of the backbone."""
+        touched = np.zeros(self.circuit.num_points, np.uint8)
+        count_sites(self.circuit.bonds.sites, self._block, touched)
+        spread(self.circuit.net, self.is_open, touched)
+        return np.asarray((touched[self.bonds[:, 0]] != 0) & ~self.backbone)
+
+    @property
+    def num_backbone_sites(self) -> int:
+        """Sites that bonds of the backbone have, those of the terminals among them."""
+        return self._count_sites(self._block)
+
+    @property
+    def length(self) -> int:
+        """Bonds of the shortest path between the terminals; 0 where there is none."""
+        return self._shortest[0]
+
+    @property
+    def num_elastic(self) -> int:
+        """Bonds of the elastic backbone."""
+        return self._shortest[1]
+
+    @property
+    def num_elastic_sites(self) -> int:
+        """Sites that bonds of the elastic backbone have."""
+        return self._count_sites(self._shortest[2])
+
+    @cached_property
+    def elastic(self) -> NDArray[np.bool_]:
+        """Bonds on shortest paths, the elastic backbone."""
+        return self._of_open(self._shortest[2])
+
+    @property
+    def conductance(self) -> float:
+        """The current between the terminals at a potential difference of 1; 0 if not connected."""
+        return self._potentials[0]
+
+    @property
+    def resistance(self) -> float:
+        """The inverse of the conductance; infinite if the terminals are not connected."""
+        return 1 / self.conductance if self.conductance else float("inf")
+
+    @cached_property
+    def currents(self) -> NDArray[np.float64]:
+        """The share of the whole current that flows in every open bond, float64 (n,).
+
+        Positive from the first of its sites to the second; exactly 0 outside of the backbone, and
+        in a bond of the backbone only where it is balanced.
+        """
+        conductance, potentials = self._potentials
+        if not conductance:
+            return np.zeros(self._opened.size)
+        first, second = potentials[self.circuit.joined.pairs[self._opened]].T
+        shares = self._all_conductances[self._opened] * (first - second) / conductance
+        return np.where(self.backbone, shares, 0.0)
+
+    @property
+    def largest_current(self) -> float:
+        """The largest share of the current in a bond: 1 where there is a red bond."""
+        return float(np.abs(self.currents).max(initial=0.0))
+
+    def current_moment(self, power: int) -> float:
+        """Return the sum over the bonds of their shares of the current to an integer power.
+
+        Of unit conductances the second moment is the resistance, and the fourth that of the noise.
+        """
+        return float(sum_powers(self.currents[self.backbone], power))
+
+    @cached_property
+    def _potentials(self) -> tuple[float, NDArray[np.float64]]:
+        net = self.circuit.joined
+        if not self.num_backbone:
+            return 0.0, np.zeros(net.starts.size - 1)
+        return solve(net, self._block, self._all_conductances)
+
+    @property
+    def _all_conductances(self) -> NDArray[np.float64]:
+        if self.conductances is None:
+            return np.ones(self.is_open.size)
+        return self.conductances
+
+    @cached_property
+    def _opened(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.is_open)
+
+    @cached_property
+    def _key(self) -> NDArray[np.uint64]:
+        return word_key(self.seed, self.sample)
+
+    @cached_property
+    def _bridges(self) -> tuple[int, Forest]:
+        forest = make_forest(self.circuit.net)
+        return int(count_bridges(self.circuit.net, self.is_open, self._key, forest)), forest
+
+    @cached_property
+    def _trails(self) -> tuple[bool, int, int, Forest]:
+        """Whether there is a connection, the red bonds, and the nodes of the forest."""
+        forest = make_forest(self.circuit.joined)
+        found = find_trails(self.circuit.joined, self.is_open, self._key, forest)
+        return bool(found[0]), int(found[2]), int(found[1]), forest
+
+    @cached_property
+    def _trail_marks(self) -> Marks:
+        return self._inside(self._trails[3].inside)
+
+    @cached_property
+    def _block(self) -> Marks:
+        net = self.circuit.joined
+        block = make_block(net)
+        find_block(net, self.is_open, block)
+        return self._inside(block.inside)
+
+    @cached_property
+    def _shortest(self) -> tuple[int, int, Marks]:
+        net = self.circuit.joined
+        distances, marks = make_distances(net), self._no_marks()
+        length = find_length(net, self.is_open, distances)
+        count = mark_shortest(net, self.is_open, distances, marks) if length else 0
+        return int(length), int(count), marks
+
+    def _inside(self, inside: Marks) -> Marks:
+        marks = self._no_marks()
+        mark_inside(self.circuit.joined, self.is_open, inside, marks)
+        return marks
+
+    def _count_sites(self, marks: Marks) -> int:
+        touched = np.zeros(self.circuit.num_points, np.uint8)
+        return int(count_sites(self.circuit.bonds.sites, marks, touched))
+
+    def _no_marks(self) -> Marks:
+        return np.zeros(self.is_open.size, np.uint8)
+
+    def _of_open(self, marks: Marks) -> NDArray[np.bool_]:
+        """Return marks of all bonds as flags of the open ones."""
+        return np.asarray(marks[self._opened] != 0)

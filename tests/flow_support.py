@@ -1,0 +1,117 @@
+"""What flows through small random graphs, as networkx has it: what tests compare with."""
+
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+
+from percolab.bonds.batch import new_batch
+from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.flows.flow import Circuit, Flow
+from percolab.flows.net import BondList, list_bonds, unpack_open
+from percolab.lattices.graph import graph_topology
+from percolab.lattices.lattice import load_lattice
+
+
+def random_flow(number, most_sites=12, most_bonds=28):
+    """Return a flow through a random multigraph with loops, and two sets of terminals."""
+    rng = np.random.default_rng(number)
+    n = int(rng.integers(2, most_sites))
+    m = int(rng.integers(0, most_bonds))
+    sites = rng.integers(0, n, (m, 2)).astype(np.int32)
+    order = rng.permutation(n).astype(np.int32)
+    first = int(rng.integers(1, min(n, 4)))
+    last = int(rng.integers(first + 1, min(n, first + 3) + 1))
+    is_open = (rng.random(m) < rng.choice([0.3, 0.6, 0.9, 1.0])).astype(np.uint8)
+    circuit = Circuit(BondList(np.arange(m), sites), n, order[:first], order[first:last])
+    return Flow(circuit, is_open, seed=number)
+
+
+def without_loops(pairs):
+    """Return the simple graph of pairs, and how often each pair comes."""
+    graph, times = nx.Graph(), {}
+    for i, j in pairs:
+        if i != j:
+            graph.add_edge(i, j)
+            times[frozenset((i, j))] = times.get(frozenset((i, j)), 0) + 1
+    return graph, times
+
+
+def expected_bridges(bonds):
+    """Return which bonds are bridges, (n,) bool, for (n, 2) sites."""
+    pairs = [tuple(pair) for pair in np.asarray(bonds).tolist()]
+    graph, times = without_loops(pairs)
+    single = {pair for pair in map(frozenset, nx.bridges(graph)) if times[pair] == 1}
+    return np.array([frozenset(pair) in single for pair in pairs], bool)
+
+
+def joined_pairs(flow):
+    """Return the open bonds with the sites of the terminals in one node each, "S" and "T"."""
+    names = dict.fromkeys(flow.circuit.source.tolist(), "S")
+    names |= dict.fromkeys(flow.circuit.target.tolist(), "T")
+    return [tuple(names.get(site, site) for site in pair) for pair in flow.bonds.tolist()]
+
+
+def expected_flow(flow):
+    """Return what networkx gives: connected, red, trails, backbone, length, elastic."""
+    pairs = joined_pairs(flow)
+    graph, times = without_loops(pairs)
+    graph.add_nodes_from("ST")
+    none = np.zeros(len(pairs), bool)
+    if not nx.has_path(graph, "S", "T"):
+        return False, none, none, none, 0, none
+
+    def among(found):
+        found = {frozenset(pair) for pair in found}
+        return np.array([frozenset(pair) in found for pair in pairs], bool)
+
+    bridges = [pair for pair in nx.bridges(graph) if times[frozenset(pair)] == 1]
+    way = nx.shortest_path(graph, "S", "T")
+    used = {frozenset(pair) for pair in pairwise(way)}
+    red = among(pair for pair in bridges if frozenset(pair) in used)
+    cut = graph.copy()
+    cut.remove_edges_from(pair for pair in bridges if frozenset(pair) not in used)
+    trails = among(cut.subgraph(nx.node_connected_component(cut, "S")).edges)
+    virtual = graph.copy()
+    virtual.add_edge("S", "T")
+    (block,) = [
+        edges for edges in nx.biconnected_component_edges(virtual)
+        if frozenset("ST") in map(frozenset, edges)
+    ]  # fmt: skip
+    near = nx.single_source_shortest_path_length(graph, "S")
+    far = nx.single_source_shortest_path_length(graph, "T")
+    length = near["T"]
+    elastic = among(
+        (i, j) for i, j in graph.edges
+        if i in near and length in (near[i] + 1 + far[j], near[j] + 1 + far[i])
+    )  # fmt: skip
+    return True, red, trails, among(block), length, elastic
+
+
+def chain_flow(n, *, closed):
+    """Return the flow from site 0 to site n / 2 of a chain of n sites, or of a loop."""
+    sites = np.column_stack([np.arange(n), np.roll(np.arange(n), -1)]).astype(np.int32)
+    is_open = np.ones(n, np.uint8)
+    is_open[-1] = closed
+    ends = np.array([[0], [n // 2]], np.int32)
+    return Flow(Circuit(BondList(np.arange(n), sites), n, *ends), is_open)
+
+
+def sample_flows(name, size, p, boundary, samples):
+    """Return the flows of samples of percolation on a lattice, or on a random graph."""
+    if name == "graph":
+        pairs = np.random.default_rng(5).integers(0, size, (2 * size, 2))
+        topology = graph_topology(size, pairs, source=[0], target=[1])
+    else:
+        topology = load_lattice(name).topology(load_lattice(name).shape(size), boundary)
+    none = np.empty(0, np.int32)
+    ends = topology.end_layers[topology.open_axes[-1]] if topology.open_axes else (none, none)
+    circuit = Circuit(list_bonds(topology), topology.num_points, *ends)
+    batch, flows = new_batch("cpu", topology), []
+    for sample in range(samples):
+        one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
+        batch.fill(XORWOW, 11, *one)
+        is_open = np.empty(circuit.bonds.places.size, np.uint8)
+        unpack_open(batch.copy_open_words(1)[0], circuit.bonds.places, is_open)
+        flows.append(Flow(circuit, is_open, 11, sample))
+    return flows

@@ -1,0 +1,124 @@
+"""The conductance: against dense solves, duality, known networks, and itself by two ways."""
+
+import numpy as np
+import pytest
+from flow_support import chain_flow, random_flow, sample_flows
+
+from percolab.flows import elimination
+from percolab.flows.flow import Circuit, Flow
+from percolab.flows.net import BondList, list_bonds
+from percolab.lattices.lattice import load_lattice
+
+
+def with_conductances(flow, low=0.05, high=2.0):
+    """Return the same flow with random conductances of the bonds."""
+    values = np.random.default_rng(3).uniform(low, high, flow.is_open.size)
+    return Flow(flow.circuit, flow.is_open, conductances=values)
+
+
+def dense_solution(flow):
+    """Return the conductance and the shares of currents by the matrix of the whole network."""
+    net = flow.circuit.joined
+    pairs = net.pairs[flow.is_open != 0].astype(int)
+    values = np.ones(flow.is_open.size) if flow.conductances is None else flow.conductances
+    values = values[flow.is_open != 0]
+    size = net.starts.size - 1
+    matrix = np.zeros((size, size))
+    np.add.at(matrix, (pairs[:, 0], pairs[:, 1]), -values)
+    matrix = matrix + matrix.T
+    matrix -= np.diag(matrix.sum(axis=0))
+    inflow = np.zeros(size)
+    inflow[[net.root, net.sink]] = 1, -1
+    potentials = np.linalg.pinv(matrix) @ inflow
+    shares = values * (potentials[pairs[:, 0]] - potentials[pairs[:, 1]])
+    return 1 / (potentials[net.root] - potentials[net.sink]), shares
+
+
+@pytest.mark.parametrize("way", ["elimination", "gradients"])
+def test_conductance_and_currents_are_those_of_a_dense_solve(way, monkeypatch):
+    if way == "gradients":
+        monkeypatch.setattr(elimination, "MOST_WORK", 0)
+        monkeypatch.setattr(elimination, "LEAST_WORK", 0)
+    solved = 0
+    for number in range(300):
+        flow = with_conductances(random_flow(number))
+        if not flow.connected:
+            assert (flow.conductance, flow.resistance) == (0, np.inf)
+            assert not flow.currents.any()
+            continue
+        conductance, shares = dense_solution(flow)
+        assert flow.conductance == pytest.approx(conductance, rel=1e-12)
+        np.testing.assert_allclose(flow.currents, shares, atol=1e-12)
+        solved += 1
+    assert solved > 80
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "p", "boundary"),
+    [
+        ("square", 10, 0.6, ("periodic", "open")),
+        pytest.param("cubic", 6, 0.4, ("open", "open", "open"), marks=pytest.mark.slow),
+        pytest.param("kagome", 5, 0.7, ("open", "open"), marks=pytest.mark.slow),
+    ],
+)
+def test_conductance_of_samples_is_that_of_a_dense_solve(name, size, p, boundary):
+    for flow in sample_flows(name, size, p, boundary, samples=6):
+        if flow.connected:
+            assert flow.conductance == pytest.approx(dense_solution(flow)[0], rel=1e-11)
+            assert flow.current_moment(2) == pytest.approx(flow.resistance, rel=1e-11)
+            assert (flow.largest_current > 1 - 1e-9) == (flow.num_red > 0)
+
+
+def test_conductances_of_simple_networks_are_known():
+    assert chain_flow(1000, closed=True).conductance == pytest.approx(2 / 500, rel=1e-13)
+    assert chain_flow(1000, closed=False).conductance == pytest.approx(1 / 500, rel=1e-13)
+    # A balanced bridge of Wheatstone: the backbone has five bonds, and no current in one of them.
+    sites = np.array([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)], np.int32)
+    ends = np.array([[0], [3]], np.int32)
+    flow = Flow(Circuit(BondList(np.arange(5), sites), 4, *ends), np.ones(5, np.uint8))
+    assert flow.num_backbone == 5
+    assert flow.conductance == 1
+    assert np.abs(flow.currents).tolist() == [0.5, 0.5, 0, 0.5, 0.5]
+    assert flow.current_moment(4) == 0.25
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (24, 6), (5, 5, 5), (20, 20, 20)])
+def test_a_whole_lattice_conducts_by_its_cross_section(shape):
+    name = {2: "square", 3: "cubic"}[len(shape)]
+    topology = load_lattice(name).topology(shape, ("open",) * len(shape))
+    bonds = list_bonds(topology)
+    circuit = Circuit(bonds, topology.num_points, *topology.end_layers[-1])
+    flow = Flow(circuit, np.ones(bonds.places.size, np.uint8))
+    assert flow.conductance == pytest.approx(np.prod(shape[:-1]) / (shape[-1] - 1), rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [4, pytest.param(24, marks=pytest.mark.slow)])
+def test_mean_logarithm_of_the_conductance_is_zero_on_the_self_dual_rectangle(n):
+    """Bonds of 1/s and s at random: the dual of the rectangle conducts as the inverse, at every n.
+
+    n sites across and n + 1 along, of which the first and the last layer are the terminals, leave n
+    bonds along in each of n layers; their dual is the same, turned.  So ln G and -ln G have one
+    distribution (A. M. Dykhne, Sov. Phys. JETP 32, 63 (1971)).
+    """
+    topology = load_lattice("square").topology((n, n + 1), ("open", "open"))
+    bonds = list_bonds(topology)
+    circuit = Circuit(bonds, topology.num_points, *topology.end_layers[-1])
+    everything, random = np.ones(bonds.places.size, np.uint8), np.random.default_rng(n)
+    found = []
+    for _ in range(400):
+        values = np.where(random.random(bonds.places.size) < 0.5, 0.1, 10.0)
+        found.append(np.log(Flow(circuit, everything, conductances=values).conductance))
+    z = np.mean(found) / (np.std(found, ddof=1) / np.sqrt(len(found)))
+    assert np.std(found) > 0.1
+    assert abs(z) <= 4
+
+
+def test_elimination_and_gradients_agree_on_a_large_sample(monkeypatch):
+    (flow,) = sample_flows("square", 128, 0.6, ("open", "open"), samples=1)
+    exact, currents = flow.conductance, flow.currents
+    monkeypatch.setattr(elimination, "MOST_WORK", 0)
+    monkeypatch.setattr(elimination, "LEAST_WORK", 1000)
+    again = Flow(flow.circuit, flow.is_open)
+    assert again.conductance == pytest.approx(exact, rel=1e-11)
+    np.testing.assert_allclose(again.currents, currents, atol=1e-9)
+    assert again.conductance != exact
