@@ -47,7 +47,7 @@ from percolab.tasks.study_library import find_study
     "--prepare", is_flag=True, help="Place p and write the file, for parts to start from."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     study: str | None, quiet: bool, plan: bool, prepare: bool, as_json: bool, **given: Any
 ) -> None:

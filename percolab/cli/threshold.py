@@ -42,7 +42,7 @@ def _shared_options(function: Any) -> Any:
     help="Results file; an existing one of the same study is continued.",
 )
 @as_json
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     lattice: str,
     error: float | None,

@@ -49,7 +49,7 @@ def _options(function: Any) -> Any:
     f"[default: the fastest, {_FASTEST}]",
 )
 @as_json
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
 ) -> None:

@@ -27,7 +27,7 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import library_name
-from percolab.store.joined import joined
+from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
@@ -217,13 +217,13 @@ class StudyView:
         )
 
     def measured(self, method: str | None = None) -> list[TaskResult]:
-        """Return the tasks that have blocks, of one method or all, ascending in L."""
+        """Return the tasks that have blocks, of one method or all, ascending in L and then p."""
         found = [
             item
-            for item in joined(self.results).tasks.values()
+            for item in joined_if_whole(self.results).tasks.values()
             if item.blocks and item.task.method == (method or item.task.method)
         ]
-        return sorted(found, key=lambda item: (item.task.size, item.task.seed))
+        return sorted(found, key=lambda item: (item.task.size, item.task.seed, item.task.p[:1]))
 
     def no_spins(self) -> str | None:
         """Return why there are no thermal means, or None."""

@@ -115,7 +115,7 @@ def sites_to_label(
         item = results.tasks[key]
         held = item.count_below(count)
         if part != WHOLE:
-            held = sum(map(item.has_block, part.below(count)))
+            held = sum(map(part.has, item.numbers_below(count)))
         total += count_site_labelings(item, part.count(count))
         left += count_site_labelings(item, part.count(count) - held)
     return total, left

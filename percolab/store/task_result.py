@@ -6,7 +6,7 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,6 +96,11 @@ class TaskResult(Shown):
                 return number - block.number < block.count
             count *= 2
         return False
+
+    def numbers_below(self, end: int) -> Iterator[int]:
+        """Yield the numbers below ``end`` of the blocks that are there, alone or in groups."""
+        for first, block in self.blocks.items():
+            yield from range(first, min(first + block.count, end))
 
     def count_below(self, end: int) -> int:
         """Return how many blocks are there with numbers below ``end``."""

@@ -54,10 +54,10 @@ from percolab.tasks.values import (
     read_words,
     take_burn_in,
     take_integer,
-    take_integers,
     take_measure,
     take_number,
     take_probabilities,
+    take_sizes,
 )
 
 DEFAULT_LATTICE = "honeycomb"
@@ -185,17 +185,18 @@ class Settings(TypedDict, total=False):
         ),
     ]
     L: Annotated[
-        int | Sequence[int] | None,
+        int | str | Sequence[int] | None,
         Setting(
-            help="Linear sizes, as in 64,128,256; of a Bethe lattice its shells.",
+            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; of a Bethe "
+            "lattice its shells.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
-            doc="linear sizes, in the unit that the lattice counts (grid points or cells along "
-            "each axis); of a Bethe lattice its shells.",
+            doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
+            "(grid points or cells along each axis); of a Bethe lattice its shells.",
             flags=("-L", "--size"),
             parse=parse_sizes,
             read=read_sizes,
-            take=take_integers,
+            take=take_sizes,
         ),
     ]
     p: Annotated[

@@ -39,10 +39,11 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, axis_boundaries, explain_refusal
 from percolab.tasks.values import (
     ascending,
+    take_counts,
     take_couplings,
-    take_integers,
     take_path,
     take_probabilities,
+    take_sizes,
 )
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
@@ -99,7 +100,7 @@ def make_request(
     structure = _choose_structure(lattice, settings)
     sizes = default_sizes(structure)
     if settings["L"] is not None:
-        sizes = take_integers("L", settings["L"])
+        sizes = take_sizes("L", settings["L"])
     study = Study(
         structure=structure,
         sizes=sizes,
@@ -218,7 +219,7 @@ def _make_graph(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> G
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
     if samples is None:
         return None
-    counts = take_integers("samples", samples)
+    counts = take_counts("samples", samples)
     if np.ndim(samples) == 0:
         counts *= len(sizes)
     if len(counts) != len(sizes):

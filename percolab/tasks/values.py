@@ -168,7 +168,17 @@ def read_burn_in(table: Table, key: str) -> int:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read linear sizes, "64" or "64,128,256"; InputError unless all are positive integers."""
+    """Read linear sizes: "64", "64,128,256", or "64:512:4", from:to:count in equal ratios.
+
+    InputError unless all are positive integers.
+
+    >>> parse_sizes("64:512:4"), parse_sizes("10:20:3")
+    ((64, 128, 256, 512), (10, 14, 20))
+    """
+    if ":" in text:
+        low, high, count = _read_size_range(text)
+        found = (low * (high / low) ** (n / (count - 1)) for n in range(count))
+        return tuple(dict.fromkeys(map(round, found)))
     sizes = []
     for part in text.split(","):
         digits = part.strip()
@@ -178,6 +188,26 @@ def parse_sizes(text: str) -> tuple[int, ...]:
             raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
         sizes.append(int(part))
     return tuple(sizes)
+
+
+def _read_size_range(text: str) -> tuple[int, int, int]:
+    """Return from, to and count of a range of sizes."""
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"L = {shown(text)}, but a range is from:to:count, as in 64:512:4")
+    low, high, count = (int(part[:18]) for part in parts)
+    if not (1 <= low < high and 2 <= count <= _MAX_COUNT):
+        raise InputError(
+            f"L = {shown(text)}: from must be at least 1 and below to, and count from 2 to "
+            f"{_MAX_COUNT}"
+        )
+    return low, high, count
+
+
+def take_sizes(key: str, value: Any) -> tuple[int, ...]:
+    """Return linear sizes: an integer, a sequence of them, or a range as text."""
+    is_range = isinstance(value, str) and ":" in value
+    return parse_sizes(value) if is_range else take_integers(key, value)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -274,7 +304,10 @@ def read_counts(table: Table, key: str) -> int | list[int]:
 
 
 def read_sizes(table: Table, key: str) -> tuple[int, ...]:
-    """Return linear sizes: a positive integer, or a list of them."""
+    """Return linear sizes: a positive integer, a list of them, or a range as text."""
+    given = table.data[key]
+    if isinstance(given, str) and ":" in given:
+        return _of_file(table, parse_sizes, given)
     value = read_counts(table, key)
     return tuple(value) if isinstance(value, list) else (value,)
 
@@ -372,6 +405,21 @@ def take_integers(key: str, value: Any) -> tuple[int, ...]:
         return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
     except TypeError as error:
         raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
+
+
+def take_counts(key: str, value: Any) -> tuple[int, ...]:
+    """Return an integer, or a sequence of them, as a tuple of ints; 1e4 is one, too.
+
+    >>> take_counts("samples", 1e4), take_counts("samples", [100, 2e3])
+    ((10000,), (100, 2000))
+    """
+    counts = [_as_whole(item) for item in value] if np.ndim(value) else _as_whole(value)
+    return take_integers(key, counts)
+
+
+def _as_whole(value: Any) -> Any:
+    """Return a float without a fraction as an int; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:

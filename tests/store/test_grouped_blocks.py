@@ -14,6 +14,7 @@ import percolab
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.statistics import standard_error
 from percolab.analysis.stored_fits import fit_results
+from percolab.figures.study_view import StudyView
 from percolab.kernels.device import Device
 from percolab.run.request import Watcher
 from percolab.run.runner import run_study
@@ -226,6 +227,9 @@ def test_a_table_has_one_row_for_every_p(tmp_path):
         for size in (4, 8)
         for p, samples in ((0.45, 1600), (0.5, 3000), (0.55, 1600))
     ]
+    # A report lists the same samples.
+    held = [(item.task.p, item.num_samples) for item in StudyView(results, None).measured()]
+    assert held == 2 * [((0.45,), 1600), ((0.5,), 3000), ((0.55,), 1600)]
 
 
 # Files
