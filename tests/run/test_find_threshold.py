@@ -13,7 +13,8 @@ from percolab.analysis.roots import fit_roots
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Watcher
-from percolab.run.threshold import Goal, request_threshold
+from percolab.run.search_steps import Goal
+from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
 from percolab.tasks.values import take_seconds
 
