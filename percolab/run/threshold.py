@@ -201,7 +201,8 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                 p = search.find_p(study, engine)
             seconds = search.forecast(results)
             if seconds > _LONG:
-                watcher.noted(f"this takes about {seconds / 3600:.2g} hours, by a rough forecast")
+                hours = float(f"{seconds / 3600:.2g}")
+                watcher.noted(f"this takes about {hours:g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:

@@ -12,6 +12,7 @@ import percolab
 from percolab.analysis.roots import fit_roots
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
+from percolab.run.request import Watcher
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
@@ -74,6 +75,25 @@ def test_the_transition_of_spins_is_found(model, q, tmp_path):
     assert again.error <= 1.2e-3
     for key, blocks in before.items():
         assert blocks.items() <= blocks_of(path)[key].items()
+
+
+def test_a_search_that_takes_long_says_so_once(monkeypatch):
+    # Of a search of a second that takes "long": its forecast is of the sites that are left.
+    monkeypatch.setattr("percolab.run.threshold._LONG", 1e-9)
+    monkeypatch.setattr("percolab.run.threshold._RATES", {False: 5.0, True: 5.0})
+    notes = []
+
+    class Notes(Watcher):
+        def noted(self, line):
+            notes.append(line)
+
+    found = percolab.threshold("square", L=[8], error=4e-3, device="cpu", watcher=Notes())
+    (line,) = notes
+    hours = float(line.removeprefix("this takes about ").split(" hours")[0])
+    # It knows the scatter of roots roughly, and the least number of samples not at all.
+    needed = (0.6 / 10 / 4e-3) ** 2 * 64 / 5 / 3600
+    assert needed / 4 < hours < 4 * needed
+    assert found.error <= 4e-3
 
 
 def test_a_p_that_is_too_far_from_the_root_is_replaced(monkeypatch):
