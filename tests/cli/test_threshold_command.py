@@ -193,3 +193,29 @@ def test_a_time_too_short_says_so(tmp_path):
     result = run("threshold", "square", "--time", "0.1", "--device", "cpu", "--out", out, "--quiet")
     assert result.exit_code == 0, result.output
     assert "p_c" in result.stdout
+
+
+def test_three_dimensions_have_a_fit_of_three_probabilities_and_its_figure(tmp_path):
+    path = tmp_path / "cubic.h5"
+    command = ("threshold", "cubic", "-L", "4,6,8", "--error", "5e-3", "--device", "cpu", "--quiet")
+    lines = answer(*command, "--out", path).splitlines()
+    assert lines[0].startswith("simple cubic, bond: p_c = 0.2")
+    assert "statistical" in lines[0]
+    assert "systematic" in lines[0]
+    assert lines[1].startswith(
+        "P(wrapping around any axis, one, all) on tori of L = 4, 6, 8 in one"
+    )
+    assert lines[2].startswith("half the error")
+    assert lines[-1].startswith("published 0.24881185")
+    record = json.loads(answer(*command, "--out", path, "--json"))
+    assert json.loads(answer("fit", path, "--json")) == record
+    assert "wrapping_axis" in answer("fit", path)
+    assert "R(p_c)" in answer("fit", path, "--observable", "wrapping_any")
+    drawn = json.loads(answer("plot", path, "--out", tmp_path / "p.png", "--json"))
+    assert drawn["kind"] == "crossings"
+    assert drawn["p_c"]["value"] == record["threshold"]
+    assert len(drawn["crossings"]) == 6
+    assert all(item["error"] > 0 for item in drawn["crossings"])
+    answer("report", path, "--out", tmp_path / "page.html")
+    assert "wrapping_axis" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "at least 3 sizes" in refusal(*command[:2], "-L", "8,12", "--out", tmp_path / "two.h5")

@@ -200,6 +200,7 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
 def test_in_three_dimensions_it_is_the_fit_of_all_sizes():
     found = percolab.threshold("cubic", error=4e-3, L=[4, 6, 8], device="cpu")
     assert found.error <= 4e-3
+    assert found.results.study.sizes == (4, 6, 8)
     assert abs(found.p_c - 0.24881185) < 4 * found.error
     assert found.roots == ()
     assert found.error == pytest.approx(np.hypot(found.statistical_error, found.systematic_error))
