@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
+from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.root_text import (
     asks_for_roots,
     coupling_rows,
@@ -22,8 +23,9 @@ from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
-from percolab.analysis.text import spin_table
+from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
+from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
@@ -32,7 +34,8 @@ from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, make_options
 from percolab.run.runner import run_study
-from percolab.run.threshold import Goal, find_threshold, request_threshold
+from percolab.run.search_steps import Goal
+from percolab.run.threshold import find_threshold, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table
@@ -91,7 +94,7 @@ class Results(StoredResults):
 
     def fit(
         self, observable: str | None = None, **options: Any
-    ) -> ThresholdFit | SpinFit | RootFit:
+    ) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis:
         """Estimate the threshold, as :func:`percolab.fit` does."""
         return fit(self, observable, **options)
 
@@ -185,6 +188,8 @@ class Results(StoredResults):
             return estimate_table(self.estimates(bootstrap=bootstrap))
         if asks_for_roots(self):
             return root_table(fit_roots(self), self.study.structure, self.study.model)
+        if asks_for_wrapping(self):
+            return quantity_table(fit_wrapping(self))
         _, table = _find_fit(self.study)
         text: str = table(self.fit())
         return text
@@ -268,8 +273,8 @@ class Threshold(Shown):
     """What :func:`threshold` returns: p_c with its error, and the samples that it is read off.
 
     results: the samples.  fit: in two dimensions p_c and the roots of P(two directions) - P(none
-    wraps), size by size (:class:`RootFit`); in three and more the fit of all sizes
-    (:class:`ThresholdFit`).
+    wraps), size by size (:class:`RootFit`); in three and more the fit of the wrapping probabilities
+    of all sizes (:class:`QuantityAnalysis`).
 
     >>> found = threshold("square", error=0.01, device="cpu")
     >>> abs(found.p_c - 0.5) < 5 * found.error <= 0.05
@@ -277,7 +282,7 @@ class Threshold(Shown):
     """
 
     results: Results
-    fit: RootFit | ThresholdFit
+    fit: RootFit | QuantityAnalysis
 
     @property
     def _value(self) -> Value:
@@ -332,8 +337,8 @@ class Threshold(Shown):
         }
 
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """Draw the roots against L with p_c, or curves of all sizes, as :func:`percolab.plot`."""
-        kind = "roots" if isinstance(self.fit, RootFit) else None
+        """Draw roots or crossings against L with p_c, as :func:`percolab.plot` does."""
+        kind = "roots" if isinstance(self.fit, RootFit) else "crossings"
         return plot(self.results, path, kind=kind, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -354,7 +359,7 @@ def threshold(
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold:
-    """Find p_c of a lattice to the precision asked for (docs/thresholds.md).
+    """Find p_c of a lattice to the requested precision (docs/thresholds.md).
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}
@@ -378,7 +383,7 @@ def threshold(
     else:
         with ResultsWriter(request.out) as options["writer"]:
             results = find_threshold(request.study, goal, **options)
-    fit = fit_results(results) if why_no_roots(results.study) else fit_roots(results)
+    fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)
     return Threshold(_shown_results(results), fit)
 
 
@@ -422,7 +427,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
 
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
-) -> ThresholdFit | SpinFit | RootFit:
+) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis:
     """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
@@ -437,7 +442,8 @@ def fit(
     to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
 
     Of results of :func:`threshold`, without an observable and options, it is p_c from the roots
-    (:class:`percolab.analysis.roots.RootFit`).
+    (:class:`percolab.analysis.roots.RootFit`), in three dimensions and more from the wrapping
+    probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`).
 
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
@@ -450,6 +456,8 @@ def fit(
     check_results(results)
     if observable is None and not options and asks_for_roots(results):
         return fit_roots(results)
+    if observable is None and not options and asks_for_wrapping(results):
+        return fit_wrapping(results)
     make, _ = _find_fit(results.study)
     found: ThresholdFit | SpinFit = make(results, observable, options)
     return found

@@ -17,10 +17,12 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from percolab import coupled
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, XORWOW, p_to_threshold
@@ -214,8 +216,9 @@ def cpu_labeler(
 def cuda_coupling(
     name: str, topology: Topology, model: Model = BOND, *, capacity: int, **options: bool
 ):
-    """Return a CUDA labeler with its coupling; options: tally, openings."""
-    return new_coupling(name, "cuda", topology, model, capacity=capacity, **options)
+    """Return a CUDA labeler with the coupling of large lattices; options: tally, openings."""
+    with patch.dict(coupled._SMALL, clear=True):
+        return new_coupling(name, "cuda", topology, model, capacity=capacity, **options)
 
 
 def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -93,37 +93,31 @@ def analyse_quantities(
     omegas: Sequence[float],
     y_t: Known | None = None,
     min_size: int | None = None,
-    degree: int | None = None,
+    degree: int | tuple[int, ...] | None = None,
     priors: float = 1.0,
 ) -> QuantityAnalysis:
     """Fit several quantities together.
 
     omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
-    min_size: smallest L to use at all.  degree: in place of DEGREES.  priors: factor on the widths
-    of the other priors.
+    min_size: smallest L to use at all.  degree: one or several, in place of DEGREES.  priors:
+    factor on the widths of the other priors.
 
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
-    moments = [item for item in moments if min_size is None or min_size <= item.L]
-    sizes = _sizes(moments)
-    if len(sizes) < MIN_SIZES:
-        shown = ", ".join(f"L = {size}" for size in sizes) or "none"
-        raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
-    _check(quantities, moments)
-    start, near = near_threshold(moments, quantities, y_t)
-    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
-    fitter = Fitter(
-        tuple(observe(item, quantities) for item in near),
-        start,
-        tuple(omegas),
-        DEGREES if degree is None else (degree,),
-        priors,
+    fitter, used, near = make_fitter(
+        moments,
+        quantities,
+        omegas=omegas,
+        y_t=y_t,
+        min_size=min_size,
+        degrees=(degree,) if isinstance(degree, int) else degree or DEGREES,
+        priors=priors,
     )
     found, wide, free = average_three_times(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
     )
-    p = np.concatenate([item.p for item in moments])
-    sampled, notes = (float(p.min()), float(p.max())), _dropped(moments, near)
+    p = np.concatenate([item.p for item in used])
+    sampled, notes = (float(p.min()), float(p.max())), _dropped(used, near)
     return QuantityAnalysis(
         **assess_threshold(found.threshold, wide.threshold, sampled, notes),
         exponent=free.y_t if free else NO_VALUE,
@@ -178,6 +172,32 @@ class Fitter:
             return fit_joint(model, begin, left_out=left_out)
 
         return ThresholdAverage.over(self.sizes, self.degrees, fit)
+
+
+def make_fitter(
+    moments: Sequence[BlockMoments],
+    quantities: Sequence[Quantity],
+    *,
+    omegas: Sequence[float],
+    y_t: Known | None,
+    min_size: int | None = None,
+    degrees: tuple[int, ...] = DEGREES,
+    priors: float = 1.0,
+) -> tuple[Fitter, list[BlockMoments], list[BlockMoments]]:
+    """Return what fits these moments, the moments of sizes that are used, and those near p_c.
+
+    Options as for :func:`analyse_quantities`.  AnalysisError: too few sizes, p or blocks.
+    """
+    used = [item for item in moments if min_size is None or min_size <= item.L]
+    sizes = _sizes(used)
+    if len(sizes) < MIN_SIZES:
+        shown = ", ".join(f"L = {size}" for size in sizes) or "none"
+        raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
+    _check(quantities, used)
+    start, near = near_threshold(used, quantities, y_t)
+    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
+    observations = tuple(observe(item, quantities) for item in near)
+    return Fitter(observations, start, tuple(omegas), degrees, priors), used, near
 
 
 def _quantity_value(

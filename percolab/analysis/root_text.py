@@ -23,7 +23,7 @@ NO_CURVES = (
 )
 
 
-def asks_for_roots(results: StoredResults) -> bool:
+def was_searched(results: StoredResults) -> bool:
     """Return whether results were made by ``percolab threshold``, and hold nothing else.
 
     Such a file may be extended by a sweep over many p; then its curves are of use as well.
@@ -32,8 +32,12 @@ def asks_for_roots(results: StoredResults) -> bool:
         isinstance(run.get("asked"), Mapping) and "threshold" in run["asked"]
         for run in results.runs
     )
-    every = results.tasks.values()
-    return made and not why_no_roots(results.study) and all(len(i.task.p) == 1 for i in every)
+    return made and all(len(item.task.p) == 1 for item in results.tasks.values())
+
+
+def asks_for_roots(results: StoredResults) -> bool:
+    """Return whether results were made by ``percolab threshold`` in two dimensions."""
+    return was_searched(results) and not why_no_roots(results.study)
 
 
 def difference_text(model: str) -> str:

@@ -332,24 +332,34 @@ def _read_chains(item: TaskResult) -> list[_Curve]:
     """
     if len(item.blocks) < LEAST_BLOCKS or not has_slopes(item):
         return []
-    q, size, chains = item.task.draw.states, item.task.block_size, len(item.blocks)
+    q, samples = item.task.draw.states, item.num_samples
     found = []
     for place, p in enumerate(item.task.p):
-        difference = (_column(item, "two") - q * _column(item, "none"))[:, place] / size
-        bonds = item.column("open_bonds")[:, place] / size
-        mean = difference.mean()
+        sums = {
+            name: item.column(name)[:, place].astype(float)
+            for name in ("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+        }
+        difference = sums["wrapping_two"] - q * sums["wrapping_none"]
+        bonds = item.column("open_bonds")[:, place].astype(float)
+        mean, most = difference.sum() / samples, bonds.sum() / samples
         if abs(mean) > _WINDOW:
             continue
-        two, none = (item.column(f"openings_{word}")[:, place] for word in ("two", "none"))
-        products = (two - q * none) / size
-        own = products - mean * bonds - bonds.mean() * (difference - mean)
-        slope, scatter = (float(f) / (p * (1 - p)) for f in (own.mean(), own.std(ddof=1)))
-        error = (difference.std(ddof=1) + 1 / size) / sqrt(chains)
+        # Sums over chains of (D - mean) (b - its mean).
+        products = sums["openings_two"] - q * sums["openings_none"]
+        products += mean * most * item.samples - mean * bonds - most * difference
+        slope, scatter = products.sum() / samples, _error_of_mean(products, item.samples)
+        error = _error_of_mean(difference, item.samples) + 1 / samples
         if slope > 0 and scatter > 0:
-            steepness = slope, scatter / sqrt(chains)
+            unit = p * (1 - p)
             at = np.array([p]), np.array([mean]), np.array([[1 / error]])
-            found.append(_Curve(*at, steepness, p))
+            found.append(_Curve(*at, (slope / unit, scatter / unit), p))
     return found
+
+
+def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
+    """Return the error of a mean of all samples from independent sums over some of them, (n,)."""
+    away = sums - sums.sum() / samples.sum() * samples
+    return float(sqrt((away**2).sum() * sums.size / (sums.size - 1)) / samples.sum())
 
 
 def _read_curve(item: TaskResult) -> _Curve | None:
@@ -390,10 +400,9 @@ def _read_curve(item: TaskResult) -> _Curve | None:
 
 def has_slopes(item: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
+    draw = item.task.draw
     own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
-    if item.task.draw.has_spins:
-        return own
-    return own and item.task.draw.openings_have_p
+    return own and (draw.openings_have_p or draw.has_spins)
 
 
 def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
@@ -417,8 +426,7 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     )
     with_excess = open_two - open_none - most * p * (two - none) - mean * excess
     slope = with_excess.sum() / samples / unit
-    away, blocks = with_excess - slope * unit * item.samples, with_excess.size
-    scatter = sqrt((away**2).sum() * blocks / (blocks - 1)) / samples / unit
+    scatter = _error_of_mean(with_excess, item.samples) / unit
     variance = (two + none).sum() / samples - mean**2
     rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
     if slope <= 0 or scatter == 0:
@@ -468,8 +476,8 @@ def _mean_and_spread(item: TaskResult) -> tuple[Floats, Floats]:
     mean = (two - q * none).sum(axis=0) / samples
     if item.task.kind.independent:
         return mean, np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
-    by_chain = (two - q * none) / item.task.block_size
-    return mean, by_chain.var(axis=0, ddof=1) * item.task.block_size
+    errors = [_error_of_mean(own, item.samples) for own in (two - q * none).T.astype(float)]
+    return mean, samples * np.square(errors)
 
 
 def bend_of(difference: float, states: int) -> float:

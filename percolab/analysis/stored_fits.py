@@ -6,7 +6,7 @@ Options that are not given follow from the dimension and boundary of the study.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -320,6 +320,35 @@ def fit_quantities(
 
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
+    joint = read_joint_input(results, names, omega=omega, nu=nu)
+    chosen, notes = joint.quantities, joint.notes
+    found = analyse_quantities(joint.moments, chosen, omegas=joint.omegas, y_t=joint.y_t, **options)
+    quantities = tuple(
+        replace(value, known=_known(results, item))
+        for value, item in zip(found.quantities, chosen, strict=True)
+    )
+    return replace(found, quantities=quantities, notes=(*notes, *found.notes))
+
+
+@dataclass(frozen=True, eq=False)
+class JointInput:
+    """What a joint fit of several quantities takes; notes: on what was left out of it."""
+
+    moments: list[BlockMoments]
+    quantities: tuple[Quantity, ...]
+    omegas: list[float]
+    y_t: Known | None
+    notes: tuple[str, ...]
+
+
+def read_joint_input(
+    results: StoredResults,
+    names: Sequence[str] = ("all",),
+    *,
+    omega: float | None = None,
+    nu: Prior = "known",
+) -> JointInput:
+    """Return the input of a joint fit of stored results; options and errors as fit_quantities."""
     study = results.study
     _check_scalable(results, ", so no joint fit")
     chosen = choose_quantities(names, study.boundary, available_quantities(results))
@@ -334,13 +363,8 @@ def fit_quantities(
     if omega is not None:
         omegas = [omega] * len(chosen)
     y_t, class_notes = class_exponent(results, nu)
-    found = analyse_quantities(moments, chosen, omegas=omegas, y_t=y_t, **options)
-    quantities = tuple(
-        replace(value, known=_known(results, item))
-        for value, item in zip(found.quantities, chosen, strict=True)
-    )
-    every = (*list_notes(results), *class_notes, *notes, *left_out, *found.notes)
-    return replace(found, quantities=quantities, notes=every)
+    every = (*list_notes(results), *class_notes, *notes, *left_out)
+    return JointInput(moments, chosen, omegas, y_t, every)
 
 
 def _fittable(

@@ -20,7 +20,7 @@ from percolab.store.interrupts import choose_exit_code, sigterm_like_ctrl_c
 
 COMMANDS = {
     "sweep": "Sample a lattice or a graph and estimate its threshold.",
-    "threshold": "Find p_c of a lattice to the precision asked for.",
+    "threshold": "Find p_c of a lattice to the requested precision.",
     "tree": "Find the minimum spanning trees of samples.",
     "plot": "Draw stored results: curves, crossings, collapse, clusters ...",
     "report": "Write a page with figures, fits and provenance.",

@@ -75,11 +75,13 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
 
     Of a file of percolab threshold it is p_c from the roots of P(two directions) - P(none wraps),
-    unless an option of the other fit is given.
+    in three dimensions and more from three wrapping probabilities, unless an option of the other
+    fit is given.
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
     """
     from percolab.analysis.root_text import asks_for_roots
+    from percolab.analysis.wrapping_fit import asks_for_wrapping
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -89,9 +91,13 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
         _write_estimates(stored, as_json, options["observable"], options["bootstrap"])
         return
     others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
-    if asks_for_roots(stored) and all(value in (None, False) for value in others.values()):
-        _write_roots(stored, as_json)
-        return
+    if all(value in (None, False) for value in others.values()):
+        if asks_for_roots(stored):
+            _write_roots(stored, as_json)
+            return
+        if asks_for_wrapping(stored):
+            _write_wrapping(stored, as_json)
+            return
     load(answers.fit)(stored, as_json, quantities, options)
 
 
@@ -132,6 +138,22 @@ def _write_roots(stored: StoredResults, as_json: bool) -> None:
     echo(f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori")
     echo()
     echo(root_table(fit, study.structure, study.model))
+
+
+def _write_wrapping(stored: StoredResults, as_json: bool) -> None:
+    """Write p_c from the wrapping probabilities of all sizes."""
+    from percolab.analysis.text import quantity_table
+    from percolab.analysis.wrapping_fit import fit_wrapping
+
+    study, fit = stored.study, fit_wrapping(stored)
+    if as_json:
+        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
+        return
+    echo(f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit")
+    echo()
+    echo(quantity_table(fit))
+    for line in published_lines(stored, fit.threshold, fit.threshold_error):
+        echo(line)
 
 
 def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:

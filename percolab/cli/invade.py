@@ -37,10 +37,10 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 
 
 @click.command()
-@setting_option("lattice", told_default="")
+@setting_option("lattice", shown_default="")
 @setting_option("graph")
 @setting_option(
-    "L", help="Linear size, or several: 64,128,256; shells of a Bethe lattice.", told_default=""
+    "L", help="Linear size, or several: 64,128,256; shells of a Bethe lattice.", shown_default=""
 )
 @setting_option("boundary")
 @click.option(
@@ -67,7 +67,7 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
     help="Weights of your own: file, those of the bonds in the graph's file; or .npy or "
     "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
 )
-@setting_option("samples", help="Invasions a size.", told_default="1")
+@setting_option("samples", help="Invasions a size.", shown_default="1")
 @click.option("--sample", type=int, help="Number of the first sample.  [default: 0]")
 @setting_option("seed", help="Seed of the sweep.")
 @setting_option("rng")

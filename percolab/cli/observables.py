@@ -39,7 +39,7 @@ def command(boundary: str | None, as_json: bool) -> None:
         list_observables,
     )
     from percolab.measure.functions import LabelFunction
-    from percolab.measure.packages import brought
+    from percolab.measure.packages import list_plugins
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in list_observables(kinds)}
@@ -54,7 +54,7 @@ def command(boundary: str | None, as_json: bool) -> None:
     trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
     of_packages = [
         _record(LabelFunction(item.name, package=item.package).column) | {"package": item.package}
-        for item in brought()
+        for item in list_plugins()
     ]
     everything = [*records, *spins, *extras, *trees, *of_packages]
     if as_json:
@@ -66,8 +66,8 @@ def command(boundary: str | None, as_json: bool) -> None:
     }
     groups = {
         "": records,
-        "of spins (--model ising, potts:q=3), beside these:": spins,
-        **{f"with sweep --measure {word}, beside these:": own for word, own in by_word.items()},
+        "of spins (--model ising, potts:q=3), and all these:": spins,
+        **{f"with sweep --measure {word}, and all these:": own for word, own in by_word.items()},
         "of minimum spanning trees (percolab tree), in place of these:": trees,
         "of packages that are installed, with sweep --observable NAME:": of_packages,
     }

@@ -34,7 +34,7 @@ def sample_options(function: F) -> F:
                      help="Bethe lattice of this coordination number."),
         setting_option("boundary"),
         setting_option("update"),
-        setting_option("sweeps", low=0, told_default=str(SHOWN_SWEEPS),
+        setting_option("sweeps", low=0, shown_default=str(SHOWN_SWEEPS),
                        help="Of spins: updates since the start of the chain."),
         *(setting_option(name, kind=float) for name in reversed(COUPLINGS)),
         setting_option("model"),
@@ -44,7 +44,7 @@ def sample_options(function: F) -> F:
         setting_option("seed", help="Seed of the sweep."),
         click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
-        setting_option("lattice", told_default="",
+        setting_option("lattice", shown_default="",
                        help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)

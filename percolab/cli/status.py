@@ -65,7 +65,7 @@ def _describe_study(study: Study) -> Iterator[str]:
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
-        yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
+        yield f"measured and stored as well: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
     rows = []
     for task in tasks:

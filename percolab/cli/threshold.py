@@ -1,4 +1,4 @@
-"""percolab threshold: p_c of a lattice to the precision asked for."""
+"""percolab threshold: p_c of a lattice to the requested precision."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from percolab.cli.terminal import echo
 from percolab.store.results import ResultsWriter
 
 if TYPE_CHECKING:
+    from percolab.analysis.quantity_fits import QuantityAnalysis
     from percolab.analysis.roots import RootFit
+    from percolab.analysis.value import Value
     from percolab.store.results import StoredResults
-    from percolab.tasks.study import Study
 
 #: Options that it shares with ``percolab sweep``.
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
@@ -51,7 +52,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Find the threshold p_c of a lattice, to the precision asked for.
+    """Find the threshold p_c of a lattice, to the requested precision.
 
     LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
     the systematic part together shall not exceed, or --time; without both the error is 1e-4.
@@ -59,13 +60,14 @@ def command(
     In two dimensions, on a torus of any size, p_c is where a cluster wraps in two independent
     directions as often as none wraps at all: two sizes are sampled at one p near it.  The
     transition of spins (--model ising, potts:q=3) on planar lattices is found likewise.  In three
-    dimensions and more p_c comes from finite-size scaling of several sizes.  Sizes, p and samples
-    are chosen (docs/thresholds.md).  The file is a results file like any other; the same command
-    with a smaller error continues it.
+    dimensions and more p_c comes from one fit of the wrapping probabilities of several sizes.
+    Sizes, p and samples are chosen (docs/thresholds.md).  The file is a results file like any
+    other; the same command with a smaller error continues it.
     """
     from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.run.request import make_options
-    from percolab.run.threshold import Goal, find_threshold, request_threshold
+    from percolab.run.search_steps import Goal
+    from percolab.run.threshold import find_threshold, request_threshold
 
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, out=out, **given_settings(given))
@@ -74,7 +76,7 @@ def command(
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
         results = find_threshold(request.study, goal, **options)
     if why_no_roots(results.study):
-        _write_scaling(results, goal.error, Path(out), as_json=as_json)
+        _write_scaling(results, Path(out), as_json=as_json)
         return
     fit = fit_roots(results)
     if as_json:
@@ -84,24 +86,33 @@ def command(
         echo(line)
 
 
-def _write_scaling(
-    results: StoredResults, target_error: float | None, out: Path, *, as_json: bool
-) -> None:
-    """Write p_c from finite-size scaling of several sizes, where there are no roots."""
-    from percolab.analysis.stored_fits import fit_results
-    from percolab.cli.sweep import write_threshold
+def _write_scaling(results: StoredResults, out: Path, *, as_json: bool) -> None:
+    """Write p_c from the wrapping probabilities of several sizes, where there are no roots."""
+    from percolab.analysis.wrapping_fit import fit_wrapping
 
-    study = results.study
+    study, fit = results.study, fit_wrapping(results)
     if as_json:
         own = {"lattice": study.structure.name, "model": study.model}
-        echo_json(own | fit_results(results).to_dict())
+        echo_json(own | fit.to_dict())
         return
-    sizes = ", ".join(map(str, sorted(study.sizes)))
-    echo(f"{study.structure.title}, {study.model}: finite-size scaling of L = {sizes}; {out}")
-    write_threshold(results, target_error)
-    fit = fit_results(results)
-    for line in published_lines(results, fit.threshold, fit.threshold_error):
+    for line in scaling_lines(results, fit, out):
         echo(line)
+
+
+def scaling_lines(results: StoredResults, fit: QuantityAnalysis, out: Path) -> list[str]:
+    """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
+    study, value = results.study, fit.p_c
+    if fit.problem is not None:
+        return [fit.problem, *(f"note: {note}" for note in fit.notes)]
+    sizes = ", ".join(map(str, fit.sizes))
+    lines = [
+        f"{study.structure.title}, {study.model}: p_c = {value}"
+        f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
+        f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit; {value.quality}",
+        f"{_advice(value)}; samples in {out}",
+        *(f"note: {note}" for note in fit.notes),
+    ]
+    return [*lines, *published_lines(results, value.value, value.error)]
 
 
 def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str
         *([", ".join(f"{name} = {text}" for name, text, _ in couplings)] if couplings else []),
         f"roots of {difference_text(study.model)} on tori: {roots}; "
         + (f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"),
-        f"{_advice(study, fit)}; samples in {out}",
+        f"{_advice(value)}; samples in {out}",
         *(f"note: {note}" for note in fit.notes),
     ]
     known = known_threshold(study.structure, study.model)
@@ -137,9 +148,8 @@ def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str
     return lines
 
 
-def _advice(study: Study, fit: RootFit) -> str:
-    """Return what would make an error half as large."""
-    value = fit.threshold
+def _advice(value: Value) -> str:
+    """Return what would make the error of p_c half as large."""
     half = value.error / 2
     if value.systematic_error > half:
         return f"half the error (--error {half:.1e}) takes larger sizes, which it chooses"

@@ -24,8 +24,8 @@ _SETTINGS = (
     "rng", "device", "workers", "executor", "part", "out",
 )  # fmt: skip
 _CHANGED: dict[str, dict[str, Any]] = {
-    "samples": {"help": "Samples of each size.", "told_default": str(_SAMPLES)},
-    "out": {"told_default": _OUT},
+    "samples": {"help": "Samples of each size.", "shown_default": str(_SAMPLES)},
+    "out": {"shown_default": _OUT},
 }
 _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.items())
 

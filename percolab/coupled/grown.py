@@ -27,7 +27,7 @@ class GrownCoupling(CoupledBatches):
 
     def __init__(self, labeler: LabeledBatch, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
-        # The bonds at the next p; made when a grid is first asked for.
+        # The bonds at the next p; made when a grid is first used.
         self._later: Any = None
 
     @staticmethod

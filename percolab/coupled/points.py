@@ -35,7 +35,7 @@ class PointByPoint:
     def with_openings(
         self, rows: NDArray[np.int64], counts: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return rows with the openings as a last number, where they are asked for.
+        """Return rows with the openings as a last number, where they are requested.
 
         counts: of the bonds that are open, or where sites are drawn of those that are vacant; int64
         like the rows without their last axis.

@@ -103,7 +103,7 @@ def plot_invasion(
     infinite lattice, drawn where it is known.  InputError: nothing was invaded.
     """
     if invasion.num_invaded <= invasion.num_sources:
-        raise InputError("nothing was invaded beside the source, so there is nothing to draw")
+        raise InputError("nothing was invaded but the source, so there is nothing to draw")
     places = can_draw_places(structure)
     with new_figure(7.2, 7.4 if places else 2.7) as figure:
         set_title(figure, title)

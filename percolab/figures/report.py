@@ -25,8 +25,9 @@ from percolab.analysis.root_text import coupling_rows, known_threshold, root_tab
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
-from percolab.analysis.text import spin_table, tree_table
+from percolab.analysis.text import quantity_table, spin_table, tree_table
 from percolab.analysis.trees import fit_trees
+from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
@@ -216,6 +217,31 @@ def fits_of_roots(figures: StudyFigures) -> list[PageBlock]:
     except AnalysisError as error:
         return [paragraph(str(error))]
     return [preformatted(root_table(fit, study.structure, study.model))]
+
+
+def answer_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
+    """Return p_c from wrapping probabilities in one line, next to the published one."""
+    try:
+        fit = fit_wrapping(figures.results)
+    except AnalysisError:
+        return []
+    notes = [paragraph(f"Note: {note}") for note in fit.notes]
+    if fit.problem is not None:
+        return [answer(fit.problem), *notes]
+    line = mathematics(f"p_c = {fit.p_c}")
+    known = figures.study.structure.threshold(figures.study.model)
+    if known is not None:
+        away = (fit.p_c.value - known.value) / fit.p_c.error
+        line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"
+    return [answer(line), *notes]
+
+
+def fits_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
+    """Return the table of p_c from wrapping probabilities."""
+    try:
+        return [preformatted(quantity_table(fit_wrapping(figures.results)))]
+    except AnalysisError as error:
+        return [paragraph(str(error))]
 
 
 def _study(results: StoredResults) -> PageBlock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from percolab.analysis.root_text import NO_CURVES, asks_for_roots
+from percolab.analysis.wrapping_fit import asks_for_wrapping
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
@@ -111,7 +112,9 @@ class KindInFigures:
 def find_in_figures(item: StoredResults | Task) -> KindInFigures:
     """Return what figures and reports need to know of results, or a task, of this kind."""
     if isinstance(item, StoredResults):
-        return _ROOTS if asks_for_roots(item) else OF_KIND[item.study.kind.name]
+        if asks_for_roots(item):
+            return _ROOTS
+        return _CROSSINGS if asks_for_wrapping(item) else OF_KIND[item.study.kind.name]
     return OF_KIND[item.kind.name]
 
 
@@ -121,6 +124,25 @@ _ROOTS = KindInFigures(
     errors=_ERRORS_OF_ROOTS,
     answer="figures.report:answer_of_roots",
     fits="figures.report:fits_of_roots",
+)
+
+
+_ERRORS_OF_CROSSINGS = (
+    "Errors are one sigma. p_c is fitted to the probabilities that clusters wrap around any axis, "
+    "one, and all, of all sizes at once, with their covariance and with every known correction to "
+    "scaling under natural priors. Its error has a statistical part (other samples) and a "
+    "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
+    "The published threshold is drawn and compared with, and enters no number.",
+)
+
+
+_CROSSINGS = KindInFigures(
+    "crossings",
+    "the samples are at a few p next to p_c, for the fit of wrapping probabilities; a curve takes "
+    "percolab sweep",
+    errors=_ERRORS_OF_CROSSINGS,
+    answer="figures.report:answer_of_wrapping",
+    fits="figures.report:fits_of_wrapping",
 )
 
 

@@ -24,6 +24,8 @@ from percolab.flows.net import ROOT, UNSEEN, Net
 _UNSEEN, _ROOT = UNSEEN, ROOT
 #: What makes the words of bonds other streams than those of samples.
 _PURPOSE = 0x6379636C65730001
+#: The place of the virtual bond, where no other is.
+_VIRTUAL = np.uint64(2**64 - 1)
 
 
 class Forest(NamedTuple):
@@ -74,7 +76,7 @@ def bond_word(key, place):
 @njit
 def virtual_word(key):
     """Return the word of the virtual bond between the terminals."""
-    return bond_word(key, -1)
+    return bond_word(key, _VIRTUAL)
 
 
 @njit(nogil=True, cache=True)

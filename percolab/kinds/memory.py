@@ -49,9 +49,9 @@ def check_memory(
     needed = estimate_memory(task, algorithm, device.kind, workers)
     available = psutil.virtual_memory().available
     if held + needed.host > available:
-        beside = f" beside {held / 1e9:.1f} GB for all else" if held > 1e8 else ""
+        others = f" in addition to {held / 1e9:.1f} GB for all else" if held > 1e8 else ""
         raise InputError(
-            f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{beside}; "
+            f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{others}; "
             f"{available / 1e9:.1f} GB are free"
         )
     if needed.device:
@@ -65,8 +65,8 @@ def _check_device_memory(
     most = task.kind.algorithms.most_points(algorithm, device.kind, axes)
     if most is not None and task.num_points > most:
         raise InputError(
-            f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
-            f"in 32 bits on {device}; use --device cpu"
+            f"L = {task.size}: {task.num_points} sites and the marks of {axes} axes "
+            f"do not fit 32 bits on {device}; use --device cpu"
         )
     free = share * device.free_memory()
     if needed > free:

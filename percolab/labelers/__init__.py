@@ -1,4 +1,4 @@
-"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another."""
+"""The registry of labelers.  All label a cluster by its smallest site, so any can check another."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def new_labeler(
     """Return a labeler with an empty batch on a kind of device, "cpu" or "cuda".
 
     name: the one that is to serve, where it can (:func:`serving_labeler`).  model: bond
-    percolation unless given.  capacity: the items wanted in a batch.  tally: whether rows have a
+    percolation unless given.  capacity: the items of a batch.  tally: whether rows have a
     tally of sizes.  InputError: unknown labeler; ValueError: too many sites for it.
     """
     from percolab.bonds.batch import new_batch

@@ -101,7 +101,7 @@ class LabeledBatch:
         return self.radii_batch(geometry).items
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii, made when first asked for."""
+        """Return what reads radii, made at first use."""
         if self._radii is None:
             self._radii = RadiiBatch(self.batch, geometry)
         return self._radii

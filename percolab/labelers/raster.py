@@ -42,7 +42,7 @@ class Raster(OneSample):
         )
         periods = np.empty(points if top.num_seam_bonds else 0, np.int64)
         self.windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
-        # Radii are summed here; made when first asked for.
+        # Radii are summed here; made at first use.
         self.sums = np.empty(0, np.uint64)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The judge: breadth-first search in plain Python on an adjacency list.
+"""The reference: breadth-first search in plain Python on an adjacency list.
 
 It shares nothing with the other labelers but the bond words, and is slow: about 1 us a bond.
 """

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, SumColumn
-from percolab.measure.packages import find_brought, one_line
+from percolab.measure.packages import find_plugin, one_line
 
 #: A function of labels, int32, -1 where there is no site, or of bonds, int64 (m, 2), the sites of
 #: every open bond, or of both.  It returns a number.
@@ -122,7 +122,7 @@ def take_functions(
     if "" in (name.strip(" ,") for name in names):
         raise InputError("observables: one of the names is empty")
     words = {word.strip() for name in names for word in name.split(",")} - {""}
-    found = [find_brought(word) for word in sorted(words)]
+    found = [find_plugin(word) for word in sorted(words)]
     return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)
 
 

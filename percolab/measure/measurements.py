@@ -1,4 +1,4 @@
-"""The registry of measurements: what a word of ``--measure`` reads of samples beside their rows.
+"""The registry of measurements: what a word of ``--measure`` reads of samples, rows apart.
 
 A measurement is a line here and a file with its *reader*.  Its columns are declared with all others
 (:data:`percolab.measure.columns.EXTRA_COLUMNS`), under its word.

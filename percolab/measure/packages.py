@@ -1,7 +1,7 @@
 """Observables of other packages: names that they declare as entry points.
 
 Names and versions come from the packages' metadata.  A package's code is loaded when one of its
-names is asked for, and never otherwise.
+names is used, and never otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GROUP = "percolab.observables"
 
 
 @dataclass(frozen=True)
-class Brought:
+class Plugin:
     """One name that a package declares.
 
     package: whose it is, with the version: "percolab-holes 0.3".
@@ -28,7 +28,7 @@ class Brought:
     entry: EntryPoint
 
     @property
-    def told(self) -> str:
+    def origin(self) -> str:
         """How messages begin."""
         return f"observable {self.name} of package {self.package}"
 
@@ -37,9 +37,9 @@ class Brought:
         try:
             found = self.entry.load()
         except Exception as error:  # another package's code raises anything
-            raise InputError(f"{self.told}: {one_line(error)}") from error
+            raise InputError(f"{self.origin}: {one_line(error)}") from error
         if not callable(found):
-            raise InputError(f"{self.told}: {self.entry.value} is no function")
+            raise InputError(f"{self.origin}: {self.entry.value} is no function")
         return found
 
 
@@ -48,22 +48,22 @@ def one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def brought() -> list[Brought]:
+def list_plugins() -> list[Plugin]:
     """Return all that installed packages declare, by name; nothing is loaded."""
     found = [
-        Brought(item.name, f"{item.dist.name} {item.dist.version}", item)
+        Plugin(item.name, f"{item.dist.name} {item.dist.version}", item)
         for item in entry_points(group=_GROUP)
         if item.dist is not None
     ]
     return sorted(found, key=lambda item: (item.name, item.package))
 
 
-def find_brought(name: str) -> Brought:
+def find_plugin(name: str) -> Plugin:
     """Return what a package declares by a name; nothing is loaded.
 
     InputError: no package has it, or several have.
     """
-    there = brought()
+    there = list_plugins()
     found = [item for item in there if item.name == name]
     if len(found) == 1:
         return found[0]

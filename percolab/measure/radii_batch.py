@@ -33,7 +33,7 @@ def _item_bytes(points: int, axes: int) -> int:
 
 
 class RadiiBatch:
-    """The device memory for radii of ``items`` items of a batch, made when first asked for."""
+    """The device memory for radii of ``items`` items of a batch, made at first use."""
 
     def __init__(self, batch: CudaBatch, geometry: Geometry) -> None:
         self._batch = batch

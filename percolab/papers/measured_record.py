@@ -111,3 +111,20 @@ def commit() -> str | None:
 def by_commas(_context: click.Context, _option: click.Parameter, value: str) -> list[int]:
     """Return the integers of an option, given by commas."""
     return [int(part) for part in value.split(",")]
+
+
+def make_drawing_command(
+    text: str | None, draw_all: Callable[[Path, Path], list[str]], record: Path, folder: Path
+) -> click.Command:
+    """Return the command that draws a paper's figures from a record and prints what they show.
+
+    text: its help.  draw_all: is given the record and the folder.  record, folder: the usual ones.
+    """
+
+    @click.command(help=text)
+    @click.option("--record", type=click.Path(path_type=Path), default=record)
+    @click.option("--out", type=click.Path(path_type=Path), default=folder)
+    def main(record: Path, out: Path) -> None:
+        click.echo("\n".join(draw_all(record, out)))
+
+    return main

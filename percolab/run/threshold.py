@@ -12,9 +12,8 @@ Two sizes are sampled, with equal work, so that the larger can contradict the sm
 smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
 after so much work grows as L^(1/4).
 
-Elsewhere, in three dimensions and more, p_c comes from the wrapping probabilities of several sizes
-by finite-size scaling, as in ``percolab sweep --target-error``: larger sizes are added while those
-that there are cannot give the target error.
+In three dimensions and more p_c comes from the wrapping probabilities of several sizes, in one fit
+(:mod:`percolab.run.scaling_search`).
 
 Work is counted in sites, not in seconds, so that the same target gives about the same samples on
 every machine; a run that was interrupted continues from its file.
@@ -23,16 +22,16 @@ every machine; a run that was interrupted continues from its file.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import ceil, floor, lcm, log2, log10, prod, sqrt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil, log2, sqrt
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 import numpy as np
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.quantities import MIN_SIZES
 from percolab.analysis.roots import (
     LEAST_BLOCKS,
     SizeRoot,
@@ -48,6 +47,7 @@ from percolab.analysis.roots import (
     why_no_roots,
 )
 from percolab.analysis.value import Value
+from percolab.analysis.wrapping_fit import why_no_wrapping
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
@@ -59,18 +59,18 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
-from percolab.run.runner import run_study
+from percolab.run.scaling_search import ScalingSearch, first_sizes
+from percolab.run.search_steps import Goal, Round
+from percolab.run.search_steps import axis_length as _length
+from percolab.run.search_steps import rounded as _rounded
+from percolab.run.search_steps import whole_size as _whole_size
 from percolab.run.stored import Saver, with_blocks
-from percolab.run.wanted import why_unmet
-from percolab.store.results import ResultsWriter, StoredResults
+from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
-from percolab.tasks.values import take_number, take_seconds
 
-#: Of p_c, where neither an error nor a time is given.
-_USUAL_ERROR = 1e-4
 #: Grid points along an axis that sizes are near.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
@@ -89,9 +89,6 @@ _ROUNDS = (0.1, 0.4, 1.0)
 _BEND_SHARE = 0.2
 #: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
-#: Points of the largest lattice that finite-size scaling begins with, sizes that it ends with, the
-#: first target error in a given time, and a target over the next one.
-_MOST_POINTS, _MOST_SIZES, _FIRST_TARGET, _STEP = 2**15, 12, 3e-3, 1.5
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
@@ -103,37 +100,6 @@ _SPIN_RATE = 1 / 16
 _PILOT_SWEEPS, _MOST_SWEEPS, _LEAST_SWEEPS = 64, 2**14, 4
 #: Seconds of a forecast that are reported.
 _LONG = 900.0
-
-
-@dataclass(frozen=True)
-class Goal:
-    """When a threshold is found: at this whole error of p_c, or after so many seconds."""
-
-    error: float | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.error is None) == (self.seconds is None):
-            raise InputError("error and time: give one of them, and not both")
-        if self.error is not None and not 1e-9 <= self.error <= 0.1:
-            raise InputError(f"error = {self.error:g}, but it must be from 1e-9 to 0.1")
-        if self.seconds is not None and not 0.1 <= self.seconds <= 1e7:
-            raise InputError(f"time = {self.seconds:g} s, but it must be from 0.1 s to 1e7 s")
-
-    @classmethod
-    def of(cls, error: Any, time: Any) -> Goal:
-        """Return the goal that a user gives; without either the error is 1e-4."""
-        if error is None and time is None:
-            return cls(_USUAL_ERROR)
-        return cls(
-            None if error is None else take_number("error", error),
-            None if time is None else take_seconds("time", time),
-        )
-
-    def record(self) -> dict[str, Any]:
-        """Return it as the record of a run has it."""
-        own = {"error": self.error, "seconds": self.seconds}
-        return {"threshold": {name: value for name, value in own.items() if value is not None}}
 
 
 def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any) -> SweepRequest:
@@ -152,7 +118,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
     # Any size will do until the right ones are known.
-    own = scaling_sizes(structure) if sizes is None else sizes
+    own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
     model = Model.parse(study.model)
@@ -164,17 +130,23 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         raise InputError(
             f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
         )
-    if sizes is not None or reason:
+    if reason:
+        _check_scaling(study)
+        return request
+    if sizes is not None:
         return request
     return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
 
 
-def scaling_sizes(lattice: Lattice) -> tuple[int, ...]:
-    """Return the sizes that finite-size scaling begins with: five, of up to 2^15 points."""
-    largest = _MOST_POINTS ** (1 / lattice.dimension)
-    cells = _whole_size(lattice, 1)
-    found = {max(_whole_size(lattice, round(largest * n / 8)), cells, 2) for n in (2, 3, 4, 6, 8)}
-    return tuple(sorted(found))
+def _check_scaling(study: Study) -> None:
+    """Raise InputError unless a fit of several sizes can give the threshold of a study."""
+    if reason := why_no_wrapping(study):
+        raise InputError(f"{study.structure.name}: no way to its threshold here: {reason}")
+    if len(study.sizes) < MIN_SIZES:
+        raise InputError(
+            f"L = {', '.join(map(str, study.sizes))}: in three dimensions and more a threshold "
+            f"takes at least {MIN_SIZES} sizes (leave out -L, and they are chosen)"
+        )
 
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
@@ -204,25 +176,6 @@ def _rate(study: Study, is_gpu: bool) -> float:
     return _RATES[is_gpu] * (1.0 if study.kind.independent else _SPIN_RATE)
 
 
-def _whole_size(lattice: Any, points: int) -> int:
-    """Return the size of whole cells that has about so many points along an axis."""
-    cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
-    return max(round(points / _length(lattice, cells)), 1) * cells
-
-
-def _length(lattice: Any, size: int) -> float:
-    """Return the grid points along an axis of a size, the geometric mean of all axes."""
-    return float(prod(lattice.shape(size)) ** (1 / lattice.dimension))
-
-
-@dataclass(frozen=True)
-class Round:
-    """What is sampled next: tasks that are new, and the blocks that tasks have at its end."""
-
-    tasks: tuple[Task, ...]
-    blocks: Mapping[str, int]
-
-
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
     """Sample a study until its threshold is found, continuing what the writer's file holds.
 
@@ -231,14 +184,12 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     InputError: the file holds another study.  Interrupted: as for
     :func:`percolab.run.runner.run_study`.
     """
-    if why_no_roots(study):
-        return _find_by_scaling(study, goal, **options)
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
     results = opened.results
-    search = _Search(study, goal)
-    p = _known_p(results)
+    search: Any = ScalingSearch(study, goal) if why_no_roots(study) else _Search(study, goal)
+    p = search.known_p(results)
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
@@ -247,14 +198,14 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             warm_up(opened.requested, engine, watcher, with_pilot=True)
             search.begin(results, engine, watcher)
             if p is None:
-                p = find_p(study, engine)
+                p = search.find_p(study, engine)
             seconds = search.forecast(results)
             if seconds > _LONG:
                 watcher.noted(f"this takes about {seconds / 3600:.2g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:
-                    results = with_tasks(results, following.tasks)
+                    results = with_tasks(_with_sizes_of(results, following.tasks), following.tasks)
                     tasks = [results.tasks[key].task for key in following.blocks]
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
@@ -267,31 +218,10 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     return results
 
 
-def _find_by_scaling(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Sample several sizes until finite-size scaling gives p_c as a goal has it.
-
-    In a given time the target is lowered step by step, and the last step may take longer.
-    """
-    if options.get("writer") is None:
-        with TemporaryDirectory() as folder, ResultsWriter(Path(folder) / "found.h5") as writer:
-            return _find_by_scaling(study, goal, **(options | {"writer": writer}))
-    watcher = options.get("watcher") or Watcher()
-    start, target = time.monotonic(), goal.error or _FIRST_TARGET
-    while True:
-        results = run_study(study, StopRule(None, target), **options)
-        is_over = goal.seconds is not None and time.monotonic() - start > 0.6 * goal.seconds
-        unmet = why_unmet(results, target)
-        if is_over or (unmet is None and goal.error is not None):
-            return results
-        if unmet is None:
-            target /= _STEP
-            continue
-        sizes = sorted(results.study.sizes)
-        larger = _whole_size(study.structure, round(1.5 * _length(study.structure, sizes[-1])))
-        if len(sizes) >= _MOST_SIZES or larger <= sizes[-1]:
-            watcher.noted(unmet)
-            return results
-        study = replace(study, sizes=(*sizes, larger))
+def _with_sizes_of(results: StoredResults, tasks: Sequence[Task]) -> StoredResults:
+    """Return results whose study has the sizes of further tasks, too."""
+    sizes = tuple(sorted({*results.study.sizes, *(task.size for task in tasks)}))
+    return StoredResults(replace(results.study, sizes=sizes), results.tasks, results.runs)
 
 
 def find_p(study: Study, engine: Engine) -> float:
@@ -368,11 +298,6 @@ def _known_p(results: StoredResults) -> float | None:
         return None if most is None else own[most]
 
 
-def _rounded(p: float, error: float) -> float:
-    """Return p with the digits that its error leaves."""
-    return round(p, 1 - floor(log10(error)))
-
-
 class _Search:
     """Decides what is sampled next."""
 
@@ -382,6 +307,14 @@ class _Search:
         self._lengths = {size: _length(study.structure, size) for size in self._sizes}
         self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _rate(study, False)
         self._place: Callable[[Task], Task] = lambda task: task
+
+    def known_p(self, results: StoredResults) -> float | None:
+        """Return a p near the root that stored results have; None without tasks."""
+        return _known_p(results)
+
+    def find_p(self, study: Study, engine: Engine) -> float:
+        """Return a first p near the root, by a pilot."""
+        return find_p(study, engine)
 
     def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
         """Start the clock of a goal in seconds; pilots measure with an engine."""

@@ -83,7 +83,7 @@ def _taken_as_it_is(key: str, value: Any) -> Any:
 class Setting:
     """How one setting is given, and what it is where it is not.
 
-    default: where it is not given.  told_default: that, as the help has it, where it is decided
+    default: where it is not given.  shown_default: that, as the help has it, where it is decided
     later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
@@ -101,7 +101,7 @@ class Setting:
 
     help: str
     default: Any = None
-    told_default: str = ""
+    shown_default: str = ""
     doc: str = ""
     flags: tuple[str, ...] | None = None
     kind: type = str
@@ -119,7 +119,7 @@ class Setting:
     @property
     def option_help(self) -> str:
         """The help of the option, with its default."""
-        told = self.told_default or self.default
+        told = self.shown_default or self.default
         return f"{self.help}  [default: {told}]" if told else self.help
 
 
@@ -130,7 +130,7 @@ class LatticeSetting(TypedDict, total=False):
         str | Path | Structure | None,
         Setting(
             help="Name (percolab lattices), .toml file, or bethe:z.",
-            told_default=DEFAULT_LATTICE,
+            shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
             f'"{DEFAULT_LATTICE}" unless given.',
             read=read_lattice,
@@ -189,7 +189,8 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; of a Bethe "
             "lattice its shells.",
-            told_default=",".join(map(str, DEFAULT_SIZES)) + ", or near them multiples of the cell",
+            shown_default=",".join(map(str, DEFAULT_SIZES))
+            + ", or near them multiples of the cell",
             doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
             "(grid points or cells along each axis); of a Bethe lattice its shells.",
             flags=("-L", "--size"),
@@ -202,7 +203,7 @@ class Settings(TypedDict, total=False):
         float | str | Sequence[float] | None,
         Setting(
             help="Values of p: 0.5,0.6 or from:to:count.",
-            told_default="found by a pilot",
+            shown_default="found by a pilot",
             doc="p values; None lets a pilot place those of each size.",
             flags=("-p",),
             parse=parse_probabilities,
@@ -265,7 +266,7 @@ class Settings(TypedDict, total=False):
         Setting(
             default=0,
             help="Of spins: updates of every chain, those of the burn-in included.",
-            told_default="chosen from the burn-in and the samples",
+            shown_default="chosen from the burn-in and the samples",
             kind=int,
             low=1,
             read=read_integer(1, 10**9),
@@ -278,7 +279,7 @@ class Settings(TypedDict, total=False):
         Setting(
             default=AUTO,
             help="Of spins: updates at the start of every chain that are not measured, or auto.",
-            told_default="auto: 20 autocorrelation times, found by a pilot",
+            shown_default="auto: 20 autocorrelation times, found by a pilot",
             parse=parse_burn_in,
             read=read_burn_in,
             take=take_burn_in,
@@ -305,7 +306,7 @@ class Settings(TypedDict, total=False):
             default=0,
             help="Of spins: 1 makes one long chain at every size and p; each block begins where "
             "the one before ended.",
-            told_default="a chain for every block",
+            shown_default="a chain for every block",
             kind=int,
             low=1,
             read=read_integer(0, 10**9),
@@ -367,7 +368,7 @@ class Settings(TypedDict, total=False):
         str | Sequence[str] | None,
         Setting(
             help="open, periodic, or one per axis: open,periodic.",
-            told_default="open",
+            shown_default="open",
             doc='"open" or "periodic", for all axes of a lattice or each; open unless given.',
             read=read_words('"open", "periodic", or a list with one of them an axis'),
         ),
@@ -376,7 +377,7 @@ class Settings(TypedDict, total=False):
         int | Sequence[int] | None,
         Setting(
             help="Samples of each size; of spins, the measured sweeps of all its chains.",
-            told_default=str(DEFAULT_SAMPLES),
+            shown_default=str(DEFAULT_SAMPLES),
             doc="how many of each size, one number or one for each size; of spins, the measured "
             "sweeps of all chains.",
             kind=int,
@@ -438,7 +439,7 @@ class Settings(TypedDict, total=False):
         Setting(
             help="How clusters are found; the numbers are the same with all: "
             f"{list_names(LABELERS)}.",
-            told_default="the device's fastest",
+            shown_default="the device's fastest",
             read=None,
         ),
     ]
@@ -446,7 +447,7 @@ class Settings(TypedDict, total=False):
         int | None,
         Setting(
             help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
-            told_default="all cores",
+            shown_default="all cores",
             kind=int,
             low=1,
             read=None,
@@ -458,7 +459,7 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
             "dask:ADDRESS.",
-            told_default="threads; with several GPUs one process for each",
+            shown_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
             read=None,
@@ -480,7 +481,7 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
-            told_default="samples as a whole",
+            shown_default="samples as a whole",
             doc="cut every sample into so many slabs and measure one after the other, in the "
             'memory of one; "auto" does so only where a sample does not fit.  The numbers are the '
             "same.",
@@ -493,7 +494,7 @@ class Settings(TypedDict, total=False):
         Setting(
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
-            told_default="a sample a worker",
+            shown_default="a sample a worker",
             doc='"lattice" has all workers (threads, processes, or ranks of MPI) measure each '
             "sample together, a part of it each (docs/domains.md).  The numbers are the same.",
             read=None,
@@ -504,7 +505,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
-            told_default="slabs along the last axis",
+            shown_default="slabs along the last axis",
             doc='with split="lattice": boxes along each axis, as "4x4x2", one for each worker.',
             read=None,
             check=lambda key, value: _text(key, value, "4x4x2"),
@@ -515,7 +516,7 @@ class Settings(TypedDict, total=False):
         Setting(
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
-            told_default="tree",
+            shown_default="tree",
             doc='with split="lattice", how parts are joined: "tree" or "quad", after a colon with '
             'bubbles, runs or shorter, as in "quad:bubbles,runs" (docs/domains.md); "tree" unless '
             "given.",
@@ -527,7 +528,7 @@ class Settings(TypedDict, total=False):
         str | Path | None,
         Setting(
             help="Results file, written or continued.",
-            told_default=DEFAULT_OUT,
+            shown_default=DEFAULT_OUT,
             doc="a results file to write or to continue; without it results are in memory only.",
             kind=Path,
         ),

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from percolab.validation import exact, generator, lanes, parity, spanning, spins, sweeps, tori
+from percolab.validation import (
+    duals,
+    exact,
+    generator,
+    lanes,
+    parity,
+    spanning,
+    spins,
+    sweeps,
+    tori,
+)
 from percolab.validation.check import LIMIT, Check, Conditions, Outcome, run_check
 
 __all__ = ["LIMIT", "Check", "Conditions", "Outcome", "list_checks", "run_check"]
@@ -15,6 +25,7 @@ def list_checks(conditions: Conditions) -> tuple[Check, ...]:
         *lanes.CHECKS,
         *(parity.full_checks() if conditions.full else parity.checks()),
         *exact.CHECKS,
+        *duals.CHECKS,
         *tori.DENSITIES,
         *spanning.CHECKS,
         *tori.WRAPPINGS,

@@ -27,7 +27,8 @@ def find(job: Job) -> dict[str, Any]:
     """Return the answer of one search as plain values: nothing that is published enters."""
     from percolab.analysis.roots import fit_roots
     from percolab.run.request import Watcher, make_options
-    from percolab.run.threshold import Goal, find_threshold, request_threshold
+    from percolab.run.search_steps import Goal
+    from percolab.run.threshold import find_threshold, request_threshold
 
     file = LATTICES / f"{job.lattice}.toml"
     name, goal = str(file) if file.exists() else job.lattice, Goal(job.error)

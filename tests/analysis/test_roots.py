@@ -385,7 +385,8 @@ def test_spins_have_roots_on_planar_tori_up_to_four_states(name, options, reason
 
 
 def chains_of_spins(model, p, chains, **options):
-    given = {"L": [6], "burn_in": 60, "block_size": 64, "seed": 5} | options
+    given = {"L": [6], "burn_in": 60, "block_size": 64, "seed": 5, "measure": ["openings"]}
+    given |= options
     return torus(model=model, p=[p], samples=chains * given["block_size"], **given)
 
 

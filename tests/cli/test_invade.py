@@ -179,7 +179,7 @@ def prepared():
         ("--graph g.csv --source 0 --stop all --trapping", "trapping: a target is needed"),
         ("--graph g.csv -L 3 --source 0", "-L: a graph (--graph) has one size and no axes"),
         ("--graph g.csv --source 0 --target 2 --weights few.npy", "weights: shape (3,), but"),
-        ("--graph bare.mtx --source 0 --stop all --plot a.png", "nothing was invaded beside"),
+        ("--graph bare.mtx --source 0 --stop all --plot a.png", "nothing was invaded but"),
     ],
     ids=str,
 )  # fmt: skip

@@ -258,7 +258,7 @@ def test_every_measure_that_is_named_is_measured_and_status_says_so():
            "sizes", "--measure", "gyration", "--out", "both.h5", "--quiet")  # fmt: skip
     told = json.loads(answer("status", "both.h5", "--json"))
     assert [task["measure"] for task in told["tasks"]] == [["sizes", "gyration"]] * 2
-    line = "measured beside the observables: sizes, gyration (L = 4, 6)"
+    line = "measured and stored as well: sizes, gyration (L = 4, 6)"
     assert line in answer("status", "both.h5").splitlines()
     assert "must name some of sizes, gyration" in refusal("sweep", "--measure", "")
     assert not Path("results.h5").exists()

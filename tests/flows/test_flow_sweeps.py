@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer
-from helpers import assert_same_blocks
+from helpers import assert_same_blocks, run_simulated
 
 import percolab
 from percolab.configurations.configuration import random_configuration
@@ -106,3 +106,9 @@ def test_memory_of_what_flows_is_stated():
     )
     more = estimate_memory(own, None, "cpu").host - estimate_memory(plain, None, "cpu").host
     assert more > 64 * 64 * 100
+
+
+def test_samples_that_a_gpu_draws_have_the_same_flow():
+    done = run_simulated("simulated_flows.py")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2 * len(FLOW_WORDS)

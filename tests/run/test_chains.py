@@ -11,6 +11,7 @@ from process_support import Interrupting
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.chains import KIND
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import MEASURES
 from percolab.measure.spins import LAGS, SERIES
@@ -228,7 +229,7 @@ def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn
         assert_same_block(block, other.blocks[number])
 
 
-@pytest.mark.parametrize("word", sorted({*MEASURES} - {"gyration", "openings"}))
+@pytest.mark.parametrize("word", sorted({*MEASURES} - {*KIND.refused_measures, "openings"}))
 def test_what_is_measured_beside_changes_no_other_number(word):
     plain, more = (
         make_sampler(task_of(measure=measure), device=CPU).sample([1])[0]

@@ -12,7 +12,8 @@ import percolab
 from percolab.analysis.roots import fit_roots
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.run.threshold import Goal, request_threshold
+from percolab.run.search_steps import Goal
+from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
 from percolab.tasks.values import take_seconds
 

@@ -100,7 +100,7 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
     with pytest.raises(InputError, match=r"L = 20000 needs .* GB of memory; 1.0 GB are free"):
         check_memory(large, None, CPU, 1)
     check_memory(TASK, None, CPU, 1)
-    with pytest.raises(InputError, match=r"beside \d+\.\d GB for all else"):
+    with pytest.raises(InputError, match=r"in addition to \d+\.\d GB for all else"):
         check_memory(TASK, None, CPU, 1, held=10**18)
 
 
@@ -137,6 +137,7 @@ def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
         make_sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)
     ]
     for sampler in samplers:
+        sampler._sums_on_device = False
         sampler._place._shared.measuring = OneAtATime()
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda sampler: sampler.sample([0, 1]), samplers * 3))

@@ -92,7 +92,7 @@ class Tiled:
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
         self.may_wrap = top.num_seam_bonds > 0
-        # At their border sites, the numbers of nodes; then labels, where they are asked for.
+        # At their border sites, the numbers of nodes; then labels, where they are requested.
         self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
@@ -204,7 +204,7 @@ class Tiled:
 
     @property
     def kept(self) -> Any:
-        """What :meth:`join_tiles` keeps of every run, made when first asked for."""
+        """What :meth:`join_tiles` keeps of every run, made at first use."""
         if self._kept is None:
             self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
@@ -362,7 +362,7 @@ class Tiled:
         return self.radii_batch(geometry).items
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii, made when first asked for."""
+        """Return what reads radii, made at first use."""
         if self._radii is None:
             self._radii = RadiiBatch(self.batch, geometry)
         return self._radii

@@ -17,12 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import click
-
 from percolab.figures import new_figure
 from percolab.figures.style import DASHES, EXACT_LINE, choose_look
 from percolab.papers.fink1997.figures import OURS, PAPER, RECORD
-from percolab.papers.measured_record import draw_over
+from percolab.papers.measured_record import draw_over, make_drawing_command
 
 #: Where the figures go, from the folder of a checkout.
 FOLDER = Path("results/fink")
@@ -409,12 +407,7 @@ def draw_all(record: Path, folder: Path) -> list[str]:
     return lines
 
 
-@click.command(help=__doc__)
-@click.option("--record", type=click.Path(path_type=Path), default=RECORD)
-@click.option("--out", type=click.Path(path_type=Path), default=FOLDER)
-def main(record: Path, out: Path) -> None:
-    """Draw and print."""
-    click.echo("\n".join(draw_all(record, out)))
+main = make_drawing_command(__doc__, draw_all, RECORD, FOLDER)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from percolab.figures import new_figure
 from percolab.figures.axes import place_sizes, plain_ticks
 from percolab.figures.style import DASHES, choose_look
-from percolab.papers.measured_record import draw_over
+from percolab.papers.measured_record import draw_over, make_drawing_command
 from percolab.papers.weigel2011.figures import LEAST_SEWN, RECORD, fits
 
 #: Where the figures go, from the folder of a checkout.
@@ -422,12 +421,7 @@ def draw_all(path: Path, folder: Path) -> list[str]:
     return said
 
 
-@click.command(help=__doc__)
-@click.option("--record", type=click.Path(path_type=Path), default=RECORD)
-@click.option("--out", type=click.Path(path_type=Path), default=FOLDER)
-def main(record: Path, out: Path) -> None:
-    """Draw, and say what was found."""
-    click.echo("\n".join(draw_all(record, out)))
+main = make_drawing_command(__doc__, draw_all, RECORD, FOLDER)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,282 @@
+"""p_c of tori in three dimensions and more: wrapping probabilities of all sizes in one fit.
+
+The probabilities that a cluster wraps around any axis, around one (the mean over the axes), and
+around all are fitted together (:mod:`percolab.analysis.quantity_fits`): one p_c, each with
+amplitudes of its own, corrections to scaling under natural priors.  The three are of the same
+samples, and their covariance is in the likelihood.
+
+Samples are made next to p_c (:mod:`percolab.run.scaling_search`): most of a size at one p, its
+centre, a few at that and two p at the sides, which give the slopes.  The Fisher information of such
+samples about all parameters of the fit says which sizes to sample, and how much: of n samples of
+size L it is n J^T C^-1 J, where J are the derivatives of the three probabilities at the p and C is
+their covariance in one sample.  C hardly depends on L at p_c, and is that of the samples there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import hypot
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.averaging import ThresholdAverage
+from percolab.analysis.fisher_information import Information
+from percolab.analysis.json_values import plain
+from percolab.analysis.quantities import Observations, list_quantities
+from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, make_fitter
+from percolab.analysis.quantity_model import JointMaximum, JointModel
+from percolab.analysis.root_text import was_searched
+from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.stored_data import read_moments
+from percolab.analysis.stored_fits import fit_quantities, read_joint_input
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import Value
+from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
+from percolab.store.results import StoredResults
+from percolab.tasks.study import Study
+
+#: What is fitted.
+QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
+#: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters; alone, with free
+#: X^3, the slope at the centre would be unknown where samples are few.
+DEGREES = (2, 3)
+#: Change of P(any axis) between the centre and a side.
+SIDE = 0.12
+#: Samples at each side, over those at the centre.
+SIDE_SHARE = 0.05
+
+# Parts of the samples that are handed out to all sizes equally, whatever their information.
+_EQUAL_SHARE = 0.25
+# Steps of the weights of sizes, each of which multiplies them by the root of their gain.
+_STEPS = 40
+
+
+def why_no_wrapping(study: Study) -> str:
+    """Return why wrapping probabilities of several sizes do not give p_c, or ""."""
+    lattice = study.structure
+    if not isinstance(lattice, Lattice) or lattice.dimension < 3:
+        return "wrapping probabilities of all sizes are fitted in three dimensions and more"
+    if set(study.boundary) != {"periodic"}:
+        return "clusters wrap on tori (--boundary periodic)"
+    if not (study.kind.independent and study.kind.codec.holds_columns):
+        return "these are no samples of percolation at given p"
+    return ""
+
+
+def asks_for_wrapping(results: StoredResults) -> bool:
+    """Return whether results were made by ``percolab threshold`` in three dimensions or more."""
+    return was_searched(results) and not why_no_wrapping(results.study)
+
+
+def fit_wrapping(results: StoredResults) -> QuantityAnalysis:
+    """Return p_c from the wrapping probabilities of all sizes of stored results.
+
+    AnalysisError: too few samples.
+    """
+    return fit_quantities(results, QUANTITIES, degree=DEGREES)
+
+
+@dataclass(frozen=True, eq=False)
+class WrappingEstimate:
+    """p_c of the samples so far, and what further samples would tell.
+
+    known: 1/nu, a prior.
+    """
+
+    fitter: Fitter
+    found: ThresholdAverage[JointMaximum]
+    known: Known | None
+
+    @classmethod
+    def of(cls, results: StoredResults) -> WrappingEstimate:
+        """Return the estimate of stored results; AnalysisError: too few samples."""
+        if not any(item.blocks for item in results.tasks.values()):
+            raise AnalysisError("no samples yet")
+        joint = read_joint_input(results, QUANTITIES)
+        fitter, _, _ = make_fitter(
+            joint.moments,
+            joint.quantities,
+            omegas=joint.omegas,
+            y_t=joint.y_t,
+            degrees=DEGREES,
+        )
+        return cls(fitter, fitter.average(joint.y_t), joint.y_t)
+
+    @property
+    def threshold(self) -> Value:
+        """p_c."""
+        return self.found.threshold
+
+    def slope(self, size: float) -> float:
+        """Return dP(any axis)/dp at p_c."""
+        function = self.found.fits[0].functions[0]
+        return float(abs(function.coefficients[1]) * size**function.y_t)
+
+    def information(self, sizes: Sequence[int]) -> Information:
+        """Return the information of one sample of each size, labelled by its text.
+
+        A sample is at the centre, and SIDE_SHARE of them at both sides, too.  AnalysisError: no
+        task has all three p.
+        """
+        first = self.found.fits[0]
+        covariance = self._covariance()
+        by_size = {str(size): self._information(first, size, covariance) for size in sizes}
+        model = self._model(first, ())
+        return Information(by_size, np.diag(model.prior[1] ** 2), first.width)
+
+    def _model(self, fit: JointMaximum, observations: tuple[Observations, ...]) -> JointModel:
+        units, slopes = self.fitter.start.units(self.fitter.sizes)
+        omegas = self.fitter.omegas
+        return JointModel(observations, fit.degree, omegas, slopes, units, self.known)
+
+    def _covariance(self) -> Floats:
+        """Return the covariance of the quantities at side, centre and side in one sample, (9, 9).
+
+        Rows go by quantity, then by p.
+        """
+        whole = [item for item in self.fitter.observations if item.dimension == item.p.size == 9]
+        if not whole:
+            raise AnalysisError("no size has samples at three p")
+        best = max(whole, key=lambda item: item.samples)
+        return best.covariance * best.samples
+
+    def _information(self, fit: JointMaximum, size: int, covariance: Floats) -> Floats:
+        p_c = fit.p_0 + fit.width * float(fit.theta[0])
+        side = SIDE / self.slope(size)
+        three, one = p_c + side * np.array([-1.0, 0.0, 1.0]), np.array([p_c])
+        at_centre = np.arange(1, 9, 3)
+        found = np.zeros((fit.theta.size, fit.theta.size))
+        for p, own, share in (
+            (three, covariance, SIDE_SHARE),
+            (one, covariance[np.ix_(at_centre, at_centre)], 1 - SIDE_SHARE),
+        ):
+            observed = _expect(size, p, own)
+            jacobian = self._model(fit, (observed,)).jacobian(fit.theta)[: observed.dimension]
+            found += share * jacobian.T @ jacobian
+        return found
+
+
+@dataclass(frozen=True)
+class WrappingCrossing:
+    """The p at which a quantity is the same on tori of two neighbouring sizes, and its error."""
+
+    quantity: str
+    L1: int
+    L2: int
+    p: float
+    error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
+    """Return the crossings of each quantity between neighbouring sizes.
+
+    Values are those at the p with most samples, which is next to p_c, and slopes those of the fit.
+    AnalysisError: too few samples.
+    """
+    estimate = WrappingEstimate.of(results)
+    functions = estimate.found.best.functions
+    known = {item.name: item for item in list_quantities(results.study.boundary)}
+    quantities = [known[name] for name in QUANTITIES]
+    lines = []
+    for size in sorted({item.task.size for item in results.tasks.values() if item.blocks}):
+        own = [item for item in results.tasks.values() if item.task.size == size]
+        item = max(own, key=lambda item: item.num_samples)
+        needs = sorted({name for quantity in quantities for name in quantity.needs})
+        values, replicas = read_moments(item, needs).values(quantities)
+        (p,) = item.task.p
+        step = 0.01 / estimate.slope(size)
+        slopes = [float(f(p + step, size) - f(p - step, size)) / (2 * step) for f in functions]
+        errors = [float(jackknife_error(replicas[:, n])[0]) for n in range(len(quantities))]
+        lines.append((size, p, values[:, 0], errors, slopes))
+    found = []
+    for (L1, p_1, W_1, e_1, s_1), (L2, p_2, W_2, e_2, s_2) in pairwise(lines):
+        for n, name in enumerate(QUANTITIES):
+            rate = s_2[n] - s_1[n]
+            p = (W_1[n] - s_1[n] * p_1 - W_2[n] + s_2[n] * p_2) / rate
+            found.append(WrappingCrossing(name, L1, L2, p, hypot(e_1[n], e_2[n]) / abs(rate)))
+    return found
+
+
+def _expect(size: int, p: Floats, covariance: Floats) -> Observations:
+    """Return one sample of the three quantities at some p, whose covariance is known."""
+    values = p.size * len(QUANTITIES)
+    return Observations(
+        L=size,
+        p=np.tile(p, len(QUANTITIES)),
+        quantity=np.repeat(np.arange(len(QUANTITIES)), p.size),
+        values=np.zeros(values),
+        combine=np.eye(values),
+        covariance=covariance,
+        degrees=2**53,
+        samples=1,
+    )
+
+
+@dataclass(frozen=True)
+class Division:
+    """Work divided among sizes: samples of each, what they cost, and the error of p_c they give."""
+
+    samples: Mapping[int, float]
+    cost: float
+    error: float
+
+
+def divide_work(
+    information: Information, costs: Mapping[int, float], work: float, least: float
+) -> Division:
+    """Return the samples of each size that give the smallest error of p_c after so much work.
+
+    costs: of a sample of each size.  least: samples of each size.
+
+    The variance of p_c is v = e' M^-1 e with M the information of all samples and priors.  Shares
+    of the work are multiplied by the root of how fast v falls with them, which ends at the
+    c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).  That leaves out most sizes; a
+    quarter of the work goes to all of them equally, since they are what can contradict the fit.
+    """
+    sizes = list(costs)
+    own = np.stack([information.of(str(size)) / costs[size] for size in sizes])
+    shares = np.full(len(sizes), 1 / len(sizes))
+    for _ in range(_STEPS):
+        total = information.prior + np.tensordot(work * _mixed(shares), own, 1)
+        scale = 1 / np.sqrt(np.diag(total))
+        first = scale * scale[0] * np.linalg.inv(total * np.outer(scale, scale))[0]
+        gains = np.maximum(np.einsum("i,kij,j->k", first, own, first), 0.0)
+        if not gains.sum() > 0:
+            break
+        shares *= np.sqrt(gains)
+        shares /= shares.sum()
+    samples = {
+        size: max(work * share / costs[size], least)
+        for size, share in zip(sizes, _mixed(shares).tolist(), strict=True)
+    }
+    cost = sum(costs[size] * n for size, n in samples.items())
+    return Division(samples, cost, information.error({str(k): n for k, n in samples.items()}))
+
+
+def _mixed(shares: Floats) -> Floats:
+    return _EQUAL_SHARE / shares.size + (1 - _EQUAL_SHARE) * shares
+
+
+def divide_for_error(
+    information: Information, costs: Mapping[int, float], error: float, least: float
+) -> Division:
+    """Return the least work that brings p_c to an error, divided; costs, least: as above."""
+    low, high = 1.0, 1e20
+    found = divide_work(information, costs, high, least)
+    # The same digits on every machine, whatever the last ones of a fit are.
+    while high > 1.05 * low:
+        work = (low * high) ** 0.5
+        tried = divide_work(information, costs, work, least)
+        if tried.error <= error:
+            high, found = work, tried
+        else:
+            low = work
+    return found

@@ -1,0 +1,381 @@
+"""A threshold in three dimensions and more: which sizes are sampled next, where, and how much.
+
+p_c comes from the wrapping probabilities of all sizes in one fit
+(:mod:`percolab.analysis.wrapping_fit`).  A pilot finds a first p.  Nearly all samples of a size are
+made at one p next to p_c, and a few at two p on its sides: that takes 0.6 of the work of three
+equal p for the same error.  After each round the Fisher information of the fit says how many
+samples of which sizes reach the target with the least work; larger sizes are among them where they
+make it less, and where the systematic part of the error is not below the target.
+
+Every size is sampled at the p_c that is known when it begins.  The samples decide the p of later
+ones, which biases nothing: the likelihood is that of all samples at their p.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import cycle
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.fisher_information import Information
+from percolab.analysis.statistics import Floats
+from percolab.analysis.theory.potts import potts_exponents
+from percolab.analysis.wrapping_fit import (
+    SIDE,
+    SIDE_SHARE,
+    Division,
+    WrappingEstimate,
+    divide_for_error,
+    divide_work,
+)
+from percolab.bonds.words import p_to_threshold
+from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
+from percolab.run.engine import Engine, memory_share
+from percolab.run.request import Watcher, own_tasks
+from percolab.run.search_steps import Goal, Round, axis_length, rounded, whole_size
+from percolab.store.results import StoredResults
+from percolab.tasks.study import Study, Task
+
+#: Grid points along an axis of the smallest size, and ratios of neighbouring sizes.
+_SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
+_SHORTEST_ELSEWHERE, _LONGEST = 4, 1024
+#: Points of the largest lattice that a search begins with, and its sizes at least.
+_FIRST_POINTS, _FIRST_SIZES = 2**14, 3
+#: Sizes that may be added at a time.
+_MORE = 4
+#: Samples of a size at least, and blocks of its centre and of its sides.
+_LEAST, _LEAST_BLOCKS, _LEAST_SIDE_BLOCKS = 1024, 256, 64
+#: Blocks of a size when the target is met; samples of a block, and sites of all its samples.
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 1024, 4, 2**18, 2**29
+#: Parts of the whole work that rounds bring all sizes to; after the last one they grow by so much.
+_ROUNDS, _GROWTH = (0.1, 0.4, 1.0), 1.3
+#: A centre is used while P(any axis) is so near to its value at p_c.
+_NEAR = 0.12
+#: Sides between which P(any axis) changes by so much are used.
+_LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
+#: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
+_HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
+#: Aim at so much of the target, since forecasts are rough.
+_AIM = 0.95
+#: The error of p_c times the root of the work in sites, roughly, before there are samples.
+_ROUGH = 3.0
+#: Sites a second on a CPU and on a GPU, roughly; what the row of a sample costs there, in sites.
+_RATES, _ROW_SITES = {False: 1e8, True: 3e10}, {False: 0, True: 2**14}
+#: Samples and p of each step of a pilot; it ends where P(any axis) is between these.
+_PILOT, _PILOT_POINTS, _PILOT_RANGE = (32, 64, 128, 256, 512), 6, (0.35, 0.65)
+
+
+def search_sizes(lattice: Lattice) -> Iterator[int]:
+    """Yield the sizes of a search, ascending, in whole cells: 8, 12, 16, 24, ... points an axis."""
+    points = float(_SHORTEST.get(lattice.dimension, _SHORTEST_ELSEWHERE))
+    before = 1
+    for ratio in cycle(_RATIOS):
+        size = whole_size(lattice, round(points))
+        if size > before:
+            yield size
+            before = size
+        points *= ratio
+        if points > _LONGEST:
+            return
+
+
+def first_sizes(lattice: Lattice) -> tuple[int, ...]:
+    """Return the sizes that a search begins with."""
+    found: list[int] = []
+    for size in search_sizes(lattice):
+        if len(found) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
+            break
+        found.append(size)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Triple:
+    """The tasks of a size: at its centre, where most samples are, and at the two sides."""
+
+    centre: Task
+    below: Task
+    above: Task
+
+    @property
+    def sides(self) -> tuple[Task, Task]:
+        """The tasks of the sides."""
+        return self.below, self.above
+
+
+class ScalingSearch:
+    """Decides what is sampled next."""
+
+    def __init__(self, study: Study, goal: Goal) -> None:
+        lattice: Any = study.structure
+        self._goal, self._lattice, self._study = goal, lattice, study
+        self._grows = study.sizes == first_sizes(lattice)
+        known = potts_exponents(lattice.dimension, study.states).get("1/nu")
+        # Above five dimensions it is that of mean fields.
+        self._y_t = 2.0 if known is None else known.value
+        self._steepness = 0.0
+        self._start, self._begun_with, self._is_gpu = time.monotonic(), 0.0, False
+
+    def known_p(self, results: StoredResults) -> float | None:
+        """Return a p next to p_c that stored results have; None without samples."""
+        estimate = _estimate(results)
+        if estimate is not None:
+            return estimate.threshold.value
+        held = [results.tasks[task.id] for task in own_tasks(results)]
+        best = max(held, key=lambda item: item.num_samples, default=None)
+        return None if best is None or not best.blocks else best.task.p[0]
+
+    def find_p(self, study: Study, engine: Engine) -> float:
+        """Return a first p_c, by samples that are used for nothing else.
+
+        Where P(any axis) is a half, p differs from p_c by an amount that falls as L^(-1/nu): two
+        sizes give p_c.
+        """
+        sizes = sorted(study.sizes)
+        pair = sizes[0], next((size for size in sizes if size >= 2 * sizes[0]), sizes[-1])
+        halves, bracket = [], (0.0, 1.0)
+        for size in pair:
+            half, slope, bracket = _find_half(study, size, engine, bracket)
+            halves.append(half)
+            self._steepness = slope / self._length(size) ** self._y_t
+        factor = (self._length(pair[1]) / self._length(pair[0])) ** self._y_t
+        away = (halves[1] - halves[0]) / (factor - 1) if factor > 1 else 0.0
+        return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
+
+    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+        """Start the clock of a goal in seconds."""
+        self._start, self._is_gpu = time.monotonic(), engine.device.is_shared
+        self._begun_with = self._done(results)
+
+    def forecast(self, results: StoredResults) -> float:
+        """Return about how many seconds are left until the goal is reached."""
+        if self._goal.error is None:
+            return 0.0
+        estimate = _estimate(results)
+        work = (_ROUGH / self._goal.error) ** 2
+        if estimate is not None:
+            plan = self._plan(estimate, results)
+            work = work if plan is None else plan.cost - self._done(results)
+        return max(work, 0.0) / _RATES[self._is_gpu]
+
+    def next_round(self, results: StoredResults, p: float) -> Round | None:
+        """Return what is sampled next, or None where the goal is reached.
+
+        p: next to p_c, where there is no estimate yet.
+        """
+        estimate = _estimate(results)
+        if estimate is None:
+            if self._fewest(results) > _HOPELESS_SAMPLES:
+                return None
+            least = 0.0 if self._done(results) == 0 else 2.0 * self._fewest(results)
+            samples = {size: max(float(_LEAST * 2), least) for size in results.study.sizes}
+            return self._round(results, samples, p, None)
+        if self._is_reached(estimate) or estimate.threshold.quality.p_value < _HOPELESS:
+            return None
+        plan = self._plan(estimate, results)
+        if plan is None:
+            return None
+        p_c = estimate.threshold.value
+        if self._goal.error is None:
+            return self._round(results, plan.samples, p_c, estimate)
+        done = self._done(results)
+        for part in _ROUNDS:
+            samples = {size: max(part * n, _LEAST) for size, n in plan.samples.items()}
+            if sum(self._cost(size) * n for size, n in samples.items()) > 1.2 * done:
+                return self._round(results, samples, p_c, estimate)
+        samples = {size: _GROWTH * n for size, n in self._samples(results).items()}
+        return self._round(results, dict(plan.samples) | samples, p_c, estimate)
+
+    def _is_reached(self, estimate: WrappingEstimate) -> bool:
+        value = estimate.threshold
+        error = self._goal.error
+        return error is not None and value.error <= error and not value.rejected
+
+    def _plan(self, estimate: WrappingEstimate, results: StoredResults) -> Division | None:
+        """Return the samples of all sizes, new ones among them, when the goal is reached.
+
+        None where the time is over.
+        """
+        work = None if self._goal.error is not None else self._work_in_time(results)
+        if self._goal.error is None and work is None:
+            return None
+        plans = []
+        for sizes in self._candidates(estimate, results):
+            information = estimate.information(sizes)
+            costs = {size: self._cost(size) for size in sizes}
+            if work is not None:
+                plans.append((divide_work(information, costs, work, _LEAST), 1.0))
+                continue
+            aim = self._aim(estimate, results, information)
+            plans.append((divide_for_error(information, costs, aim, _LEAST), 0.0))
+        return min(plans, key=lambda item: item[0].error if item[1] else item[0].cost)[0]
+
+    def _aim(
+        self, estimate: WrappingEstimate, results: StoredResults, information: Information
+    ) -> float:
+        """Return the forecast that stands for the target: less, where forecasts are too small."""
+        samples = {str(size): n for size, n in self._samples(results).items()}
+        forecast = float(information.error(samples)) / estimate.threshold.error
+        return _AIM * (self._goal.error or 0.0) * min(max(forecast, 0.5), 1.0)
+
+    def _candidates(
+        self, estimate: WrappingEstimate, results: StoredResults
+    ) -> list[tuple[int, ...]]:
+        """Return the sets of sizes to choose from."""
+        own = tuple(sorted(results.study.sizes))
+        if not self._grows:
+            return [own]
+        larger = [size for size in search_sizes(self._lattice) if size > own[-1]][:_MORE]
+        error = self._goal.error
+        is_short = error is not None and estimate.threshold.systematic_error > error
+        least = 1 if is_short and larger else 0
+        return [own + tuple(larger[:n]) for n in range(least, len(larger) + 1)]
+
+    def _work_in_time(self, results: StoredResults) -> float | None:
+        """Return the work of all samples when the time is over, or when half of it is."""
+        seconds, done = self._goal.seconds or 0.0, self._done(results)
+        spent, made = time.monotonic() - self._start, done - self._begun_with
+        left = seconds - spent
+        if left <= 0.05 * seconds:
+            return None
+        part = 0.95 if spent > 0.2 * seconds else 0.4
+        return done + part * left * (made / spent if made > 0 else _RATES[self._is_gpu])
+
+    def _round(
+        self,
+        results: StoredResults,
+        samples: Mapping[int, float],
+        p: float,
+        estimate: WrappingEstimate | None,
+    ) -> Round:
+        """Return the tasks and blocks that give all sizes so many samples at their centres."""
+        new: list[Task] = []
+        blocks: dict[str, int] = {}
+        for size, wanted in samples.items():
+            slope = self._slope(size, results) if estimate is None else estimate.slope(size)
+            triple = self._triple(results, size, p, slope, wanted, is_sure=estimate is not None)
+            new += [t for t in (triple.centre, *triple.sides) if t.id not in results.tasks]
+            count = max(ceil(wanted / triple.centre.block_size), _LEAST_BLOCKS)
+            count = max(count, _held(results, triple.centre))
+            blocks[triple.centre.id] = count
+            for side in triple.sides:
+                share = min(max(ceil(SIDE_SHARE * count), _LEAST_SIDE_BLOCKS), count)
+                blocks[side.id] = max(share, _held(results, side))
+        return Round(tuple(new), blocks)
+
+    def _triple(
+        self,
+        results: StoredResults,
+        size: int,
+        p: float,
+        slope: float,
+        samples: float,
+        *,
+        is_sure: bool,
+    ) -> Triple:
+        """Return the tasks of a size: those that there are next to p, or new ones."""
+        own = [task for task in own_tasks(results) if task.size == size and len(task.p) == 1]
+        near = [task for task in own if not is_sure or abs(task.p[0] - p) * slope <= _NEAR]
+        own.sort(key=lambda task: task.p)
+        centre = max(near, key=lambda task: results.tasks[task.id].num_samples, default=None)
+        if centre is None:
+            centre = self._new_task(results.study, size, rounded(p, 0.02 / slope), samples)
+        found = []
+        for sign in (-1, 1):
+            sides = [
+                task
+                for task in own
+                if task.block_size == centre.block_size
+                and _LEAST_SIDE <= sign * (task.p[0] - centre.p[0]) * slope <= _MOST_SIDE
+            ]
+            at = centre.p[0] + sign * SIDE / slope
+            aside = replace(centre, p=(rounded(min(max(at, 1e-9), 1.0), 0.02 / slope),))
+            found.append(min(sides, key=lambda task: abs(task.p[0] - centre.p[0]), default=aside))
+        return Triple(centre, *found)
+
+    def _new_task(self, study: Study, size: int, p: float, samples: float) -> Task:
+        """Return a task at p, in blocks so large that the target takes a few hundred of them."""
+        task = study.task(size, (p,))
+        work = (_ROUGH / self._goal.error) ** 2 if self._goal.error else self._work_of_time()
+        planned = max(samples, 0.05 * work / self._cost(size))
+        most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
+        chosen = 2 ** max(int(log2(planned / _BLOCKS)), 0)
+        return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
+
+    def _work_of_time(self) -> float:
+        return _RATES[self._is_gpu] * (self._goal.seconds or 0.0)
+
+    def _slope(self, size: int, results: StoredResults) -> float:
+        """Return dP(any axis)/dp before there is an estimate, by the pilot or the p of the file."""
+        if self._steepness > 0:
+            return float(self._steepness * self._length(size) ** self._y_t)
+        p = [task.p[0] for task in own_tasks(results) if task.size == size]
+        return 2 * SIDE / (max(p) - min(p)) if len(set(p)) > 1 else self._length(size)
+
+    def _length(self, size: int) -> float:
+        return axis_length(self._lattice, size)
+
+    def _cost(self, size: int) -> float:
+        """Return what a sample at the centre costs, in sites, its part of the sides included."""
+        points = int(self._study.task(size, (0.5,)).num_points) + _ROW_SITES[self._is_gpu]
+        return (1 + 2 * SIDE_SHARE) * points
+
+    def _samples(self, results: StoredResults) -> dict[int, int]:
+        """Return the samples at the centre of each size."""
+        found = dict.fromkeys(sorted(results.study.sizes), 0)
+        for task in own_tasks(results):
+            found[task.size] = max(found[task.size], results.tasks[task.id].num_samples)
+        return found
+
+    def _fewest(self, results: StoredResults) -> int:
+        return min(self._samples(results).values())
+
+    def _done(self, results: StoredResults) -> float:
+        """Return the cost of all samples that there are."""
+        return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
+
+
+def _held(results: StoredResults, task: Task) -> int:
+    """Return the blocks that a task has."""
+    return len(results.tasks[task.id].blocks) if task.id in results.tasks else 0
+
+
+def _estimate(results: StoredResults) -> WrappingEstimate | None:
+    """Return p_c of the samples so far, None if there are too few."""
+    try:
+        found = WrappingEstimate.of(results)
+        found.information(results.study.sizes[:1])
+    except AnalysisError:
+        return None
+    return found
+
+
+def _find_half(
+    study: Study, size: int, engine: Engine, bracket: tuple[float, float]
+) -> tuple[float, float, tuple[float, float]]:
+    """Return the p at which P(any axis) is a half, its slope there, and p below and above."""
+    task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
+    sampler: Any = engine.sampler(task, share=memory_share(1))
+    column = next(item for item in task.observables if item.name == "wrapping_any")
+    low, high = bracket
+    p: Floats = np.empty(0)
+    found: Floats = np.empty(0)
+    begun = 0
+    for samples in _PILOT:
+        p = np.linspace(low, high, _PILOT_POINTS)
+        numbers = np.arange(begun, begun + samples, dtype=np.uint64)
+        begun += samples
+        rows = sampler.grid_rows(numbers, np.array([p_to_threshold(x) for x in p], np.uint64))
+        found = np.array([column.of_rows(rows[:, n]).mean() for n in range(p.size)])
+        low = max(p[found < _PILOT_RANGE[0]], default=low)
+        high = min(p[found > _PILOT_RANGE[1]], default=high)
+    slope = max(np.polyfit(p, found, 1)[0], 1e-3)
+    half = float(np.clip(p.mean() + (0.5 - found.mean()) / slope, p[0], p[-1]))
+    wide = p[-1] - p[0]
+    return half, float(slope), (max(low - wide, 0.0), min(high + wide, 1.0))

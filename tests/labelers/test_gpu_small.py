@@ -1,0 +1,75 @@
+"""Small lattices on a GPU: rows and sums of blocks are those of the CPU, bit by bit."""
+
+import numpy as np
+import pytest
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.coupled import new_coupling
+from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.lattices.lattice import load_lattice
+from percolab.measure.block_sums import sum_blocks
+from percolab.measure.columns import list_columns
+from percolab.tasks.blocks import pick_observables, pick_squared
+
+pytestmark = pytest.mark.gpu
+
+GRID = np.array([p_to_threshold(p) for p in (0.2, 0.5, 0.62, 0.9)], np.uint64)
+#: By dimension: several samples a team, one, and one of as many words as there may be.
+SIZES = {1: (100,), 2: (4, 8, 12, 16, 20, 30, 32, 48, 64), 3: (4, 8, 10, 16)}
+BLOCK = 1500
+
+
+def couplings(name, size, boundary, model):
+    item = load_lattice(name)
+    topology = item.topology(item.shape(size), boundary)
+    made = [
+        new_coupling(labeler, device, topology, Model.parse(model), capacity=64, openings=True)
+        for labeler, device in (("tiled", "cuda"), ("raster", "cpu"))
+    ]
+    return hasattr(made[0], "block_sums"), *made
+
+
+@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+@pytest.mark.parametrize("model", ["bond", "site", "site-bond"])
+@pytest.mark.parametrize("name", ["square", "honeycomb", "triangular", "kagome", "cubic", "bcc"])
+def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
+    dimension = load_lattice(name).dimension
+    small = 0
+    for size in SIZES[dimension]:
+        mixed = ("periodic", *("open",) * (dimension - 1))
+        for boundary in (("open",) * dimension, ("periodic",) * dimension, mixed):
+            is_small, device, host = couplings(name, size, boundary, model)
+            if not is_small:
+                continue
+            small += 1
+            key, samples = (
+                (generator, 7),
+                np.arange(2 * BLOCK if size == 8 else 60, dtype=np.uint64),
+            )
+            expected = host.grid_rows(*key, samples, GRID)
+            np.testing.assert_array_equal(device.grid_rows(*key, samples, GRID), expected)
+            own = [c for c in list_columns(boundary, ("openings",)) if c.is_observable]
+            picks, squared = pick_observables(own), pick_squared(own)
+            length = samples.size // 2
+            blocks = SampleBlocks(samples[::length], length)
+            by_block = expected.reshape(2, length, GRID.size, -1)
+            found = device.block_sums(*key, blocks, GRID, picks, squared)
+            for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert small >= 6
+
+
+def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
+    _, device, host = couplings("square", 64, ("periodic",) * 2, "bond")
+    samples, grid = np.arange(3000, dtype=np.uint64), np.array([p_to_threshold(0.7)], np.uint64)
+    own = [c for c in list_columns(("periodic",) * 2, ("openings",)) if c.is_observable]
+    picks, squared = pick_observables(own), pick_squared(own)
+    key = GENERATORS["xorwow"], 7
+    rows = host.grid_rows(*key, samples, grid).reshape(1, 3000, 1, -1)
+    expected = sum_blocks(rows, squared, *picks)
+    blocks = SampleBlocks(samples[:1], 3000)
+    found = device.block_sums(*key, blocks, grid, picks, squared)
+    assert expected[1].max() > 2.0**53
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,20 @@
+"""Small lattices on CUDA, in its simulator: rows and sums of blocks are those of the reference."""
+
+import pytest
+from helpers import assert_simulated
+
+CASES = [
+    ("triangular", "bond", "3"),
+    ("square", "site", "4"),
+    ("kagome", "site-bond", "4"),
+    ("honeycomb", "bond", "4"),
+    ("cubic", "bond", "3"),
+    ("triangular", "bond:x=0.3", "4"),
+]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case != CASES[0])) for case in CASES]
+)
+def test_simulated_teams_equal_the_reference(case):
+    assert_simulated("simulated_small.py", *case)
