@@ -46,6 +46,9 @@ QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
 DEGREES = (2, 3)
 #: Change of P(any axis) between the centre and a side.
 SIDE = 0.12
+# Correlation of side, centre, side in one sample, P(any axis) being 0.34, 0.46, 0.58: since what
+# wraps at one p wraps at a larger one, that of P < R is (P (1 - R) / R (1 - P))^(1/2).
+_ALONG_P = np.array([[1.0, 0.78, 0.61], [0.78, 1.0, 0.78], [0.61, 0.78, 1.0]])
 #: Samples at each side, over those at the centre.
 SIDE_SHARE = 0.05
 
@@ -120,7 +123,7 @@ class WrappingEstimate:
         """Return the information of one sample of each size, labelled by its text.
 
         A sample is at the centre, and SIDE_SHARE of them at both sides, too.  AnalysisError: no
-        task has all three p.
+        task has all three probabilities.
         """
         first = self.found.fits[0]
         covariance = self._covariance()
@@ -138,11 +141,18 @@ class WrappingEstimate:
 
         Rows go by quantity, then by p.
         """
-        whole = [item for item in self.fitter.observations if item.dimension == item.p.size == 9]
+        count = len(QUANTITIES)
+        whole = [
+            item
+            for item in self.fitter.observations
+            if item.dimension == item.p.size and item.p.size % count == 0
+        ]
         if not whole:
-            raise AnalysisError("no size has samples at three p")
+            raise AnalysisError("no size has samples of all three probabilities")
         best = max(whole, key=lambda item: item.samples)
-        return best.covariance * best.samples
+        points = best.p.size // count
+        at = points // 2 + points * np.arange(count)
+        return np.kron(best.covariance[np.ix_(at, at)] * best.samples, _ALONG_P)
 
     def _information(self, fit: JointMaximum, size: int, covariance: Floats) -> Floats:
         p_c = fit.p_0 + fit.width * float(fit.theta[0])
