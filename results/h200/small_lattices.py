@@ -33,19 +33,18 @@ from percolab.tasks.blocks import pick_observables, pick_squared
 KEY = GENERATORS["xorwow"], 3
 #: Lattice, model, boundary, values of p and sizes.
 CASES = (
+    ("square", "bond", "periodic", 1, (8, 16, 24, 32, 64)),
     ("square", "bond", "open", 1, (8, 16, 32, 64)),
-    ("square", "bond", "periodic", 1, (8, 16, 24, 32, 48, 64)),
-    ("honeycomb", "bond", "open", 1, (8, 16, 32, 64)),
-    ("honeycomb", "bond", "periodic", 1, (8, 16, 32, 64)),
-    ("triangular", "bond", "periodic", 1, (16, 32, 64)),
-    ("kagome", "bond", "periodic", 1, (16, 32, 64)),
-    ("square", "site", "periodic", 1, (8, 16, 32, 64)),
-    ("cubic", "bond", "periodic", 1, (8, 16)),
     ("square", "bond", "open", 9, (16, 32, 64)),
     ("square", "bond", "open", 21, (64,)),
+    ("square", "site", "periodic", 1, (16, 64)),
+    ("cubic", "bond", "periodic", 1, (8, 16)),
+    ("honeycomb", "bond", "open", 1, (8, 16, 32, 64)),
+    ("triangular", "bond", "periodic", 1, (16, 64)),
+    ("kagome", "bond", "periodic", 1, (16, 64)),
 )
 #: Site labelings of a call, and of a call of the rows of tiles.
-LABELINGS, OF_TILES = 2**33, 2**29
+LABELINGS, OF_TILES = 2**32, 2**27
 
 
 def measure(name: str, model: str, kind: str, points: int, size: int) -> str:
