@@ -45,6 +45,8 @@ CASES = (
 )
 #: Site labelings of a call, and of a call of the rows of tiles.
 LABELINGS, OF_TILES = 2**32, 2**27
+#: Samples of a block, and those that are compared.
+LENGTH, COMPARED = 16384, 1000
 
 
 def measure(name: str, model: str, kind: str, points: int, size: int) -> str:
@@ -60,7 +62,7 @@ def measure(name: str, model: str, kind: str, points: int, size: int) -> str:
     device = new_coupling("tiled", "cuda", topology, draw, capacity=64)
     with patch.dict(coupled._SMALL, clear=True):
         tiles = new_coupling("tiled", "cuda", topology, draw, capacity=65535)
-    length = 16384
+    length = LENGTH
 
     def blocks(labelings: int) -> SampleBlocks:
         count = max(labelings // (topology.num_points * points * length), 1)
@@ -75,7 +77,7 @@ def measure(name: str, model: str, kind: str, points: int, size: int) -> str:
         by_block = rows.reshape(len(given.starts), given.size, points, -1)
         return sum_blocks(by_block, picks[1], *picks[0])
 
-    few = SampleBlocks(np.zeros(1, np.uint64), 1000)
+    few = SampleBlocks(np.zeros(1, np.uint64), COMPARED)
     is_equal = all(map(np.array_equal, by_device(few), by_tiles(few)))
     times = []
     for call, labelings in ((by_device, LABELINGS), (by_tiles, OF_TILES)):
