@@ -98,6 +98,15 @@ PARTS = (
         ),
     ),
     Part(
+        "Threshold in three dimensions",
+        "Three wrapping probabilities of cubic tori, all sizes in one fit.",
+        ["threshold cubic --error 1e-3 --out cubic.h5"],
+        _plots(
+            "cubic.h5",
+            {"crossings": "Crossings of each probability between neighbouring sizes, and p_c."},
+        ),
+    ),
+    Part(
         "Sizes, radii and wrapping",
         "The square lattice on a torus, with clusters of every size counted and measured.",
         [

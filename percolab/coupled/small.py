@@ -1,4 +1,4 @@
-"""CUDA: small lattices, a warp a sample or several samples, at every p on its own.
+"""CUDA: small lattices, a team of threads a sample or several samples, at every p on its own.
 
 Nothing but sums of blocks leaves the device, unless rows are read.
 """
@@ -54,7 +54,7 @@ _BLOCKS = 2**14
 
 
 def is_small(extent: Extent) -> bool:
-    """Return whether the samples of a lattice fit a warp each."""
+    """Return whether a team of threads finds the clusters of a sample in shared memory."""
     if not 1 <= len(extent.shape) <= TILE_DIMENSION or extent.is_stored:
         return False
     strides = np.cumprod((1, *extent.shape[:-1]))

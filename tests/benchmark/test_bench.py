@@ -228,7 +228,7 @@ class _Gpu:
 
 @pytest.mark.parametrize("labeler", ["tiled", "four_step"])
 def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
-    topology, made = lattice("square").topology((64, 4)), []
+    topology, made = lattice("square").topology((64, 128)), []
 
     def coupling(name, kind, where, model, *, capacity):
         assert (kind, where, model) == ("cuda", topology, BOND)
@@ -239,13 +239,13 @@ def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
 
     monkeypatch.setattr(stages, "new_coupling", coupling)
     found = {}
-    for memory in (10**6, 10**7):
+    for memory in (32 * 10**6, 32 * 10**7):
         monkeypatch.setattr(_Gpu, "memory", memory)
         ready = stages.prepare(_Gpu(), topology, labeler)
         name, found[memory] = made.pop()
         assert (name, ready.samples) == (labeler, 3)
         assert ready.needs_labels == (labeler == "four_step")
-    assert 1 <= found[10**6] < found[10**7] / 8
+    assert 1 <= found[32 * 10**6] < found[32 * 10**7] / 8
 
 
 def test_every_stage_of_a_batch_is_made_of_what_it_names():
