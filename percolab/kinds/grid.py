@@ -32,8 +32,9 @@ from percolab.tasks.blocks import (
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
-#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms.
-_LABELINGS_PER_CALL = 2**33
+#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms, and its
+#: blocks, at most: the host takes some ten microseconds for each.
+_LABELINGS_PER_CALL, _BLOCKS_PER_CALL = 2**33, 2**15
 _NO_CHAINS = "only chains of spins have one (--model ising)"
 
 
@@ -130,7 +131,7 @@ class GridSampler(CoupledSampler):
         if not self._sums_on_device:
             return super().blocks_per_call
         labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
-        return max(_LABELINGS_PER_CALL // labelings, 1)
+        return min(max(_LABELINGS_PER_CALL // labelings, 1), _BLOCKS_PER_CALL)
 
     @cached_property
     def _sums_on_device(self) -> bool:
