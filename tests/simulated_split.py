@@ -83,7 +83,7 @@ def compare_checkpoints():
             (found,) = sampled(task, other, done, checkpoints)
             assert done == [12] * 3, "nothing was measured twice"
             assert same_block(found, expected)
-            checkpoints.remove(task.id, [3])
+            checkpoints.remove(task.id, lambda number: number == 3)
     print("checkpoints")
 
 
