@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from percolab.cli.terminal import Visible, echo
 from percolab.errors import InputError, UserError, nearest
-from percolab.store.interrupts import choose_exit_code, sigterm_like_ctrl_c
+from percolab.store.interrupts import choose_exit_code, handle_signals
 
 COMMANDS = {
     "sweep": "Sample a lattice or a graph and estimate its threshold.",
@@ -87,7 +87,7 @@ class Commands(click.Group):
         _check_environment()
         _write_any_letter()
         try:
-            with sigterm_like_ctrl_c(), _warnings_on_stderr():
+            with handle_signals(), _warnings_on_stderr():
                 status = super().main(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
             echo(error.format_message())

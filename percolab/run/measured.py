@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from percolab.run.calls import Call, measure_blocks
+from percolab.store.interrupts import raise_lost_interrupt
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
@@ -229,6 +230,7 @@ class Work:
         :meth:`stopped`.
         """
         while True:
+            raise_lost_interrupt()
             self._fill()
             if not self._pending:
                 return

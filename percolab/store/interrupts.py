@@ -1,11 +1,13 @@
-"""SIGTERM, which batch systems send, handled like Ctrl-C: what is finished is stored first."""
+"""Ctrl-C, and SIGTERM, which batch systems send: what is finished is stored first."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class Terminated(KeyboardInterrupt):
@@ -24,23 +26,56 @@ def choose_exit_code(error: BaseException | None) -> int:
     return 128 + signal.SIGINT
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+#: What the last signal raised while handle_signals is in force; None before the first one.
+_raised: type[KeyboardInterrupt] | None = None
+
+
+def _interrupt(number: int, _: object) -> None:
+    global _raised
+    _raised = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise _raised
 
 
 @contextmanager
-def sigterm_like_ctrl_c() -> Iterator[None]:
-    """Raise Terminated in the main thread on SIGTERM, unless somebody else handles it already."""
+def handle_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGINT and Terminated on SIGTERM, in the main thread.
 
-    free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not free or threading.current_thread() is not threading.main_thread():
+    A signal that somebody else handles already is left to them.
+    """
+    global _raised
+    _raised = None
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+    defaults: dict[int, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    ours = [number for number, default in defaults.items() if signal.getsignal(number) is default]
+    for number in ours:
+        signal.signal(number, _interrupt)
+    print_ignored, sys.unraisablehook = sys.unraisablehook, _hide_interrupts
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = print_ignored
+        for number in ours:
+            signal.signal(number, defaults[number])
+
+
+def _hide_interrupts(ignored: sys.UnraisableHookArgs) -> None:
+    if not isinstance(ignored.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+
+
+def raise_lost_interrupt() -> None:
+    """Raise what a signal raised, for those who would not go on if it had reached them.
+
+    Python ignores what is raised in a callback of a weak reference or in ``__del__``, and a signal
+    may arrive there.
+    """
+    if _raised is not None:
+        raise _raised
 
 
 @contextmanager
@@ -48,9 +83,9 @@ def default_signals() -> Iterator[None]:
     """Let SIGTERM end the process at once, while a library runs that may not return to Python.
 
     Python calls a handler only when it has control again.  Another handler than that of
-    :func:`sigterm_like_ctrl_c` is left in place.
+    :func:`handle_signals` is left in place.
     """
-    is_ours = signal.getsignal(signal.SIGTERM) is _terminate
+    is_ours = signal.getsignal(signal.SIGTERM) is _interrupt
     if not is_ours or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,4 +93,4 @@ def default_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, _interrupt)

@@ -354,8 +354,7 @@ def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, nu
     """A terminal, and a batch system, send them to all."""
     path = tmp_path / "r.h5"
     endless = (*STUDY, *PROCESSES, "--samples", 10**9, "--out", path)
-    # Not in a save, in which Python may lose a KeyboardInterrupt to a callback.
-    with running(*endless, session=True, before="stored._SAVE_EVERY = 1.0") as process:
+    with running(*endless, session=True) as process:
         wait_for_blocks(path, process)
         children = psutil.Process(process.pid).children()
         os.killpg(process.pid, number)

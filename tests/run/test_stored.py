@@ -1,5 +1,7 @@
 """Whatever stops a run, the blocks that are finished by then are kept and saved."""
 
+import os
+import signal
 import tracemalloc
 from concurrent.futures import Executor, Future
 
@@ -10,7 +12,7 @@ from cli_support import small_results
 from percolab.run.measured import WorkerPool, missing_jobs
 from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted, Saver, with_blocks
-from percolab.store.interrupts import Terminated
+from percolab.store.interrupts import Terminated, handle_signals
 from percolab.store.results import StoredResults
 from percolab.tasks.blocks import Block
 
@@ -149,6 +151,28 @@ def test_what_interrupts_saves_and_has_its_exit_code(error, fails, code):
     assert isinstance(raised, Interrupted)
     assert saved == [blocks]
     assert (raised.stored, raised.exit_code) == (True, code)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_python_ignores_stops_the_run_after_the_next_block(number, code, capsys):
+    class Deleted:
+        def __del__(self):
+            os.kill(os.getpid(), number)
+            for _ in range(1000):  # the handler raises here, and Python ignores it
+                pass
+
+    class Signalled(Sampler):
+        def sample(self, numbers, stopped):
+            if numbers[0] == 3:
+                Deleted()
+            return super().sample(numbers, stopped)
+
+    with handle_signals():
+        blocks, saved, raised = run(Signalled())
+    assert isinstance(raised, Interrupted)
+    assert raised.exit_code == code
+    assert {3} < blocks == saved[-1] < set(range(WANTED))
+    assert capsys.readouterr().err == ""
 
 
 def test_without_a_file_a_stop_says_that_nothing_is_saved():

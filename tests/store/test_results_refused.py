@@ -19,7 +19,7 @@ from cli_support import (
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.store.interrupts import default_signals, sigterm_like_ctrl_c
+from percolab.store.interrupts import default_signals, handle_signals
 from percolab.store.results import encode, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -315,7 +315,7 @@ def test_a_malformed_run_record_is_refused(tmp_path, record):
 
 
 def test_sigterm_ends_the_process_while_a_file_is_read():
-    with sigterm_like_ctrl_c():
+    with handle_signals():
         before = signal.getsignal(signal.SIGTERM)
         with default_signals():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
