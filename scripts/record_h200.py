@@ -204,7 +204,7 @@ RECORDS = (
     ),
     Record(
         "slabs.txt",
-        "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
+        "interfaces of slabs and their joins, whole and kernel by kernel, beside one piece",
         (f"{_STAGE} slabs --device {{device}} --runs 6",),
         130,
         small="--sites 4096 --runs 1",

@@ -40,7 +40,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
                 find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
 
-# Slabs: fronts are joined while the next slab is labeled, on another stream.
+# Slabs: interfaces are joined while the next slab is labeled, on another stream.
 SLABS = (("square", (300,), BOND), ("cubic", (20, 16), Model.parse("site")))
 for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
     shape, kinds = (*layer, 60), (boundary,) * (len(layer) + 1)

@@ -1,6 +1,7 @@
-"""CUDA kernels that join fronts: the counterparts of those of :mod:`percolab.parts.kernels`.
+"""CUDA kernels that join interfaces: the counterparts of those of :mod:`percolab.parts.kernels`.
 
-The clusters of both fronts are the nodes of one forest, those of the upper front from ``shift`` on.
+The clusters of both interfaces are the nodes of one forest, those of the upper interface from
+``shift`` on.
 A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
 a code (:func:`percolab.lattices.topology.period_codes`) in the others.  Both change in one atomic.
 The split is where the numbers of these clusters end, so that a code has all the bits that are left:
@@ -192,9 +193,9 @@ def plant_kernel(
     numbers,
     totals,
 ):
-    """Make every cluster of both fronts a root of its own, and empty the totals.
+    """Make every cluster of both interfaces a root of its own, and empty the totals.
 
-    shift: clusters of the lower front; count: of both
+    shift: clusters of the lower interface; count: of both
     """
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)

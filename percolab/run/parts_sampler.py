@@ -27,7 +27,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import FLOW_WORDS, LOW_BITS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
-from percolab.parts.front import Row
+from percolab.parts.interface import Row
 from percolab.parts.partitions import Division
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader
@@ -247,7 +247,7 @@ class PartsSampler:
             saved = len(rows)
 
         def save_if_due() -> None:
-            # Also within a row, before a rank saves its front of it, which is of no use without
+            # Also within a row, before a rank saves its interface of it, which is of no use without
             # the rows before.
             if saved < len(rows) and saving.is_due:
                 save()
@@ -312,10 +312,10 @@ class PartsSampler:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
         bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
         width = BINS + bins if bins else ROW_WIDTH
-        front = found.front
+        interface = found.interface
         is_own = all(len(row.numbers) == width for row in found.rows) and (
-            front is None
-            or (len(front.sums.bins), front.num_layers) == (bins, self.whole.num_layers)
+            interface is None
+            or (len(interface.sums.bins), interface.num_layers) == (bins, self.whole.num_layers)
         )
         if not is_own or len(found.rows) > len(self.items(found.number)):
             assert self.checkpoints is not None
@@ -324,14 +324,14 @@ class PartsSampler:
                 "none of its task; remove it to measure what it has anew"
             )
 
-    def uses_front(self, found: Checkpoint, rows: int) -> bool:
+    def uses_interface(self, found: Checkpoint, rows: int) -> bool:
         """Return whether a rank continues from its checkpoint, where a block has so many rows."""
-        if found.rank_row is None or found.front is None:
+        if found.rank_row is None or found.interface is None:
             return False
         rank, *row = found.rank_row
         if tuple(row) not in self.items(found.number)[rows : rows + 1]:
             return False
-        return self.ranks.division.continues(self.task.size, rank, found.front)
+        return self.ranks.division.continues(self.task.size, rank, found.interface)
 
 
 def make_in_worker(

@@ -21,7 +21,7 @@ from percolab.kinds.memory import estimate_memory
 from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import compute_row_width, find_wide_bin, num_bins
-from percolab.parts.front import Row
+from percolab.parts.interface import Row
 from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs

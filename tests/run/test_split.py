@@ -157,10 +157,10 @@ def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
 class Broken(SlabRaster):
     """Fails at the last layers."""
 
-    def make_front(self, part, draw, following=None):
+    def make_interface(self, part, draw, following=None):
         if part.first_layer > 5:
             raise ZeroDivisionError("of a rank")
-        return super().make_front(part, draw, following)
+        return super().make_interface(part, draw, following)
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
@@ -174,11 +174,11 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
 
 _BEFORE_SLABS = """
 from percolab.parts import raster
-make_front = raster.SlabRaster.make_front
+make_interface = raster.SlabRaster.make_interface
 def replaced(own, part, draw, following=None):
     {code}
-    return make_front(own, part, draw, following)
-raster.SlabRaster.make_front = replaced
+    return make_interface(own, part, draw, following)
+raster.SlabRaster.make_interface = replaced
 """
 PROCESSES = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
 

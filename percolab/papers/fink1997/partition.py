@@ -26,7 +26,7 @@ from percolab.papers.fink1997.boxes import (
     row_from_boxes,
 )
 from percolab.papers.fink1997.quad import BUBBLES, Boxes, Merge, list_stages
-from percolab.parts.front import Front, Row
+from percolab.parts.interface import Interface, Row
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
@@ -151,7 +151,7 @@ class BoxDivision:
         """Return how many boxes rank 0 measures of a sample."""
         return 1 if self.ranks > 1 else prod(self.counts)
 
-    def continues(self, size: int, rank: int, front: Front) -> bool:
+    def continues(self, size: int, rank: int, interface: Interface) -> bool:
         """Return False: a box is measured as a whole."""
         return False
 

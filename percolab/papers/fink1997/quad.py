@@ -44,7 +44,7 @@ from percolab.papers.fink1997.boxes import (
     opposite,
     row_from_boxes,
 )
-from percolab.parts.front import Face, Front, FrontSums, Row, join, no_face
+from percolab.parts.interface import Face, Interface, InterfaceSums, Row, join, no_face
 from percolab.parts.kernels import INSIDE, number_entries
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankStep
@@ -171,7 +171,7 @@ def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boun
         border = Border(face, left.popleft() if has_counts else None)
         faces[tuple(direction)] = border.compressed() if merge.runs else border
     corner, boxes = tuple(numbers[:axes]), tuple(numbers[axes : 2 * axes])
-    return Boundary(corner, boxes, blocks, faces, sizes, flags, FrontSums.from_arrays(sums))
+    return Boundary(corner, boxes, blocks, faces, sizes, flags, InterfaceSums.from_arrays(sums))
 
 
 class Message(NamedTuple):
@@ -328,16 +328,16 @@ def _color(blocks: Blocks, lower: Vector, direction: Vector) -> int:
     return 2 if lower[axis] == last and last % 2 == 0 else lower[axis] % 2
 
 
-def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> FrontSums:
+def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> InterfaceSums:
     """Return what the clusters add up to that end at faces, as the box below them counts them.
 
     ended: for each face its two sides: the bonds, which clusters end, all sizes and all flags
     """
-    where, none = (1, 2, len(boundary.corner)), FrontSums.empty(len(boundary.sums.bins))
+    where, none = (1, 2, len(boundary.corner)), InterfaceSums.empty(len(boundary.sums.bins))
     low, high = (_ending([sides[n] for sides in ended]) for n in (0, 1))
     both = join(
-        Front(0, *where, no_face(), *low, none),
-        Front(1, *where, high[0], no_face(), *high[1:], none),
+        Interface(0, *where, no_face(), *low, none),
+        Interface(1, *where, high[0], no_face(), *high[1:], none),
     )
     return both.sums
 

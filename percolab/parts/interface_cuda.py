@@ -1,4 +1,4 @@
-"""CUDA kernels that read a slab's front from the nodes of its tiles.
+"""CUDA kernels that read a slab's interface from the nodes of its tiles.
 
 The sites at the ends of open bonds that cross a face are border sites of their tiles, so that
 ``labels`` holds their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root
