@@ -92,7 +92,7 @@ class TiledCoupling(CoupledBatches):
         room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
         if model.draws_sites or needs.openings:
             keys = keys.plus(ClosedCounts.memory(items, needs.steps))
-        forest = 24 if extent.seam_bonds else 16
+        forest = 24 if extent.periodic_bonds else 16
         tile = 4 + 16 * room + forest * 2 * room
         if needs.thresholds:
             axes = max(extent.num_axes, 1)

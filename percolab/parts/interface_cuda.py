@@ -12,14 +12,14 @@ from numba import int64, types, uint32, uint64
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, mark_from
 from percolab.labelers.tiled.one_tile import LANES
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
-from percolab.parts.words import find_cut_seam
+from percolab.parts.words import find_cut_bond
 
 cuda = load_cuda()
 
@@ -118,13 +118,13 @@ def mark_cut_kernel(opened, cut, is_upper, shift, border):
         if is_upper != none:
             mark_from(border, none, first, found)
         else:
-            aside = uint32(found & seam_word(cut.adjacency.seam, place))
+            aside = uint32(found & periodic_word(cut.adjacency.periodic_words, place))
             down = int64(first + int64(cut.adjacency.ends[n]))
             mark_from(border, none, down, uint32(found & ~aside))
             while aside != none:
                 bit = uint32(trailing_zeros(aside))
                 aside = uint32(aside & uint32(aside - uint32(1)))
-                end = cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)]
+                end = cut.adjacency.periodic_ends[find_cut_bond(cut.adjacency, place, bit)]
                 mark_from(border, none, int64(int64(end) + int64(shift)), uint32(1))
 
 
@@ -196,14 +196,14 @@ def read_face_kernel(
             owner = uint32(uint32(uint32(place - uint32(k * per_class)) << uint32(5)) + bit)
             site, code = int64(owner), int64(0)
             aside = int64(-1)
-            if has_bit(seam_word(cut.adjacency.seam, place), bit):
-                aside = find_cut_seam(cut.adjacency, place, bit)
+            if has_bit(periodic_word(cut.adjacency.periodic_words, place), bit):
+                aside = find_cut_bond(cut.adjacency, place, bit)
             if is_upper != uint32(0):
                 code = int64(crossing)
                 if aside >= int64(0):
-                    code = int64(code + int64(cut.adjacency.seam_codes[aside]))
+                    code = int64(code + int64(cut.adjacency.periodic_codes[aside]))
             elif aside >= int64(0):
-                site = int64(cut.adjacency.seam_ends[aside])
+                site = int64(cut.adjacency.periodic_ends[aside])
             else:
                 site = int64(site + int64(cut.adjacency.ends[k]))
             node = labels[uint32(site + int64(shift))]

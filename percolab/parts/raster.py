@@ -96,7 +96,7 @@ class SlabRaster:
         fill_slab(keys, first, top.exists, top.occupied, adjacency, opened, drawn)
         occupied = drawn if drawn.size else top.occupied
         runs = Runs(self.runs.starts[:words], self.runs.first[:words], *self.runs[2:])
-        periods = self.periods[:points] if top.num_seam_bonds else self.periods[:0]
+        periods = self.periods[:points] if top.num_periodic_bonds else self.periods[:0]
         windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         count, wrapping = find_clusters(opened.ravel(), adjacency, occupied, runs, windings)
         forest = runs, periods

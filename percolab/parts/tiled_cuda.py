@@ -243,7 +243,7 @@ class SlabTiled:
         slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
         slab += 4 * max(bound.crossing for bound in bounds)
         nodes = max(bound.tiles * _border_capacity(whole, n) for bound, n in zip(bounds, kinds))
-        slab += (24 if largest.seam_bonds else 16) * nodes
+        slab += (24 if largest.periodic_bonds else 16) * nodes
         parts = slab + _cut_bytes(whole, layers) + _interface_bytes(whole, layers, p)
         return memory.plus(Memory(device=parts))
 
@@ -498,9 +498,9 @@ def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
     phases = {whole.phase(first) for first in accumulate((0, *layers))}
     words = count_words(whole.reach * whole.layer_points)
     classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
-    seam_bonds = whole.slab_extent(whole.reach).seam_bonds
-    masks = 1 + (seam_bonds > 0)
-    cut = 4 * masks * classes * words + 20 * seam_bonds
+    periodic_bonds = whole.slab_extent(whole.reach).periodic_bonds
+    masks = 1 + (periodic_bonds > 0)
+    cut = 4 * masks * classes * words + 20 * periodic_bonds
     opened = 4 * classes * words + 4 * (classes * words // FACE_WORDS + 2)
     sites = 3 * 4 * words * whole.model.draws_sites
     return len(phases) * (cut + 8 * classes) + 2 * opened + sites + 8 * whole.lattice.num_classes
@@ -531,7 +531,7 @@ def _on_device(cut: Cut) -> Cut:
     adjacency = cut.adjacency
     there = {
         name: cuda.to_device(getattr(adjacency, name))
-        for name in ("ends", "seam", "seam_bonds", "seam_ends", "seam_codes")
+        for name in ("ends", "periodic_words", "periodic_bonds", "periodic_ends", "periodic_codes")
     }
     exists = cuda.to_device(cut.exists)
     return Cut(cuda.to_device(cut.classes), exists, adjacency._replace(**there))

@@ -27,7 +27,7 @@ from percolab.spins.kernels_cuda import (
     COUNTS,
     begin_kernel,
     clear_words_kernel,
-    close_seam_kernel,
+    close_periodic_kernel,
     keep_kernel,
     keep_tallies_kernel,
     mark_labels_kernel,
@@ -219,9 +219,9 @@ class CudaChains:
         bonds = self.planes, batch.exists, batch.existing_sites, batch.adjacency, batch.opened
         key = self._generator, self._chains, self._clock, self.rule, self._planes
         launch.one(open_satisfied_kernel, self._num_words, items, *key, *bonds, self._counts)
-        seam = self.batch.topology.num_seam_bonds
+        periodic = self.batch.topology.num_periodic_bonds
         ends = self._planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
-        launch.one(close_seam_kernel, seam, items, *ends, batch.opened, self._counts)
+        launch.one(close_periodic_kernel, periodic, items, *ends, batch.opened, self._counts)
 
     def _enqueue(self) -> None:
         """Launch one sweep."""

@@ -39,8 +39,8 @@ class Chain(NamedTuple):
 def satisfied_word(planes, start, num_planes, adjacency, k, word, wanted):
     """Return which of the wanted bonds of word (k, word) join equal spins.
 
-    The planes of the configuration begin at ``planes[start]``.  Bonds across a periodic seam must
-    not be wanted.
+    The planes of the configuration begin at ``planes[start]``.  Bonds across a periodic boundary
+    must not be wanted.
     """
     num_words = uint32(adjacency.num_words)
     same = uint32(wanted)

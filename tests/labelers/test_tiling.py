@@ -95,16 +95,16 @@ def test_every_bond_is_inside_a_tile_or_between_two(name):
         inner = unpack_bits(inner_words(tiling), topology.num_points)[k, owner]
         direct = other - owner == topology.deltas[k]
         same = np.all(tile_of(owner, tiling) == tile_of(other, tiling), axis=1)
-        # A bond across a seam is never inside, even if its ends lie in one tile.
-        seam = (
+        # A bond across a periodic boundary is never inside, even if its ends lie in one tile.
+        periodic = (
             np.zeros_like(inner)
-            if topology.seam is None
-            else unpack_bits(topology.seam, topology.num_points)[k, owner]
+            if topology.periodic_words is None
+            else unpack_bits(topology.periodic_words, topology.num_points)[k, owner]
         )
-        np.testing.assert_array_equal(inner, same & ~seam)
+        np.testing.assert_array_equal(inner, same & ~periodic)
         assert direct[inner].all()
         code = np.zeros_like(owner)
-        code[seam] = topology.seam_codes
+        code[periodic] = topology.periodic_codes
         word = k * topology.num_words + owner // 32
         expected = np.column_stack([word, owner, other, code])[~inner]
         found = crossing_bonds(tiling)

@@ -349,7 +349,7 @@ def test_tables_of_a_slab_are_those_of_the_whole_lattice():
     for name in ("kagome", "far_reaching", "four-six-twelve"):
         item = structure(name)
         top = item.topology(shape, boundary)
-        inside = unpack_bits(top.exists & ~top.seam, top.num_points)
+        inside = unpack_bits(top.exists & ~top.periodic_words, top.num_points)
         for first, layers in ((0, 5), (7, 6), (19, 5)):
             part = Parts(Whole(item, shape, boundary)).part(first, layers)
             tables, span = part.tables.topology, slice(7 * first, 7 * (first + layers))

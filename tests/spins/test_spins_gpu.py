@@ -183,7 +183,7 @@ def test_one_block_a_chain_equals_the_cpu(case, update):
         sweeps = SWEEPS if q > 2 else 2 * SWEEPS + 100
         # Few chains have four threads a word, many have one.
         parts = (4, 2, 1, 1)[n]
-        # Eight planes of spins beside the seams of 4096 sites in space are too much.
+        # Eight planes of spins beside the periodic boundaries of 4096 sites in space are too much.
         fits = q < 256 or topology.num_axes < 3
         with patch.object(one_block, "_MOST_PARTS", parts):
             assert_equal_chains("tiled", topology, update, q, rng, sweeps=sweeps, in_one_block=fits)

@@ -201,7 +201,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The bonds of one class that lead from a box in one direction, over the same seams.
+    """The bonds of one class that lead from a box in one direction, over the same periods.
 
     klass, step: the class, and how many boxes they lead along every axis, or periods of a closed
                  axis that is not cut
@@ -575,7 +575,7 @@ class BoxRaster:
         extent = Extent.of_structure(lattice, box, boundary)
         phases = len({blocks.phase(place) for place in blocks.coordinates()})
         crossing = blocks.most_crossing((1,) * len(box))
-        tables = phases * (extent.topology_bytes + extent.seam_bytes + 17 * crossing)
+        tables = phases * (extent.topology_bytes + extent.periodic_bytes + 17 * crossing)
         tables += extent.building_bytes
         return Memory(host=own + tables + BOND_BYTES * crossing)
 

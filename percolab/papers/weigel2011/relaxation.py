@@ -43,13 +43,13 @@ class TileEdges(NamedTuple):
 
 
 def make_border(topology, tiles):
-    """Return the border between tiles, and all bonds across periodic seams, on the host."""
+    """Return the border between tiles, and all bonds across periodic boundaries, on the host."""
     width, edge = int(tiles.width), int(tiles.edge)
     x, y = (np.arange(points) % edge for points in topology.shape)
     stride = 32 * topology.num_words
     bonds, owners, others = [], [], []
     for k in range(topology.num_classes):
-        owner, end, _ = (part.astype(np.int64) for part in topology.list_seam_bonds(k))
+        owner, end, _ = (part.astype(np.int64) for part in topology.list_periodic_bonds(k))
         bonds.append(k * stride + owner)
         owners.append(owner)
         others.append(end)
@@ -143,7 +143,7 @@ class Relaxation(TileStep):
             (tiles_x - 1) * height * abs(right) + (tiles_y - 1) * width * abs(down)
             for right, down in extent.offsets
         )
-        entries = 2 * (across + extent.seam_bonds)
+        entries = 2 * (across + extent.periodic_bonds)
         return entries * (16 + 8 * items) + 4 * (tiles_x * tiles_y + 1)
 
     def run(self, items):

@@ -107,5 +107,5 @@ def site_at(x, y, tiles):
 
 @njit
 def is_open(opened, base, adjacency, k, i):
-    """Return whether bond (k, i) is open and crosses no periodic seam."""
+    """Return whether bond (k, i) is open and crosses no periodic boundary."""
     return has_bit(bond_word(opened, base, adjacency, k, uint32(i >> uint32(5))), i & uint32(31))
