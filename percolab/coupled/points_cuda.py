@@ -22,7 +22,7 @@ class RecordedPoints(PointByPoint):
     def with_counts(self, rows: NDArray[np.int64], items: int, steps: int = 1) -> NDArray[np.int64]:
         """Return rows, (items, ...), after what is closed was counted and the device is done.
 
-        They are without vacant sites, and have the openings where these are asked for.
+        They are without vacant sites, and have the openings where these are requested.
         """
         batch = self.labeler.batch
         if batch.closed is None:

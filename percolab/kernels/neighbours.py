@@ -121,8 +121,8 @@ def _bits_from(words, start, count, place, shift):
 
 
 @njit
-def _looked_up_bits(words, start, ends, k, word, wanted):
-    found, left = uint32(0), uint32(wanted)
+def _looked_up_bits(words, start, ends, k, word, requested):
+    found, left = uint32(0), uint32(requested)
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
@@ -132,26 +132,26 @@ def _looked_up_bits(words, start, ends, k, word, wanted):
     return found
 
 
-def other_bits(words, start, count, ends, k, word, wanted):
-    """Return, for the wanted bonds of word (k, word), the bits of the sites at their other ends.
+def other_bits(words, start, count, ends, k, word, requested):
+    """Return, for the requested bonds of word (k, word), the bits of the sites at their other ends.
 
     words: one bit a site, ``count`` words of a sample from ``words[start]`` on.  Bonds across a
-    periodic boundary must not be wanted; the bits of those that are not have no meaning.
+    periodic boundary must not be requested; the bits of those that are not have no meaning.
     """
     if hasattr(ends[k], "__len__"):
-        return _looked_up_bits(words, start, ends, k, word, wanted)
+        return _looked_up_bits(words, start, ends, k, word, requested)
     delta = int(ends[k])
     return _bits_from(words, start, count, int(word) + (delta >> 5), uint32(delta & 31))
 
 
 @overload(other_bits, target="generic")
-def _other_bits(words, start, count, ends, k, word, wanted):
+def _other_bits(words, start, count, ends, k, word, requested):
     if isinstance(ends, types.Array) and ends.ndim == 2:
-        return lambda words, start, count, ends, k, word, wanted: _looked_up_bits(
-            words, start, ends, k, word, wanted
+        return lambda words, start, count, ends, k, word, requested: _looked_up_bits(
+            words, start, ends, k, word, requested
         )
 
-    def shifted(words, start, count, ends, k, word, wanted):
+    def shifted(words, start, count, ends, k, word, requested):
         delta = int32(ends[k])
         place = int32(int32(word) + int32(delta >> int32(5)))
         return _bits_from(words, start, count, place, uint32(delta & int32(31)))

@@ -94,9 +94,9 @@ class RunsOfOneSample:
         """Return how far clusters reach, (1, PER_BIN * bins); sizes are lost."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
-        wanted = (geometry.places.shape[0] + BESIDE) * points
-        if labeler.sums.size < wanted:
-            labeler.sums = np.empty(wanted, np.uint64)
+        size = (geometry.places.shape[0] + BESIDE) * points
+        if labeler.sums.size < size:
+            labeler.sums = np.empty(size, np.uint64)
         found = np.empty(PER_BIN * num_bins(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans

@@ -1,4 +1,4 @@
-"""Clusters: the labels of one configuration, and what is asked of them first."""
+"""Clusters: the labels of one configuration, and what one looks at first."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Clusters(Shown):
         return cls(smallest, topology, opened)
 
     def _facts(self) -> dict[str, Any]:
-        told = self.summary()
+        summary = self.summary()
         names = ("sites", "clusters", "largest", "second_largest", "spanning")
         return {
-            name.replace("_", " "): ", ".join(told[name]) or "no axis"
+            name.replace("_", " "): ", ".join(summary[name]) or "no axis"
             if name == "spanning"
-            else told[name]
+            else summary[name]
             for name in names
         }
 
@@ -123,14 +123,14 @@ class Clusters(Shown):
 
         label: the smallest site.  sites: how many.  spanning, wrapping: the names of the axes.
         """
-        told: dict[int, dict[str, list[str]]] = {}
+        touched: dict[int, dict[str, list[str]]] = {}
         for key, axes in (("spanning", self.spanning), ("wrapping", self.wrapping)):
             for name, numbers in axes.items():
                 for number in numbers.tolist():
-                    told.setdefault(number, {"spanning": [], "wrapping": []})[key].append(name)
-        order = sorted(told, key=lambda number: (-self.sizes[number], number))
+                    touched.setdefault(number, {"spanning": [], "wrapping": []})[key].append(name)
+        order = sorted(touched, key=lambda number: (-self.sizes[number], number))
         return [
-            {"label": int(self.roots[n]), "sites": int(self.sizes[n]), **told[n]} for n in order
+            {"label": int(self.roots[n]), "sites": int(self.sizes[n]), **touched[n]} for n in order
         ]
 
     @property

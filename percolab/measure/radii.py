@@ -23,9 +23,9 @@ from percolab.measure.wrapping import find_winding, periods_along, wrapping_from
 
 #: Numbers for each bin of sizes.
 PER_BIN = 3
-#: What is summed over a cluster beside its place along every axis: sites, the two halves of |r|^2.
+#: What is summed over a cluster, but for its place along every axis: sites, two halves of |r|^2.
 BESIDE = 3
-#: The bit that marks the root of a cluster that wraps, beside its end flags.
+#: The bit that marks the root of a cluster that wraps, next to its end flags.
 OUT = 1 << 31
 
 

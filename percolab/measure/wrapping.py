@@ -1,6 +1,6 @@
 """Wrapping: clusters that close on themselves around a periodic axis, by winding numbers.
 
-A node of a union-find carries, beside its parent, how many periods it is away from it along every
+A node of a union-find carries, with its parent, how many periods it is away from it along every
 axis.  A bond that leads to its other end across periodic boundaries adds its own.  Where it closes
 a loop, the periods around the loop are its winding numbers; unless all are zero the cluster
 *wraps*.  Which loops are found depends on the order of the bonds, but along which axes any of them
@@ -20,7 +20,7 @@ from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import PERIOD_BITS
 
-#: Where the wrapping bits begin in a row's flags, beside the spanning bits; and the bit that is set
+#: Where the wrapping bits begin in a row's flags, above the spanning bits; and the bit that is set
 #: where loops wind in two directions.
 FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
 

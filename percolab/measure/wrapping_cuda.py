@@ -25,7 +25,7 @@ class Loops(NamedTuple):
     """What is known of the loops of every item that wind around the lattice.
 
     first: int32 (items,), the winding numbers of one of them, 0 where there is none yet
-    flags: uint32 (items,), where the wrapping bits are set, beside the spanning bits
+    flags: uint32 (items,), where the wrapping bits are set, above the spanning bits
     axes:  axes of the lattice, int32
     width: bits an axis has in a code of periods, int32
     """

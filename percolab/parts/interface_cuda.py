@@ -172,7 +172,7 @@ def read_face_kernel(
     before:   open bonds before the words of each block, uint32
     is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
     crossing: the periods along the last axis that the bonds lead over, where it holds the owners
-    forest, loops: of the nodes, where an axis beside the last one is periodic
+    forest, loops: of the nodes, where an axis other than the last one is periodic
     roots:    uint32; codes: int64, written with has_codes, where an axis is periodic
     """
     sums = cuda.shared.array(THREADS, types.uint32)

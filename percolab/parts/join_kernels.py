@@ -147,8 +147,8 @@ def _join(forest, i, j, code, split, halves):
     while True:
         i, more, first = _climbed(forest, i, split, halves)
         to_i = int64(to_i + more)
-        j, beside, second = _climbed(forest, j, split, halves)
-        to_j = int64(to_j + beside)
+        j, to_second, second = _climbed(forest, j, split, halves)
+        to_j = int64(to_j + to_second)
         wound = int64(to_i - to_j)
         fit = fit and first and second and _fits(to_i, split, halves)
         fit = fit and _fits(to_j, split, halves) and _fits(wound, split, halves)

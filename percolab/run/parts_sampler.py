@@ -82,14 +82,14 @@ def choose_slabs(
     slabs: int | str,
     samples: int,
     *,
-    held: int = 0,
+    in_use: int = 0,
     device: Device = CPU,
     share: float = 0.9,
 ) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
     slabs: how many, or "auto".  samples: that are measured at a time on this host, a GPU each.
-    held: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
+    in_use: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
     InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
     """
     whole = make_split_lattice(task)
@@ -97,7 +97,7 @@ def choose_slabs(
         check_labelable(whole, device)
     except InputError as error:
         raise InputError(f"slabs: {error}") from error
-    free = Memory(psutil.virtual_memory().available - held)
+    free = Memory(psutil.virtual_memory().available - in_use)
     if device.is_shared:
         free = Memory(free.host, int(share * device.free_memory()))
     needed = partial(needed_memory, whole, samples, device, most_open(task))
@@ -388,12 +388,12 @@ def warm_up_parts(task: Task, division: Division) -> None:
     division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
 
 
-def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
+def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs") -> None:
     """Raise InputError if p is left to a pilot, which measures samples as a whole.
 
-    asked: what a user requested.
+    option: what a user requested.
     """
     if None in missing:
         raise InputError(
-            f"{asked}: give p (-p); the pilot that finds it measures samples as a whole"
+            f"{option}: give p (-p); the pilot that finds it measures samples as a whole"
         )

@@ -96,12 +96,14 @@ class RankCheckpointer:
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
         self._row = RankRow(self._rank, draw.sample, draw.threshold)
-        held = self._checkpoints.load(self._task_id, self._number, self._rank)
-        if held is None or held.interface is None:
+        checkpoint = self._checkpoints.load(self._task_id, self._number, self._rank)
+        if checkpoint is None or checkpoint.interface is None:
             return None
-        is_same = held.key[:2] == (self._task_id, self._number) and held.rank_row == self._row
-        is_own = is_first_slab(held.interface, self._layers, self._first_layer)
-        return held.interface if is_same and is_own else None
+        is_same = (
+            checkpoint.key[:2] == (self._task_id, self._number) and checkpoint.rank_row == self._row
+        )
+        is_own = is_first_slab(checkpoint.interface, self._layers, self._first_layer)
+        return checkpoint.interface if is_same and is_own else None
 
     @property
     def is_due(self) -> bool:

@@ -258,8 +258,8 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        beside = bool(self.rule.seeds or self.rule.by_word)
-        shared = int(labeler.nodes.room) + beside * self._planes * TILE_WORDS
+        has_seeds = bool(self.rule.seeds or self.rule.by_word)
+        shared = int(labeler.nodes.room) + has_seeds * self._planes * TILE_WORDS
         launch.blocks(
             repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
             labeler.tile_launch_grid(items),

@@ -102,8 +102,8 @@ def _keep_equal(plane, first, last, delta, alive):
 def keep_satisfied(planes, num_planes, adjacency, k, alive):
     """Keep of the bonds of class k, none across a periodic boundary, those of equal spins."""
     for word in range(alive.size):
-        wanted = alive[word]
-        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), wanted)
+        requested = alive[word]
+        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), requested)
 
 
 @overload(keep_satisfied)
@@ -300,7 +300,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
 
 @njit(nogil=True, cache=True)
 def write_spin_numbers(satisfied, count, counts, row):
-    """Write the numbers of a sweep beside its clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
+    """Write the numbers of a sweep but those of clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
     row[SATISFIED], row[OPEN_BONDS] = satisfied, count
     largest, squares = int64(0), int64(0)
     for number in counts:

@@ -27,7 +27,7 @@ cuda = load_cuda()
 
 #: Up to so many states are counted by words, more by sites.
 _FEW_STATES = 8
-#: What is counted of a sweep beside the states: satisfied and open bonds.
+#: What is counted of a sweep besides the states: satisfied and open bonds.
 COUNTS = 2
 MOST_COUNTS = COUNTS + MOST_STATES
 

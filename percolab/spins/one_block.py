@@ -34,7 +34,7 @@ cuda = load_cuda()
 
 #: Shared memory that a block may have, in bytes.
 _MOST_SHARED = 48 * 1024
-#: Classes of bonds beside the chain's, and axes, that numbers of a few bits have room for.
+#: Classes of bonds other than the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3
 #: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
 _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024

@@ -28,7 +28,7 @@ from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 
 
 class Walk(NamedTuple):
-    """What walks need beside the spins and the words of open bonds.
+    """What walks need in addition to the spins and the words of open bonds.
 
     found:    uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
     drawn:    uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of

@@ -12,7 +12,7 @@ from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
-from percolab.run.wanted import EQUAL_SHARE, Choice, allocate, why_unmet
+from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results
 
 NOTHING = np.zeros((2, 2))

@@ -19,7 +19,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.request import Watcher, make_options
-from percolab.run.wanted import expected_curve
+from percolab.run.targets import expected_curve
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Task

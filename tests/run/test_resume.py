@@ -26,7 +26,7 @@ from percolab.errors import InputError
 from percolab.kinds.grid import GridSampler
 from percolab.lattices.lattice import load_lattice
 from percolab.run.stored import Interrupted
-from percolab.run.wanted import first_targets, next_targets
+from percolab.run.targets import first_targets, next_targets
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study

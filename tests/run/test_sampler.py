@@ -101,7 +101,7 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
         check_memory(large, None, CPU, 1)
     check_memory(TASK, None, CPU, 1)
     with pytest.raises(InputError, match=r"in addition to \d+\.\d GB for all else"):
-        check_memory(TASK, None, CPU, 1, held=10**18)
+        check_memory(TASK, None, CPU, 1, in_use=10**18)
 
 
 def test_more_workers_and_sites_need_more_memory():

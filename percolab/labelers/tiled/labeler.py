@@ -129,7 +129,7 @@ class Tiled:
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an item: end layers are marked beside the sizes."""
+        """Return the most grid points of an item: end layers are marked next to the sizes."""
         return MAX_POINTS
 
     def _load(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import (
-    bits_beside,
+    additional_bits,
     join_bonds,
     mark_both_ends,
     most_in_a_tile,
@@ -136,7 +136,7 @@ class Tiling:
     def _leaving_parts(self, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         def leaving(every: PartWords, others: PartWords) -> tuple[np.ndarray, np.ndarray]:
             (first, inside), (_, inner) = every, others
-            words, masks = bits_beside(inside, inner)
+            words, masks = additional_bits(inside, inner)
             words += np.uint32(k * self.topology.num_words + first)
             return words, masks
 

@@ -462,9 +462,9 @@ def join_boundaries(low: Boundary, high: Boundary, axis: int) -> Boundary:
     InputError: they are no neighbours, or together they have 2^32 clusters or more.  ValueError:
     their faces do not match, as those of different samples.
     """
-    beside = (n for n in range(len(low.corner)) if n != axis)
+    other_axes = (n for n in range(len(low.corner)) if n != axis)
     if low.corner[axis] + low.boxes[axis] != high.corner[axis] or any(
-        low.corner[n] != high.corner[n] or low.boxes[n] != high.boxes[n] for n in beside
+        low.corner[n] != high.corner[n] or low.boxes[n] != high.boxes[n] for n in other_axes
     ):
         raise InputError(
             f"boxes {low.corner} ... and {high.corner} ... are no neighbours along axis "

@@ -52,9 +52,9 @@ Records = list[dict[str, Any]]
 Parts = dict[str, Records]
 
 
-def select(records: Records, **wanted: Any) -> Records:
+def select(records: Records, **criteria: Any) -> Records:
     """Return the records that have these values, in their order."""
-    return [r for r in records if all(r.get(key) == value for key, value in wanted.items())]
+    return [r for r in records if all(r.get(key) == value for key, value in criteria.items())]
 
 
 def values(records: Records, merge: str, key: str, along: str) -> dict[float, float]:
@@ -200,10 +200,10 @@ def table_1(records: Records) -> str:
     for dimension in dimensions_of(records):
         for ratio in PLACES:
             own = select(records, dimension=dimension, p_ratio=ratio)
-            (asked,) = select(own, merge=BUBBLES)
+            (chosen,) = select(own, merge=BUBBLES)
             by = {merge: select(own, merge=merge)[0]["bytes"] for merge in NAMES}
-            name = f"{dimension}-D {' x '.join(map(str, asked['shape']))}"
-            cells = [f"{number / 1e6:.3g}" for number in (*by.values(), asked["bubble_bytes"])]
+            name = f"{dimension}-D {' x '.join(map(str, chosen['shape']))}"
+            cells = [f"{number / 1e6:.3g}" for number in (*by.values(), chosen["bubble_bytes"])]
             rows.append([name, f"{ratio:g}", *cells])
     (first, *_) = records
     return (
@@ -324,7 +324,7 @@ def claims_of_bytes(parts: Parts) -> list[str]:
 
 def claim_of_costs(parts: Parts) -> list[str]:
     """Judge which stage takes longer."""
-    wanted: dict[int, Callable[[float], bool]] = {
+    expected: dict[int, Callable[[float], bool]] = {
         2: lambda share: share < 0.5, 3: lambda share: share > 0.5, 4: lambda share: share > 0.5,
     }  # fmt: skip
     checks, shown = [], []
@@ -335,7 +335,7 @@ def claim_of_costs(parts: Parts) -> list[str]:
             for place, ratio in couplings_of(dimension).items()
             for r in select(own, coupling_ratio=ratio)
         }
-        checks += [wanted[dimension](share) for share in found.values()]
+        checks += [expected[dimension](share) for share in found.values()]
         shown.append(
             f"{dimension}-D {', '.join(f'{100 * s:.0f} % {place}' for place, s in found.items())}"
         )

@@ -179,11 +179,11 @@ class BoxPartition:
     ) -> int:
         """Return how many ranks there are: as many as boxes, or one; InputError otherwise."""
         counts, merge = _read_options(options)
-        asked = "blocks" if counts is not None else f"merge {merge}"
+        option = "blocks" if counts is not None else f"merge {merge}"
         if available.device.is_shared:
-            raise InputError(f"{asked}: boxes are labeled on the CPU alone; use --device cpu")
+            raise InputError(f"{option}: boxes are labeled on the CPU alone; use --device cpu")
         if options.get("slabs") is not None:
-            raise InputError(f"{asked}: a box is measured as a whole; leave out --slabs")
+            raise InputError(f"{option}: a box is measured as a whole; leave out --slabs")
         if counts is None:
             return self._count_along_last(list(lattices.wholes.values()), merge, available)
         ranks = prod(counts) if available.ranks is None else available.ranks

@@ -8,7 +8,7 @@ axis, the axes in turn.  ``tree``: the upper one sends its boundary (the paper's
 region*) to the lower one, and the first rank ends with the row.  ``quad``: partners exchange whole
 boundaries and both join them, and all ranks end with everything.
 
-``bubbles``: before the first stage neighbours tell each other which of their clusters cross no face
+``bubbles``: before the first stage neighbours send each other which of their clusters cross no face
 but the one between them.  These bubbles are joined there and dropped; but of a component of
 clusters that bonds of the face join, only if all are bubbles of this face: one that is not may join
 the others to something else later.  ``runs``: borders are runs of equal entries, in memory and in
@@ -229,7 +229,7 @@ def _stride(blocks: Blocks, axis: int) -> int:
 
 
 class Offer(NamedTuple):
-    """What a box tells its neighbour before bubbles are dropped.
+    """What a box sends its neighbour before bubbles are dropped.
 
     face:    the bonds between them, clusters numbered from 0 on in this face
     may_end: uint8, by cluster, whether it crosses no other face
@@ -263,7 +263,7 @@ def _message_flags(boundary: Boundary) -> _Marks:
 
 
 def _make_offer(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Offer, Any]:
-    """Return what is told in a direction, and the box's numbers of these clusters."""
+    """Return what is sent in a direction, and the box's numbers of these clusters."""
     border = boundary.faces.get(direction)
     face = no_face() if border is None else border.face
     clusters = face.clusters.copy()
@@ -379,7 +379,7 @@ def _dropped(boundary: Boundary, done: NDArray[np.bool_]) -> Boundary:
 class Stage:
     """What all ranks did in a stage.
 
-    messages, num_bytes: sent, as the paper counts unless told otherwise; most_bytes: by one rank
+    messages, num_bytes: sent, as the paper counts unless stated otherwise; most_bytes: by one rank
     seconds:             of each rank's own work, by the clock that was given
     """
 
@@ -535,7 +535,7 @@ def merge_over(
     step for every message that came, of stage 0, 1, ... or :data:`BUBBLES`.
     """
     merge.check(box.blocks)
-    work, traffic, told = merging(box, merge), transport.traffic, [] if steps is None else steps
+    work, traffic, steps = merging(box, merge), transport.traffic, [] if steps is None else steps
     step: RankStep | None = RankStep(transport.rank, -1, 0, 0.0, 0.0, 0.0)
     content: Boundary | Offer | None = None
     start = time.perf_counter()
@@ -548,7 +548,7 @@ def merge_over(
             found = end.value
         arrays = [] if message is None else _message_arrays(message.content, merge)
         if step is not None:
-            told.append(step._replace(work=time.perf_counter() - start))
+            steps.append(step._replace(work=time.perf_counter() - start))
         if message is None:
             return found
         before = replace(traffic)
@@ -669,21 +669,22 @@ class Boxes:
         """Return the boundary of all boxes of a sample; None where :meth:`row` is.
 
         steps: gets what this rank did.  Where all boxes are done here, the seconds of a stage are
-        those of the rank that would take longest.  done: is told of boxes that were labeled.
+        those of the rank that would take longest.  done: is called with the number of
+        boxes that were labeled.
         """
-        told = [] if steps is None else steps
+        steps = [] if steps is None else steps
         rank = 0 if self.transport is None else self.transport.rank
         start, own = time.perf_counter(), []
         for box in self._boxes if self.transport is None else [self._boxes[rank]]:
             own.append(self._raster.boundary(box, draw))
             done(1)
-        told.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        steps.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
         if self.transport is not None:
-            return merge_over(self.transport, own[0], self.merge, told)
+            return merge_over(self.transport, own[0], self.merge, steps)
         found = simulate(own, self.merge)
         for name, stage in found.stages.items():
             seconds = max(stage.seconds, default=0.0)
-            told.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
+            steps.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
         return found.boundaries[0]
 
 

@@ -7,10 +7,10 @@ rounds, and Kruskal's algorithm, the fastest there.  The GPU runs the rounds lau
 the primitive and without, and all of them in one launch, for one graph and for 132 weightings of a
 graph at once.
 
-Equal weights are told apart by the bonds' numbers, so that every tree is one and the same set of
+Equal weights are distinguished by the bonds' numbers, so that every tree is one and the same set of
 bonds: a tree that differs from the heap's is a failure, and no time of it is written down.
 
-Times are in ms, medians, all repeats beside them.  ``time`` is by the clock on the CPU, by device
+Times are in ms, medians, with all repeats.  ``time`` is by the clock on the CPU, by device
 events on the GPU, where graph and weights are in its memory; ``call`` is by the clock, with the
 weights brought there.  Nothing of the graph's own arrays is in either.  The primitive alone is
 timed too: its elements, and microseconds by device events.
@@ -131,7 +131,7 @@ class Bench:
 
 
 def summary(repeats: Found) -> Found:
-    """Return the medians of repeats, ms, beside all of them."""
+    """Return the medians of repeats, ms, and all of them."""
     return {name: float(np.median(own)) for name, own in repeats.items()} | {"repeats": repeats}
 
 

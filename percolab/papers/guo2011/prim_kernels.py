@@ -265,7 +265,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
     least candidate of a group is its lead, known by its site; the least of a lane's is in its
     registers, with where its bonds begin and end.  A round finds the least of these and goes
     through its group and the leads of its lane anew, while the bonds of the new site are on their
-    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are told to
+    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are passed to
     the lanes that own them, one after the other.
     """
     lane = uint32(cuda.threadIdx.x)
@@ -296,7 +296,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
         group = uint32(group + uint32(1))
     own_first, own_stop = uint32(0), uint32(0)
     for taken in range(graph.sites.size):
-        # The new site's bonds are asked for as soon as it is known.
+        # The new site's bonds are requested as soon as it is known.
         site = _site_of(own_tail)
         if site < points:
             own_first, own_stop = graph.starts[site], graph.starts[uint32(site + uint32(1))]

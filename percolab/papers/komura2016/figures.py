@@ -191,7 +191,7 @@ def redrawn(number: str, entry: Found, folder: Path) -> Any:
 def redraw(folder: Path, figures: Sequence[str]) -> list[str]:
     """Draw the stored figures of a folder anew; return a line for each.
 
-    The line says whether the numbers drawn are those that were stored beside the figure.
+    The line says whether the numbers drawn are those that were stored with the figure.
     """
     entries = read_summary(folder / "summary.json")["figures"]
     lines = []

@@ -33,9 +33,9 @@ Records = list[dict[str, Any]]
 Parts = dict[str, Records]
 
 
-def select(records: Records, **wanted: Any) -> Records:
+def select(records: Records, **criteria: Any) -> Records:
     """Return the records that have these values, ascending in L, B and beta."""
-    own = [r for r in records if all(r.get(key) == value for key, value in wanted.items())]
+    own = [r for r in records if all(r.get(key) == value for key, value in criteria.items())]
     return sorted(own, key=lambda r: (r["L"], r.get("B", 0), r["ratio"]))
 
 
@@ -338,7 +338,7 @@ def figure_14(parts: Parts) -> tuple[Any, str]:
 
 
 def figure_komura(parts: Parts) -> tuple[Any, str]:
-    """The general four steps beside the special ones."""
+    """The general four steps and the special ones."""
     own = select(parts["komura"])
     places = list(dict.fromkeys((r["lattice"], r["L"]) for r in own))
     labels = [f"{lattice}, {size}" for lattice, size in places]

@@ -71,7 +71,7 @@ class TileStep:
 
     @staticmethod
     def memory(extent, edge, items):
-        """Return the bytes of the device that it takes beside the labels."""
+        """Return the bytes of the device that it takes in addition to the labels."""
         return 0
 
     @property
