@@ -180,12 +180,14 @@ def read_face_kernel(
     entries = cuda.shared.array(FACE_WORDS, types.uint32)
     thread, per_class = cuda.threadIdx.x, uint32(cut.adjacency.num_words)
     first, word = uint32(cuda.blockIdx.x * FACE_WORDS), uint32(0)
+    # Load the words of the block, and count the open bonds before each.
     if thread < FACE_WORDS and uint32(first + thread) < opened.size:
         word = opened[uint32(first + thread)]
     earlier, _ = _sum_before(sums, thread, uint32(popcount(word)))
     if thread < FACE_WORDS:
         words[thread], entries[thread] = word, uint32(before[cuda.blockIdx.x] + earlier)
     cuda.syncthreads()
+    # Write the entry of every open bond: the root that it reaches, and its periods.
     for n in range(thread, 32 * FACE_WORDS, THREADS):
         row, bit = n >> 5, uint32(n & 31)
         if has_bit(words[row], bit):

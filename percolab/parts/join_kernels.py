@@ -364,6 +364,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
     columns = cuda.shared.array(COLUMNS, types.uint64)
     opened = cuda.shared.array(2, types.uint32)
     thread = cuda.threadIdx.x
+    # Clear what the block shares.
     for n in range(thread, TOTALS, THREADS):
         powers[n] = uint64(0)
     for n in range(thread, ALL_BINS, THREADS):
@@ -375,6 +376,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
         if thread == 0:
             opened[0] = uint32(0)
         cuda.syncthreads()
+        # A root that a face names stays open; any other one is finished, and enters the sums.
         n = uint64(start + uint64(thread))
         is_open, slot = False, uint32(0)
         if n < count and uint64(_read_parent(forest[n], split)) == n:
@@ -391,6 +393,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
                 if bins_used != 0:
                     _tally(size, square, powers, bins)
         cuda.syncthreads()
+        # Take consecutive numbers for the open ones of this round.
         if thread == 0:
             opened[1] = uint32(cuda.atomic.add(totals, OPEN, uint64(opened[0])))
         cuda.syncthreads()
@@ -400,6 +403,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
             left[0][number] = sizes[n]
             left[1][number] = flags[n]
         start = uint64(start + step)
+    # Add up the sums of threads, then of blocks.
     if sums.largest != uint64(0):
         _add_number(powers, SQUARES, (sums.sum_squares, high, uint64(0), uint64(0)))
     if spans != uint64(0):

@@ -614,6 +614,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
     num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
     plane_words = uint32(uint32(num_planes) * num_words)
+    # Dynamic shared memory: the table of runs; links and queue, later the forest of nodes; words of
+    # periodic bonds; planes of spins, digits and marks.
     scratch = table[uint32(num_words << uint32(5)) :]
     forest = cuda.shared.array(0, types.uint64)[uint32(num_words << uint32(4)) :]
     queue = scratch[2 * len(block.shifts) * TILE_WORDS :]
@@ -623,6 +625,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     digits = planes[plane_words:]
     marks = digits[plane_words:]
     loops = Loops(first_loop, flags, block.axes, block.width)
+    # Load the spins; nothing is counted yet.
     base, n = uint32(item * plane_words), thread
     while n < plane_words:
         planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
@@ -639,6 +642,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     by_word = not depends and rule.by_word != uint32(0)
     cuda.syncthreads()
     for slot in range(count):
+        # 1. Draw the open bonds, find where runs start, draw digits of new spins, and count states.
         sweep = uint64(sweep + uint64(1))
         key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
         counted = _draw_bonds(
@@ -660,10 +664,12 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
                     planes, uint32(0), num_planes, num_words, word, there, rule.states, counts
                 )
         cuda.syncthreads()
+        # 2. Join the runs of sites to the clusters inside the lattice.
         runs = _join_runs(
             table, starts, first, numbers, chained, strips, scratch, queue, block, part
         )
         nodes = uint32(0)
+        # 3. Make clusters that touch a periodic boundary or an end layer nodes, and join these.
         if block.nodes != uint32(0):
             more = _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond)
             counted = uint32(counted + more)
@@ -677,6 +683,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond)
             cuda.syncthreads()
             _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block)
+        # 4. Choose the new spins of clusters, and measure the clusters.
         cuda.atomic.add(counts, 0, counted)
         if depends:
             seed, number = seed_at(chains.sites[item], sweep), chains.number[item]
@@ -695,6 +702,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         add_atomically(totals, sums)
         cuda.syncthreads()
         add_second(totals, sums)
+        # 5. Write the new spins, and keep the numbers of the sweep.
         _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)
@@ -702,6 +710,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             place = int64(item) * int64(count) + int64(slot)
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
+    # Store the spins.
     n = thread
     while n < plane_words:
         memory[uint32(base + n)] = planes[n]

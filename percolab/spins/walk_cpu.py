@@ -118,6 +118,7 @@ def _walk_from(
         head += 1
         w, own = i >> 5, uint32(uint32(1) << uint32(i & 31))
         for k in range(len(adjacency.ends)):
+            # The bonds of the site.
             delta, index = int64(adjacency.ends[k]), k * num_words + w
             if drawn[index] != stamp:
                 drawn[index] = stamp
@@ -127,18 +128,14 @@ def _walk_from(
             if uint32(opened[index] & own) != uint32(0):
                 j = i + delta
                 if uint32(periodic_word(periodic, index) & own) != uint32(0):
-                    bond = 32 * index + (i & 31)
-                    j = int64(
-                        adjacency.periodic_ends[
-                            find_periodic_number(bond, adjacency.periodic_bonds)
-                        ]
-                    )
+                    n = find_periodic_number(32 * index + (i & 31), adjacency.periodic_bonds)
+                    j = int64(adjacency.periodic_ends[n])
                 bit = uint32(uint32(1) << uint32(j & 31))
                 if uint32(found[j >> 5] & bit) == uint32(0):
                     found[j >> 5] = uint32(found[j >> 5] | bit)
                     queue[tail] = uint32(j)
                     tail += 1
-            # And the bond of another site that ends here.
+            # The bond of the same class of another site that ends here.
             j = i - delta
             if j < 0 or j >> 5 >= num_words:
                 continue
@@ -151,12 +148,12 @@ def _walk_from(
                 _draw_word(
                     generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, j >> 5
                 )
-            if uint32(
-                uint32(opened[index] & bit) & ~uint32(periodic_word(periodic, index))
-            ) != uint32(0):
+            inner = uint32(opened[index] & ~uint32(periodic_word(periodic, index)))
+            if uint32(inner & bit) != uint32(0):
                 found[j >> 5] = uint32(found[j >> 5] | bit)
                 queue[tail] = uint32(j)
                 tail += 1
+        # The periodic bonds of other sites that end here.
         if uint32(landed[w] & own) == uint32(0):
             continue
         n = int64(np.searchsorted(landing, i))
