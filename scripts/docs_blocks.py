@@ -6,7 +6,7 @@
 
 The blocks of a page run one after the other in one empty directory, which has the files of
 docs/examples and the folder configs.  A block of Python sees the names of those before it.  What is
-to be known of a block is said in a comment before it, which no reader of the page sees:
+to be known of a block is in a comment before it, which no reader of the page sees:
 
     <!-- not run: GPU -->     why it is not run; one of :data:`REASONS`
     <!-- fails -->            its last command must fail

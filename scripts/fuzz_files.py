@@ -657,7 +657,7 @@ class Worker:
         other.close()
 
     def read(self, jobs: list[Job]) -> list[tuple[str, str]]:
-        """Return what came of every job: ("read", hash), or an outcome and what was said.
+        """Return what came of every job: ("read", hash), or an outcome and its message.
 
         All are sent at once: on a busy machine every change of processes takes its time.
         """

@@ -2,7 +2,7 @@
 
     python scripts/kernel_report.py
 
-No GPU is needed: the labelers run on host arrays, every kernel launch is recorded instead of made,
+No GPU is needed: the labelers run on host arrays, every kernel launch is noted instead of made,
 and what was launched is compiled with the types it was launched with, so that no signature is
 written down twice.  ptxas reports what a kernel takes; a spill or a stack frame is memory traffic
 that nobody asked for.
@@ -177,16 +177,16 @@ def on_host(
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
-        for name, stand_in in (
+        for name, substitute in (
             ("device_array", array),
             ("pinned_array", _host_array),
             ("to_device", copy),
             ("stream", stream),
             ("event", _Event),
         ):
-            stack.enter_context(mock.patch.object(cuda, name, stand_in))
+            stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
-        # Nothing is recorded as a graph.
+        # Nothing is captured as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
         yield
@@ -229,7 +229,7 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
         if topology.open_axes:
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
-        if model == BOND and coupling.labeler.is_recordable:
+        if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
     return launches
 

@@ -141,7 +141,7 @@ RECORDS = (
     Record(
         "test-gpu.txt",
         "everything on CUDA against the CPU, bit for bit: words, labels, rows, grids, thresholds, "
-        "what wraps, tallies, radii, recorded calls, spins, trees, slabs and joins",
+        "what wraps, tallies, radii, captured calls, spins, trees, slabs and joins",
         (
             f"{_PYTEST} -n 20 --dist worksteal --ignore tests/run/test_dask.py "
             f"--deselect {_ALONE} tests",
@@ -279,7 +279,7 @@ RECORDS = (
     ),
     Record(
         "calls.txt",
-        "whole calls by the host's clock, replayed",
+        "whole calls by the host's clock, launched",
         (
             f"{_STAGE} grid --device cuda --lattice honeycomb -L 4096 --samples 1 --points 1",
             f"{_STAGE} grid --device cuda --lattice honeycomb -L 64 --samples 1024 --points 1",

@@ -26,7 +26,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             (computed, computed.explicit()), (BOND, Model.parse("site"))
         ):
             coupling = new_coupling(name, "cuda", topology, model, capacity=3, tally=True)
-            # Directly, recorded, and replayed.
+            # Directly, captured, and launched.
             for _ in range(3):
                 coupling.rows(XORWOW, 1, SAMPLES[:3], GRID)
                 coupling.grid_rows(XORWOW, 1, SAMPLES, GRID)

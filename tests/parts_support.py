@@ -84,7 +84,7 @@ def ps_of(name):
 
 
 @cache
-def judge(name, shape, boundary, model, tally) -> Single:
+def reference(name, shape, boundary, model, tally) -> Single:
     topology = structure(name).topology(shape, boundary)
     return cpu_labeler("raster", topology, model, tally=tally)
 
@@ -92,7 +92,7 @@ def judge(name, shape, boundary, model, tally) -> Single:
 def row_of_the_whole(whole, draw, *, tally):
     """Return the row that the labeler raster finds in one piece."""
     name = whole.lattice.name
-    single = judge(name, whole.shape, whole.boundary, whole.model, tally)
+    single = reference(name, whole.shape, whole.boundary, whole.model, tally)
     one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
     return single.rows(draw.generator, draw.seed, *one)[0]
 

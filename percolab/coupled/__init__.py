@@ -103,7 +103,7 @@ _COUPLINGS = {
 
 
 #: What measures point by point.
-_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:RecordedPoints"}
+_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:CapturedPoints"}
 
 
 #: What measures samples of small lattices in the place of these, and what says whether it can.

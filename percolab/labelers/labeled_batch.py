@@ -44,7 +44,7 @@ class LabeledBatch:
 
     name: ClassVar[str]
     #: Whether ``join`` only launches, without waiting for what it found.
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
         top = batch.topology

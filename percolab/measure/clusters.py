@@ -21,7 +21,7 @@ class Clusters(Shown):
     labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
     topology:  what was labeled; its end layers say what spans
     opened:    uint32 (num_classes, num_words), the open bonds, which say what wraps; None where
-               they are not known, and nothing is said of wrapping
+               they are not known, and wrapping is not reported
     """
 
     labels: np.ndarray
@@ -95,7 +95,7 @@ class Clusters(Shown):
         return AXIS_NAMES[axis] if self.topology.shape else "source-target"
 
     def summary(self) -> dict[str, Any]:
-        """Return what is said of a configuration, as plain JSON values.
+        """Return the summary of a configuration, as plain JSON values.
 
         sites, clusters, largest and second_largest (sites; 0 where there is none), and the axes
         along which one cluster touches both end layers, of those that are open.  Where the open

@@ -187,7 +187,7 @@ class CudaChains:
                 for _ in range(step):
                     self._enqueue()
 
-            if self.labeler.is_recordable:
+            if self.labeler.is_capturable:
                 self._launches.call(("sweeps", step, *kind), work)
             else:
                 work()

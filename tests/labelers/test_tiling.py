@@ -164,7 +164,7 @@ def place_in_tile(sites, tiling):
     return x // 32 + wide * (y + high * z), x % 32
 
 
-def test_what_cannot_be_tiled_is_told():
+def test_lattices_that_cannot_be_tiled_are_refused():
     assert "graph" in why_not_tiled(graph_topology(3, [(0, 1)], source=[0], target=[2]))
     assert "4" in why_not_tiled(lattice("hypercubic_4d").topology((2, 2, 2, 2)))
     assert "chain" in why_not_tiled(lattice_from_text(CHAIN, where="chain").topology((40,)))

@@ -59,7 +59,7 @@ def points_at(item, shape, points):
 
 def list_by_points(item, shape, boundary):
     """Return exists, occupied and the periodic bonds (number, other end, code), point by point."""
-    exists, periodic, stride = [], [np.empty((0, 3), np.int64)], -(-prod(shape) // 32) * 32
+    exists, bonds, stride = [], [np.empty((0, 3), np.int64)], -(-prod(shape) // 32) * 32
     for k, bond in enumerate(item.bonds):
         place, there = points_at(item, shape, bond.at)
         ends = [x + step for x, step in zip(place, bond.offset)]
@@ -71,10 +71,10 @@ def list_by_points(item, shape, boundary):
         periods = np.stack([(end // n).ravel() for end, n in zip(ends, shape)], axis=1)
         number = k * stride + np.flatnonzero(periodic)
         columns = number, other.ravel()[periodic], period_codes(periods[periodic])
-        periodic.append(np.column_stack(columns))
+        bonds.append(np.column_stack(columns))
         exists.append(there.ravel())
     _, vacant = points_at(item, shape, item.vacant)
-    return np.array(exists), ~vacant, np.concatenate(periodic)
+    return np.array(exists), ~vacant, np.concatenate(bonds)
 
 
 def topologies(name):

@@ -49,7 +49,7 @@ def offer_interfaces(pipe, device):
 
 # Of one GPU, and from one to another where there are two.
 @pytest.mark.parametrize("device", [0, 1])
-def test_a_interface_of_another_process_is_copied_here(device):
+def test_an_interface_of_another_process_is_copied_here(device):
     if device >= gpu_count("cuda"):
         pytest.skip("there are no two GPUs")
     from percolab.parts.peers_cuda import Inbox

@@ -106,7 +106,7 @@ WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
 DRAW = SampleKey(0, 1, 2, p_to_threshold(0.5))
 
 
-def test_steps_tell_what_every_rank_did():
+def test_steps_report_what_every_rank_did():
     job = RankJob(WHOLE, choose_rank_layers(WHOLE, 6, 12))
     ((_, steps),) = by_ranks(job, [DRAW])
     # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
@@ -194,7 +194,7 @@ def test_interfaces_that_other_ranks_can_map_are_copied_there(ranks, is_refused,
 
 @pytest.mark.parametrize("memory", [None, Memory64(), Memory64(is_refused=True)])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
+def test_a_cancelled_row_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
     if memory is not None:
         monkeypatch.setattr("percolab.parts.ranks.find_peers", memory.peers_of)

@@ -164,7 +164,7 @@ def test_interfaces_join_to_the_interface_of_the_thicker_slab(name, model):
             assert_interfaces_equal(join_in_order(pieces, order), expected)
 
 
-def test_a_interface_has_only_clusters_that_touch_a_face():
+def test_an_interface_has_only_clusters_that_touch_a_face():
     whole = Whole(lattice("square"), (40, 40), ("periodic",) * 2)
     interfaces = interfaces_of(whole, SampleKey(0, 5, 1, p_to_threshold(0.4)), [10, 10, 10, 10])
     for interface in (*interfaces, join(*interfaces[:2]), join_in_order(interfaces, "tree")):
@@ -232,7 +232,7 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     assert interface.high.num_bonds == up[-1].sum()
 
 
-def test_seed_and_sample_tell_slabs_apart():
+def test_slabs_depend_on_seed_and_sample():
     whole = Whole(lattice("square"), (33, 2**40), ("open", "open"))
     draws = [
         SampleKey(0, 5, 1, 2**62),
@@ -383,7 +383,7 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_memory_of_a_interface_is_stated(name):
+def test_memory_of_an_interface_is_stated(name):
     boundary = boundaries_of(name)[-1]
     whole = Whole(structure(name), shape_of(name, boundary), boundary)
     layers = thicknesses(whole, 3)

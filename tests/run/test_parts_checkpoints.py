@@ -197,7 +197,7 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
     assert list(Path().iterdir()) == [PATH]
 
 
-def test_rows_are_saved_before_a_interface_of_the_next_row(monkeypatch):
+def test_rows_are_saved_before_an_interface_of_the_next_row(monkeypatch):
     """A row of 45 s, and one that is killed in its second minute."""
     PATH.touch()
     seconds, done = [0.0], []
@@ -246,7 +246,7 @@ class Recorder:
         self.calls.append("end")
 
 
-def test_a_interface_is_sent_when_what_is_kept_is_written(monkeypatch):
+def test_an_interface_is_sent_once_its_checkpoint_is_written(monkeypatch):
     recorder = Recorder()
     monkeypatch.setattr(RankJob, "checkpointer", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
@@ -360,7 +360,7 @@ def test_checkpoints_of_an_earlier_version_are_measured_anew(killed, made, way, 
     assert_whole()
 
 
-def test_what_is_kept_of_another_row_is_not_used(killed, made):
+def test_a_checkpoint_of_another_row_is_not_used(killed, made):
     """As where the rows that came after it are saved, or those before it are not."""
     (block,) = set(Path().glob("split.h5-*.checkpoint")) - set(checkpoints_of_ranks())
     block.unlink()
@@ -370,7 +370,7 @@ def test_what_is_kept_of_another_row_is_not_used(killed, made):
     assert_whole()
 
 
-def test_what_is_kept_of_another_task_is_left_alone(killed, made):
+def test_a_checkpoint_of_another_task_is_left_as_it_is(killed, made):
     for path in Path().glob("split.h5-*.checkpoint"):
         path.rename(re.sub(r"-\w{16}-", f"-{'0' * 16}-", path.name))
     left = sorted(Path().glob("split.h5-*.checkpoint"))
@@ -383,7 +383,7 @@ def test_what_is_kept_of_another_task_is_left_alone(killed, made):
     assert [path.read_bytes() for path in left] == content
 
 
-def test_what_has_the_name_of_another_rank_is_left_alone(killed):
+def test_files_of_another_rank_are_left_as_they_are(killed):
     (path, *_) = of_third_row()
     other = path.rename(re.sub(r"-\d\.", f"-{RANKS['ranks']}.", path.name))
     assert f"{other.resolve()}: is a checkpoint of another task, and is left as it is" in (
@@ -391,7 +391,7 @@ def test_what_has_the_name_of_another_rank_is_left_alone(killed):
     )
 
 
-def test_a_rank_uses_what_is_its_own_alone():
+def test_a_rank_uses_only_its_own_checkpoint():
     whole, layers = split_whole(task()), (3, 3)
     draw, checkpoints = SampleKey(0, 1, 7, p_to_threshold(0.5)), Checkpoints(PATH)
     interface = next(Slabs(whole, layers, first_layer=6).interfaces(draw))
@@ -498,7 +498,7 @@ def test_a_changed_byte_of_a_checkpoint_is_refused_or_changes_nothing(killed):
     assert kept < 10
 
 
-def test_a_checkpoint_is_what_it_was_when_it_is_read(killed):
+def test_a_checkpoint_reads_as_it_was_written(killed):
     held = read_checkpoint(checkpoints_of_ranks()[0])
     again = Checkpoints(Path("other.h5"))
     clusters = ClusterSums(3, 4, 5, 2**70 + 1, 6)

@@ -87,7 +87,7 @@ def test_every_block_holds_other_samples():
     assert len({block.sums.tobytes() for block in blocks}) == 10
 
 
-def test_a_sampler_asked_to_stop_gives_no_partial_block():
+def test_a_stopped_sampler_returns_no_partial_block():
     with pytest.raises(Stopped):
         SAMPLER.sample([0], stopped=lambda: True)
 

@@ -17,7 +17,7 @@ def make_labeler(shape, name="raster"):
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (7, 5), (40, 33)])
-def test_the_identity_holds_in_every_sample_and_tells_wrong_rows(shape, monkeypatch):
+def test_the_identity_holds_in_every_sample_and_finds_wrong_rows(shape, monkeypatch):
     labeler = make_labeler(shape)
     for p in (0.3, 0.5, 0.6):
         assert count_violations(labeler, shape, 5, SAMPLES, p) == 0

@@ -77,7 +77,7 @@ class Tiled:
     """A batch of samples joined tile by tile."""
 
     name: ClassVar[str] = "tiled"
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False, room: int = 0) -> None:
         """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""

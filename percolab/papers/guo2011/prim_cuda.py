@@ -4,7 +4,7 @@ S. Guo, W. Wang and L. Wang, Application Research of Computers 28, 1682 (2011);
 :mod:`percolab.papers.guo2011.prim` says what the arrays are, and what differs.
 
 A round of the paper is a minimum with its index (one kernel or two), whose last kernel swaps the
-least candidate to the front, and a kernel that lowers the others.  Rounds are recorded and started
+least candidate to the front, and a kernel that lowers the others.  Rounds are captured and launched
 some dozens at a time, since a launch by itself costs the host more than the kernels take.
 """
 
@@ -44,7 +44,7 @@ from percolab.papers.guo2011.warps import WARP
 
 cuda = load_cuda()
 
-#: Rounds that are one recorded call.
+#: Rounds that are one captured call.
 _ROUNDS = 3 if SIMULATED else 64
 #: Bytes of dynamic shared memory that a kernel has without a request for more, and those that
 #: the persistent kernel takes in addition to its candidates, with what the driver takes.
@@ -168,7 +168,7 @@ class PrimCuda(_CudaPrim):
         self.launches.one(begin_rounds_kernel, self._length, 1, self._graph.sites, self._rounds)
         self._decrease(blocks_for(self._length))
         for done in range(0, self._length, _ROUNDS):
-            # Few numbers of blocks, so that few calls are recorded.
+            # Few numbers of blocks, so that few calls are captured.
             needed = blocks_for(self._length - done)
             blocks = min(1 << (needed - 1).bit_length(), MAX_BLOCKS)
             self.launches.call(("rounds", blocks), partial(self._enqueue, blocks))

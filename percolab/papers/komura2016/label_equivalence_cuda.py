@@ -61,7 +61,7 @@ class LabelEquivalenceCuda(LabeledBatch):
     """
 
     name: ClassVar[str] = "label_equivalence"
-    is_recordable = False
+    is_capturable = False
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
         super().__init__(batch, tally=tally)

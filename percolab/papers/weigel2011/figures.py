@@ -12,7 +12,7 @@ komura  the general four steps and those for square and cubic lattices alone (Ko
 cpu     one core of the host, with the labeler raster (Figs. 13 and 14, Table 1)
 
 Times are in ns a site, by device events, medians, with all repeats; the CPU's are by the
-clock.  ``update`` is a whole update, several of them one recorded call.  The parts are timed in
+clock.  ``update`` is a whole update, several of them one captured call.  The parts are timed in
 calls of their own: activation of bonds, local labeling, consolidation, the root of every site, and
 the flip.  Relaxation has the host read a flag after every step, so that its update is the parts in
 turn.  Clusters are not measured, except by ``tiled`` and on the CPU, where that is not apart.
@@ -75,7 +75,7 @@ class Unmeasured:
 
     def __init__(self, labeler: Any) -> None:
         self.batch, self.read, self.labels = labeler.batch, labeler.read, labeler.labels
-        self.row_width, self.is_recordable = labeler.row_width, labeler.is_recordable
+        self.row_width, self.is_capturable = labeler.row_width, labeler.is_capturable
         self.label = labeler.label
 
     def join(self, items: int, _reading: Reading) -> Unmeasured:
@@ -126,7 +126,7 @@ class Bench:
 
     def _times(self, stream: Any, parts: dict[str, Callable[[], object]], seen: Any) -> Found:
         """Return all repeats, in ns a site, of works that are done one after the other."""
-        for _ in range(3):  # directly, which compiles; recorded; replayed
+        for _ in range(3):  # directly, which compiles; captured; launched
             for work in parts.values():
                 work()
         found: list[list[float]] = []
@@ -160,7 +160,7 @@ class Bench:
         labeler = labeler_class(name, "cuda")(batch, **({} if edge is None else {"edge": edge}))
         repeats: Found = {}
         own = labeler if name == "tiled" else Unmeasured(labeler)
-        if labeler.is_recordable:
+        if labeler.is_capturable:
             repeats |= self.updates(own)
         chains = self._begun(own, "sw", self.planes)
         steps: list[int] = []
@@ -173,13 +173,13 @@ class Bench:
         """Return the parts of an update, and what notes the steps of relaxation."""
         launches = labeler.batch.launches
 
-        def recorded(work: Callable[[], None]) -> Callable[[], None]:
+        def captured(work: Callable[[], None]) -> Callable[[], None]:
             key = object()
             return lambda: launches.call(key, work)
 
-        parts: dict[str, Callable[[], object]] = {"activation": recorded(chains._open)}
+        parts: dict[str, Callable[[], object]] = {"activation": captured(chains._open)}
         if not isinstance(chains.labeler, Unmeasured):
-            parts["labels"] = recorded(lambda: labeler.join(1, Reading.LABELS).make_labels())
+            parts["labels"] = captured(lambda: labeler.join(1, Reading.LABELS).make_labels())
             return parts, lambda: None
 
         def flip() -> None:
@@ -188,17 +188,17 @@ class Bench:
             chains.keep()
 
         if edge is None:
-            parts["labels"] = recorded(lambda: labeler.label(1))
-            return parts | {"flip": recorded(flip)}, lambda: None
+            parts["labels"] = captured(lambda: labeler.label(1))
+            return parts | {"flip": captured(flip)}, lambda: None
         joined = labeler.consolidation
         run = joined.run
-        parts["local"] = recorded(lambda: labeler.local.run(1))
+        parts["local"] = captured(lambda: labeler.local.run(1))
         parts["consolidation"] = (
-            recorded(lambda: run(1)) if joined.is_recordable else lambda: run(1)
+            captured(lambda: run(1)) if joined.is_capturable else lambda: run(1)
         )
-        parts["roots"] = recorded(lambda: labeler.find_roots(1))
-        parts["flip"] = recorded(flip)
-        if joined.is_recordable:
+        parts["roots"] = captured(lambda: labeler.find_roots(1))
+        parts["flip"] = captured(flip)
+        if joined.is_capturable:
             return parts, lambda: None
         return parts, lambda: steps.append(joined.steps)
 

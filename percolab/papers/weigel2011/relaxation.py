@@ -3,7 +3,7 @@
 A bond between two tiles makes an entry for each of them.  First the roots, in their tiles, of the
 ends of all open ones are found and stored.  Then, step by step, a tile lowers the labels of its
 roots to those of the roots beyond its border: one block a tile, one thread an entry.  The host
-reads after each step whether a label changed; a step is a recorded call, of which there are many.
+reads after each step whether a label changed; a step is a captured call, of which there are many.
 
 Against the paper: labels are lowered by atomics, so that the smallest of several that meet at a
 root stays.
@@ -117,7 +117,7 @@ class Relaxation(TileStep):
     steps: how many the last ``run`` made, the one included in which nothing changed
     """
 
-    is_recordable: ClassVar[bool] = False
+    is_capturable: ClassVar[bool] = False
 
     def __init__(self, batch, labels, tiles):
         super().__init__(batch, labels, tiles)
@@ -130,7 +130,7 @@ class Relaxation(TileStep):
         self._step, self._last_change = (cuda.to_device(np.zeros(1, np.uint32)) for _ in range(2))
         self._pinned_step, self._pinned_change = (cuda.pinned_array(1, np.uint32) for _ in range(2))
         self._pinned_step[0] = 0
-        #: What recorded steps of this object are known by, among all of the batch.
+        #: What captured steps of this object are known by, among all of the batch.
         self._key = object()
         self.steps = 0
 

@@ -64,7 +64,7 @@ class TileStep:
     """
 
     #: Whether ``run`` only launches, without waiting for what it found.
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch, labels, tiles):
         self.batch, self.labels, self.tiles = batch, labels, tiles
