@@ -95,7 +95,7 @@ def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
 
     def place(points: NDArray[np.intp]) -> Floats:
         moved: Floats = points @ np.array(lattice.vectors or np.eye(2))
-        return moved + shifts[tuple((points % lattice.cell).T)]
+        return np.asarray(moved + shifts[tuple((points % lattice.cell).T)])
 
     along = place(at + np.array(topology.offsets)[k]) - place(at)
     # Every bond in both directions: where it begins, and the angle at which it does.
