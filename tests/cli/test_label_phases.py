@@ -269,7 +269,8 @@ def test_labels_are_an_array_that_knows_its_clusters():
     mask = np.random.default_rng(3).random((9, 14)) < 0.6
     for serial in (False, True):
         labels = percolab.label(mask, serial=serial)
-        assert isinstance(labels, np.ndarray) and labels.shape == mask.shape
+        assert isinstance(labels, np.ndarray)
+        assert labels.shape == mask.shape
         names, sizes = np.unique(labels[labels >= 0], return_counts=True)
         np.testing.assert_array_equal(labels.cluster_labels, names)
         np.testing.assert_array_equal(labels.sizes, sizes)
@@ -280,9 +281,11 @@ def test_labels_are_an_array_that_knows_its_clusters():
         for plain in (labels.array, labels[1:], labels == 3, labels + 1, np.maximum(labels, 2),
                       pickle.loads(pickle.dumps(labels)), np.asarray(labels)[:]):  # fmt: skip
             assert type(plain) is np.ndarray
-        assert labels.array.base is not None and np.shares_memory(labels.array, labels)
+        assert labels.array.base is not None
+        assert np.shares_memory(labels.array, labels)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(labels)), labels.array)
-        assert isinstance(labels[0, 0], np.int32) and isinstance(labels.max(), np.integer)
+        assert isinstance(labels[0, 0], np.int32)
+        assert isinstance(labels.max(), np.integer)
         with pytest.raises(AttributeError, match="no copy of them"):
             _ = labels.copy().sizes
 
@@ -295,5 +298,6 @@ def test_labels_of_a_sample_know_what_spans_and_wraps():
     for name in ("spanning", "wrapping"):
         found = {axis: clusters.roots[n].tolist() for axis, n in getattr(clusters, name).items()}
         assert {axis: each.tolist() for axis, each in getattr(labels, name).items()} == found
-    assert labels.wrapping["x"].size and labels.phases == []
+    assert labels.wrapping["x"].size
+    assert labels.phases == []
     assert percolab.label(graph=[(0, 1), (3, 4)]).sizes.tolist() == [2, 1, 2]
