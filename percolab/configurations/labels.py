@@ -53,7 +53,7 @@ def compute_labels(
         items = batch.fill(generator, seed, *one)
     else:
         items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
-    if opened is None and topology.num_seam_bonds:
+    if opened is None and topology.num_periodic_bonds:
         opened = batch.copy_open_words(items).reshape(topology.exists.shape)
     labels: np.ndarray
     (labels,) = chosen.join(items, Reading.LABELS).labels()

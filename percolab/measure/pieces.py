@@ -1,4 +1,4 @@
-"""The pieces of a configuration: what those of its open bonds join that cross no seam."""
+"""Pieces of a configuration: what open bonds join that cross no periodic boundary."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def find_pieces(topology: Topology, opened: NDArray[np.uint32]) -> NDArray[np.in
     opened: uint32 (num_classes, num_words), the open bonds.
     """
     inner = opened & topology.exists
-    if topology.seam is not None:
-        inner &= ~topology.seam
+    if topology.periodic_words is not None:
+        inner &= ~topology.periodic_words
     parents = np.arange(topology.num_points, dtype=np.int32)
     join_inner_bonds(inner, topology.deltas, parents)
     return parents
