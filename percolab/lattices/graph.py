@@ -102,7 +102,8 @@ class Graph(Shown):
             raise ValueError(f"{len(set(self.names))} different names for {self.num_sites} sites")
 
     def _facts(self) -> dict[str, Any]:
-        ends = f"{counted(self.num_sources, 'site')} to {counted(self.num_targets, 'site')}"
+        ends = counted(self.num_sources, "site")
+        ends += f" to {counted(self.num_targets, 'site')}" if self.num_targets else ""
         return {
             "graph": self.name,
             "sites": self.num_sites,
@@ -169,7 +170,7 @@ class Graph(Shown):
     @property
     def dimension(self) -> int:
         """One axis, from source to target, or none."""
-        return 1 if self.num_sources else 0
+        return 1 if self.num_targets else 0
 
     @property
     def num_classes(self) -> int:
@@ -235,6 +236,15 @@ class Graph(Shown):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         return self._with(weights=values)
 
+    def with_source(self, source: Any) -> Graph:
+        """Return the graph with a source and no target: sites by number or name, or a file.
+
+        InputError: a site that is not there.
+        """
+        found = find_sites("source", source, self.num_sites, self.names)
+        _, sites, _ = _site_arrays(self.num_sites, self.bonds.pairs, found, ())
+        return replace(self._with(source=sites), num_sources=sites.size)
+
     def with_ranks(self, ranks: np.ndarray) -> Graph:
         """Return the graph with an order of removal, which enters the digest, in place of weights.
 
@@ -274,7 +284,12 @@ class Graph(Shown):
                 f"{self.name}: its list of neighbours needs {entries} entries, but at most "
                 f"{MOST_NEIGHBOURS} can be stored"
             )
-        return graph_topology(self.num_sites, pairs, source=source, target=target)
+        found = graph_topology(self.num_sites, pairs, source=source, target=target)
+        if content.weights is None:
+            return found
+        weights = np.zeros(32 * found.num_bond_words)
+        weights[self.bond_numbers()] = content.weights
+        return replace(found, bond_weights=weights)
 
 
 def load_graph(

@@ -175,7 +175,15 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        of_graph["weights"] = needs_weights(settings["order"])
+        model = Model.parse(settings["model"])
+        of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
+        source, measure = (
+            of_graph["source"],
+            SETTINGS["measure"].take("measure", settings["measure"]),
+        )
+        if "source" in measure and source is not None and of_graph["target"] is None:
+            of_graph["source"] = None
+            return _make_graph(settings["graph"], of_graph, given).with_source(source)
         return _make_graph(settings["graph"], of_graph, given)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")

@@ -1,6 +1,7 @@
 """Sites and bonds removed in a given order: against networkx, removal by removal."""
 
 import json
+from dataclasses import replace
 from itertools import permutations
 
 import networkx
@@ -27,6 +28,7 @@ from percolab.lattices.graph import Graph, graph_topology, make_graph
 from percolab.lattices.removal import order_graph
 from percolab.measure import openings as bins
 from percolab.store.results import read_results
+from percolab.tasks.study import Study
 
 NETWORKS = {
     "karate": networkx.karate_club_graph(),
@@ -375,6 +377,14 @@ def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatc
 
 
 PINNED = ("3b1af8a733a9cd60", 12031)
+
+
+def test_a_stored_study_says_its_order():
+    study = sweep(graph=EDGES, model="site", order="degree", samples=5, **OPTIONS).study
+    stored = json.loads(json.dumps(study.description()))
+    assert stored["order"] == "degree"
+    assert Study.from_description(stored, study.structure) == study
+    assert replace(study, order="random").task(6).id != study.task(6).id
 
 
 @pytest.mark.parametrize(
