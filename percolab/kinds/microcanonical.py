@@ -176,12 +176,11 @@ class OpeningsSampler(TaskSampler):
     def _ranks(self, sites: bool) -> NDArray[np.int64]:
         """Return when each opening, in their order, is removed."""
         graph = self.task.structure
+        assert isinstance(graph, Graph)
+        assert graph.bonds.ranks is not None
+        numbers = graph.inner_numbers if sites else graph.bond_numbers()
         ranks = graph.bonds.ranks
-        assert ranks is not None
-        if not sites:
-            return np.ascontiguousarray(ranks[np.argsort(graph.bond_numbers())])
-        numbers = graph.inner_numbers
-        return ranks if numbers is None else ranks[np.argsort(numbers)]
+        return ranks if numbers is None else np.asarray(ranks[np.argsort(numbers)])
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""

@@ -76,13 +76,10 @@ def _rank(scores: Scores) -> NDArray[np.int64]:
     return np.unique(-scores, return_inverse=True)[1].astype(np.int64)
 
 
-def _degrees(graph: Graph) -> NDArray[np.int64]:
-    return np.bincount(graph.bonds.pairs.ravel(), minlength=graph.num_sites)
-
-
 def _score_degree(graph: Graph, sites: bool) -> Scores:
-    degrees = _degrees(graph).astype(np.float64)
-    return degrees if sites else degrees[graph.bonds.pairs].prod(axis=1)
+    pairs = graph.bonds.pairs
+    degrees = np.bincount(pairs.ravel(), minlength=graph.num_sites).astype(np.float64)
+    return degrees if sites else np.asarray(degrees[pairs].prod(axis=1))
 
 
 def _score_weight(graph: Graph, sites: bool) -> Scores:
@@ -91,7 +88,8 @@ def _score_weight(graph: Graph, sites: bool) -> Scores:
         raise InputError("order weight: this graph has no weights")
     if not sites:
         return weights.astype(np.float64)
-    return np.bincount(pairs.ravel(), np.repeat(weights, 2), minlength=graph.num_sites)
+    found = np.bincount(pairs.ravel(), np.repeat(weights, 2), minlength=graph.num_sites)
+    return np.asarray(found, np.float64)
 
 
 def _score_betweenness(graph: Graph, sites: bool) -> Scores:

@@ -353,8 +353,8 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), and what flows: bridges, backbone, path, conductance; of spins also "
-            "series (for reweighting) and correlation (correlation length). May be repeated.",
+            "source's clusters), and what flows: bridges, backbone, path, conductance; of spins "
+            "also series (for reweighting) and correlation (correlation length). May be repeated.",
             doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
             'how far they reach; "openings" counts the open bonds or the occupied sites; '
             '"source" counts the sites of the clusters of a graph\'s source; '

@@ -38,13 +38,15 @@ NETWORKS = {
     "Erdos-Renyi": networkx.gnp_random_graph(60, 0.05, seed=1),
     "Barabasi-Albert": networkx.barabasi_albert_graph(50, 2, seed=2),
     "Watts-Strogatz": networkx.watts_strogatz_graph(40, 4, 0.2, seed=3),
-    "star": networkx.star_graph(20),
+    "last hub": networkx.Graph(),
     "barbell": networkx.barbell_graph(6, 3),
     "grid": networkx.grid_2d_graph(5, 6),
 }
 OPTIONS = {"method": "microcanonical", "device": "cpu", "seed": 4, "workers": 1}
 #: Enough for all facts; the others are marked slow.
-FEW = ("karate", "davis", "grid")
+FEW = ("karate", "davis", "last hub")
+NETWORKS["last hub"].add_nodes_from(range(41))
+NETWORKS["last hub"].add_edges_from([(40, n) for n in range(40)] + [(0, 1)])
 #: What removes the sites of a small graph, with ties.
 EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (4, 5), (2, 5)]
 
@@ -122,6 +124,10 @@ SITE_SCORES = {
     "degree:ascending": lambda graph: fixed({n: 1 - k for n, k in graph.degree} | {-1: 1}),
     "betweenness": lambda graph: fixed(networkx.betweenness_centrality(graph)),
 }
+
+
+def test_the_hub_of_the_last_network_is_renumbered():
+    assert make_graph(NETWORKS["last hub"]).inner_numbers is not None
 
 
 @pytest.mark.parametrize("order", SITE_SCORES)
