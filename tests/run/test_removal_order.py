@@ -367,7 +367,8 @@ def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatc
     assert 0.1 < record["robustness"]["value"] < 0.2
     assert "removed by degree" in answer("status", "k.h5")
     assert answer("export", "k.h5").count("\n") == 36
-    answer("plot", "k.h5")
+    answer("report", "k.h5", "--out", "k.html")
+    assert "removed one by one, by degree" in (tmp_path / "k.html").read_text()
     answer(*study, "--samples", 60)
     (item,) = read_results("k.h5").tasks.values()
     assert item.num_samples == 60
