@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         sweep,
         threshold,
     )
+    from percolab.configurations.directed import DirectedComponents, components
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "DirectedComponents",
     "Flow",
     "Graph",
     "InputError",
@@ -50,6 +52,7 @@ __all__ = [
     "SpinFit",
     "Threshold",
     "ThresholdFit",
+    "components",
     "estimates",
     "fit",
     "flow",
@@ -98,6 +101,7 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "DirectedComponents": "configurations.directed",
     "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
@@ -105,6 +109,7 @@ _HOMES = {
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
     "ThresholdFit": "analysis.threshold",
+    "components": "configurations.directed",
     "flow": "configurations.flow",
     "invade": "configurations.invade",
     "label": "configurations.label",
