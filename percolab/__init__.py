@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         sweep,
         threshold,
     )
+    from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from percolab.tables.frames import to_pandas, to_xarray
     from percolab.trees.given import SpanningTree
     from percolab.trees.invasion import Invasion
+    from percolab.trees.levels import Levels
 
 __all__ = [
     "AnalysisError",
@@ -43,6 +45,7 @@ __all__ = [
     "InputError",
     "Invasion",
     "Lattice",
+    "Levels",
     "Results",
     "RootFit",
     "SizeEstimates",
@@ -53,6 +56,7 @@ __all__ = [
     "estimates",
     "fit",
     "flow",
+    "gaussian_field",
     "graph_topology",
     "invade",
     "label",
@@ -106,11 +110,13 @@ _HOMES = {
     "SpinFit": "analysis.spin_fit",
     "ThresholdFit": "analysis.threshold",
     "flow": "configurations.flow",
+    "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
+    "Levels": "trees.levels",
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
