@@ -6,7 +6,6 @@ import io
 
 import click
 
-from percolab.cli.options import input_files
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -28,22 +27,16 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     import numpy as np
 
     from percolab.configurations.fields import gaussian_field
-    from percolab.store.output_files import (
-        array,
-        check_output,
-        check_suffix,
-        marked_array,
-        write_output,
-    )
+    from percolab.store import output_files as files
 
-    kind = array("a field")
-    check_suffix(out, (".npy",), "a field")
-    check_output(out, kind, input_files())
+    kind = files.array("a field")
+    files.check_suffix(out, (".npy",), "a field")
+    files.check_output(out, kind)
     try:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:
         raise InputError(f"SHAPE {shape!r}, but it is integers as in 128x128") from error
     found, buffer = gaussian_field(sizes, exponent, seed=1 if seed is None else seed), io.BytesIO()
     np.save(buffer, found)
-    write_output(out, marked_array(buffer.getvalue(), kind), kind)
+    files.write_output(out, files.marked_array(buffer.getvalue(), kind), kind)
     echo(f"field in {out}")

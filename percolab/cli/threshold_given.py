@@ -61,15 +61,13 @@ def levels_text(levels: Levels) -> str:
             continue
         saddle = "-".join(str(levels.site_name(site)) for site in item.saddle)
         path = item.path
-        steps = ("", "") if path is None else (path.sites.size - 1, _commas(path.winding))
+        steps = "", ""
+        if path is not None:
+            steps = str(path.sites.size - 1), ",".join(map(str, path.winding))
         numbers = f"{item.level:.8g}", f"{item.barrier:.8g}", f"{item.share:.5f}"
         rows.append((name, *numbers, saddle, *steps))
     headings = "", "level", "barrier", f"open {levels.of}", "saddle", "steps", "winding"
-    first = f"{levels.of} of {levels.structure.name}; the first open at {levels.bottom:.8g}"
-    if levels.never_open:
-        first += f", {levels.never_open} never open"
+    first = f"{levels.of} of {levels.structure.name}"
+    first += "" if levels.bottom is None else f"; the first open at {levels.bottom:.8g}"
+    first += f"; {levels.never_open} never open" if levels.never_open else ""
     return f"{first}\n{Table(headings, rows).to_text()}"
-
-
-def _commas(numbers: tuple[int, ...]) -> str:
-    return ",".join(map(str, numbers))

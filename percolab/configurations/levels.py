@@ -22,7 +22,7 @@ from percolab.store.output_files import Kind, begins
 from percolab.tables.csv_text import csv_text
 from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import refuse_given, take_flag
-from percolab.trees.levels import Levels, find_levels, levels_too_large
+from percolab.trees.levels import Levels, LevelSearch, levels_too_large
 
 PATH_CSV = Kind("a path of percolab's", begins(rb"axis,step,site,"))
 #: What weights are for those in a graph's own file.
@@ -38,7 +38,7 @@ def find_given_levels(
     graph: Any = None,
     **of_graph: Any,
 ) -> Levels:
-    """Return the levels at which weights percolate (:func:`percolab.trees.levels.find_levels`).
+    """Return the levels at which weights percolate (:class:`percolab.trees.levels.LevelSearch`).
 
     weights: an array, or a .npy file or "file.h5:/dataset", of sites (..., y, x), or of bonds
     (classes, ..., y, x); of a graph one for each bond, or "file", its own.  lattice: None is the
@@ -83,9 +83,8 @@ def find_given_levels(
     values = np.ascontiguousarray(weights, weights.dtype.newbyteorder("="))
     first = values.ndim - known.dimension
     topology = known.topology(values.shape[: first - 1 if first else None : -1], kinds)
-    return find_levels(
-        topology, values.reshape(*values.shape[:first], -1), known, kinds, above=above
-    )
+    flat = values.reshape(*values.shape[:first], -1)
+    return LevelSearch(topology, flat, known, kinds, above=above).find()
 
 
 def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:
@@ -103,7 +102,8 @@ def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, A
     topology = found.topology((found.num_sites,))
     of_bonds = np.zeros((topology.num_classes, 32 * topology.num_words), values.dtype)
     of_bonds.reshape(-1)[found.bond_numbers()] = values
-    return find_levels(topology, of_bonds[:, : topology.num_points], found, above=above)
+    flat = of_bonds[:, : topology.num_points]
+    return LevelSearch(topology, flat, found, above=above).find()
 
 
 def path_csv(levels: Levels) -> str:

@@ -90,13 +90,13 @@ class Levels(Shown):
     axes:       by name: where a cluster spans an open axis, or wraps around a periodic one
     directions: by 1, 2, ...: where one cluster has so many independent directions: open axes that
                 it spans, and windings of its loops
-    bottom:     the value that opens first
+    bottom:     the value that opens first; None if none does
     of:         "sites" or "bonds".  never_open: how many of these never open
     """
 
     axes: dict[str, Level | None]
     directions: dict[int, Level | None]
-    bottom: float
+    bottom: float | None
     of: str
     never_open: int
     boundary: tuple[str, ...]
@@ -143,15 +143,8 @@ def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str
     return f"{num_points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
 
 
-def find_levels(
-    topology: Topology,
-    values: Values,
-    structure: Structure,
-    boundary: tuple[str, ...] = (),
-    *,
-    above: bool = False,
-) -> Levels:
-    """Return the levels at which given values percolate.
+class LevelSearch:
+    """The search of the levels at which given values percolate.
 
     values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners.  What
     is at a point without a site, or without a bond, is not used.  inf never opens.
@@ -160,30 +153,29 @@ def find_levels(
     InputError: NaN or -inf (above: inf); a site on both sides of an axis; a graph without source
     and target.
     """
-    return _Search(topology, values, structure, boundary, above=above).find()
-
-
-class _Search:
-    """The search of all levels of one array."""
 
     def __init__(
         self,
         topology: Topology,
         values: Values,
         structure: Structure,
-        boundary: tuple[str, ...],
+        boundary: tuple[str, ...] = (),
         *,
-        above: bool,
+        above: bool = False,
     ) -> None:
         self.topology, self.structure, self.boundary = topology, structure, boundary
         self.above, self.by_site = above, values.ndim == 1
         self.values = self._turned(values)
+        words = topology.occupied if self.by_site else topology.exists
+        total = topology.num_sites if self.by_site else topology.num_bonds
         #: Those of all sites, or bonds, that exist.
-        self.used = self._existing()
+        self.used = self.values.ravel()
+        if total < values.size:
+            self.used = self.values[unpack_bits(words, topology.num_points)]
         self._check()
         self.adjacency = make_adjacency(topology)
         self.exists = topology.exists.ravel()
-        points, axes, seam = topology.num_points, topology.num_axes, topology.num_seam_bonds
+        points, axes, crossing = topology.num_points, topology.num_axes, topology.num_periodic_bonds
         self.growth = Growth(
             runs=Runs(
                 starts=np.empty(topology.num_words, np.uint32),
@@ -194,9 +186,9 @@ class _Search:
             ),
             periods=np.empty(points, np.int64),
             slots=np.empty(points, np.int32),
-            # Every cluster that wraps has a bond of its own across a seam.
-            windings=np.empty((seam, axes, axes), np.int32),
-            ranks=np.empty(seam, np.int8),
+            # Every cluster that wraps has a periodic bond of its own.
+            windings=np.empty((crossing, axes, axes), np.int32),
+            ranks=np.empty(crossing, np.int8),
             count=np.zeros(1, np.int64),
         )
         self.wound = np.empty(axes, np.int64)
@@ -204,7 +196,7 @@ class _Search:
         self.found: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
-        """Return the levels with their paths."""
+        """Return all levels, with the paths."""
         tried = self._candidates()
         if tried.size:
             self._look(tried, -1, 0, len(tried) - 1, self._label(self._open_bonds(tried[-1])))
@@ -213,7 +205,7 @@ class _Search:
         return Levels(
             axes={name: self._level(axis, self._path(axis)) for axis, name in enumerate(axes)},
             directions={n: self._level(FIRST_DIRECTION + n - 1) for n in range(1, dimension + 1)},
-            bottom=self._turned(tried[0]).item() if tried.size else np.nan,
+            bottom=self._turned(tried[0]).item() if tried.size else None,
             of="sites" if self.by_site else "bonds",
             never_open=self.used.size - (self._count_open(tried[-1]) if tried.size else 0),
             boundary=self.boundary,
@@ -226,15 +218,6 @@ class _Search:
             return values
         turned: Values = -values if values.dtype.kind == "f" else ~values
         return turned
-
-    def _existing(self) -> Values:
-        topology = self.topology
-        total = topology.num_sites if self.by_site else topology.num_bonds
-        if total == self.values.size:
-            return self.values.ravel()
-        words = topology.occupied if self.by_site else topology.exists
-        found: Values = self.values[unpack_bits(words, topology.num_points)]
-        return found
 
     def _check(self) -> None:
         topology, used = self.topology, self.used
@@ -250,7 +233,7 @@ class _Search:
             if both.size:
                 where = f"axis {AXIS_NAMES[axis]}" if topology.shape else self.structure.name
                 raise InputError(f"{where}: site {self._outer(both)[0]} is on both sides")
-        if topology.num_seam_bonds and topology.num_axes * PERIOD_BITS > 64:
+        if topology.num_periodic_bonds and topology.num_axes * PERIOD_BITS > 64:
             raise InputError(f"{self.structure.name}: windings are counted along 5 axes at most")
 
     def _outer(self, sites: Any) -> Integers:
@@ -355,8 +338,8 @@ class _Search:
         where = self._ground, self.adjacency, opened
         if ends[0] == ends[1]:
             # The axis has one site.
-            sites, seam = np.array(ends, np.int64), self.adjacency.seam_bonds
-            codes = np.append(np.int64(0), self.adjacency.seam_codes[seam == number])
+            sites, numbers = np.array(ends, np.int64), self.adjacency.periodic_bonds
+            codes = np.append(np.int64(0), self.adjacency.periodic_codes[numbers == number])
         else:
             first, last = self.topology.end_layers[axis]
             if not last.size:

@@ -136,12 +136,12 @@ def label_open_bonds(opened, adjacency, end_sites, end_flags, growth, wound):
         root, _ = find_winding(runs.parents, growth.periods, run)
         runs.reach[root] |= end_flags[n]
     bits, stride = int64(0), int64(32) * int64(adjacency.num_words)
-    for n in range(adjacency.seam_bonds.size):
-        bond = adjacency.seam_bonds[n]
+    for n in range(adjacency.periodic_bonds.size):
+        bond = adjacency.periodic_bonds[n]
         if has_bit(opened[bond >> 5], bond & 31):
             i = find_run(bond % stride, runs.starts, runs.first)
-            j = find_run(int64(adjacency.seam_ends[n]), runs.starts, runs.first)
-            bits |= _join(growth, i, j, adjacency.seam_codes[n], wound)
+            j = find_run(int64(adjacency.periodic_ends[n]), runs.starts, runs.first)
+            bits |= _join(growth, i, j, adjacency.periodic_codes[n], wound)
     for n in range(end_sites.size):
         run = find_run(int64(end_sites[n]), runs.starts, runs.first)
         root, _ = find_winding(runs.parents, growth.periods, run)

@@ -17,7 +17,7 @@ from percolab.tasks.study import Task, axis_boundaries
 from percolab.trees.heap import make_bond_keys
 from percolab.trees.weights import make_sample_weights
 
-#: Lattice, shape of the array, boundary; every kind of seam, cells of several sites, short axes.
+#: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
 CASES = [
     ("square", (4, 5), "periodic"),
     ("square", (6, 4), "periodic,open"),
@@ -335,7 +335,7 @@ def test_solid_never_opens_and_large_integers_are_not_rounded():
     assert (found.axes["x"], found.axes["y"].level, found.never_open) == (None, 0, 3)
     assert found.axes["y"].share == 9 / 12
     found = percolab.threshold(weights=np.full((2, 2), np.inf))
-    assert found.axes == {"x": None, "y": None}
+    assert (found.axes, found.bottom) == ({"x": None, "y": None}, None)
     assert found.never_open == 4
 
 
