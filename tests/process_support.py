@@ -108,16 +108,28 @@ def endless_begin(number, *arguments):
 
 
 def early_note(number):
-    """Leave a file that tells of this."""
+    """Leave a file as a note."""
     Path(f"early-{number}").touch()
 
 
-def begin_after_note(number):
-    """Begin as soon as there is the file, or after ten seconds."""
-    for _ in range(1000):
-        if Path(f"early-{number}").exists():
-            return
+def wait_for_files(*names):
+    """Return whether all these files are there, at the latest after a minute."""
+    for _ in range(6000):
+        if all(Path(name).exists() for name in names):
+            return True
         time.sleep(0.01)
+    return False
+
+
+def begin_after_note(number):
+    """Begin as soon as there is the note."""
+    wait_for_files(f"early-{number}")
+
+
+def meet(own, other):
+    """Leave a file and wait for another, so that two calls end only if they run together."""
+    Path(own).touch()
+    return wait_for_files(other)
 
 
 def impatient_rank(number, folder, size):
