@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from percolab.parts.raster import SlabRaster
 from percolab.run import saving
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
@@ -100,6 +101,18 @@ def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
     saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
+
+
+def paced_worker(number, devices, graph=None):
+    """Be such a worker, unhurried, which leaves time to interfere."""
+    make_interface = SlabRaster.make_interface
+
+    def paced(*given):
+        time.sleep(0.05)
+        return make_interface(*given)
+
+    SlabRaster.make_interface = paced
+    impatient_worker(number, devices, graph)
 
 
 def endless_begin(number, *arguments):
