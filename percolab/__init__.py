@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
     from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.api import (
+        DataTable,
         Results,
         Threshold,
         estimates,
         fit,
         merge,
         open_results,
+        open_table,
         plot,
         sweep,
         threshold,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "DataTable",
     "Flow",
     "Graph",
     "InputError",
@@ -48,6 +52,7 @@ __all__ = [
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "TableFit",
     "Threshold",
     "ThresholdFit",
     "estimates",
@@ -60,6 +65,7 @@ __all__ = [
     "load_lattice",
     "merge",
     "open_results",
+    "open_table",
     "plot",
     "sweep",
     "threshold",
@@ -104,6 +110,7 @@ _HOMES = {
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
+    "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
     "flow": "configurations.flow",
     "invade": "configurations.invade",
