@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +50,8 @@ _OUT = "labels.h5"
 @setting_option("columns")
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--tortuosity", is_flag=True,
+              help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @click.option("--out", type=click.Path(),
               help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
@@ -57,6 +60,7 @@ def command(
     configuration: str | None,
     labeler: str | None,
     device: str,
+    tortuosity: bool,
     serial: bool,
     out: str | None,
     as_json: bool,
@@ -73,12 +77,15 @@ def command(
 
     A label is the smallest site index of its cluster, -1 where there is no site.
     """
+    from percolab.analysis.json_values import plain
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
+    from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label_files import find_label_format
 
     target = str(output_file(out, _OUT, find_label_format(out or _OUT)))
     chosen = _configuration(configuration, given)
+    tortuosities = find_tortuosities(chosen) if tortuosity else {}
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(target, clusters, chosen, serial=serial)
     summary, crossing = clusters.summary(), clusters.crossing()
@@ -88,6 +95,7 @@ def command(
     if as_json:
         record = {"labels": target, "shape": list(chosen.shape), **chosen.record}
         more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
+        more |= {"tortuosity": plain(tortuosities)} if tortuosity else {}
         echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
     sites = counted(summary["sites"], "site")
@@ -97,6 +105,9 @@ def command(
         echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
     if summary.get("periodic_axes"):
         echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+    for axis, value in tortuosities.items():
+        found = f"{value:.6g}" if math.isfinite(value) else "infinite, nothing spans along it"
+        echo(f"tortuosity along {axis}: {found}")
     if names is not None and summary["largest"]:
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
