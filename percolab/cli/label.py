@@ -94,7 +94,9 @@ def command(
         crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
         record = {"labels": target, "shape": list(chosen.shape), **chosen.record}
-        more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
+        more: dict[str, Any] = (
+            {} if names is None else {"largest_names": _largest_names(clusters, names)}
+        )
         more |= {"tortuosity": plain(tortuosities)} if tortuosity else {}
         echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
