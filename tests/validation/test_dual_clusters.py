@@ -29,7 +29,7 @@ def make_labeler(shape, name="square", labeler="raster"):
         pytest.param("triangular", (7, 5), marks=pytest.mark.slow),
     ],
 )
-def test_the_identity_holds_in_every_sample_and_tells_wrong_rows(name, shape, monkeypatch):
+def test_the_identity_holds_in_every_sample_and_finds_wrong_rows(name, shape, monkeypatch):
     labeler, dual = make_labeler(shape, name)
     for p in (0.3, 0.5, 0.6):
         assert count_violations(labeler, dual, 5, SAMPLES, p) == 0
