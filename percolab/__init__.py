@@ -12,18 +12,22 @@ if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
     from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.api import (
+        DataTable,
         Results,
         Threshold,
         estimates,
         fit,
         merge,
         open_results,
+        open_table,
         plot,
         sweep,
         threshold,
     )
+    from percolab.configurations.directed import DirectedComponents, components
     from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "DataTable",
+    "DirectedComponents",
     "Flow",
     "Graph",
     "InputError",
@@ -51,8 +57,10 @@ __all__ = [
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "TableFit",
     "Threshold",
     "ThresholdFit",
+    "components",
     "estimates",
     "fit",
     "flow",
@@ -64,6 +72,7 @@ __all__ = [
     "load_lattice",
     "merge",
     "open_results",
+    "open_table",
     "plot",
     "sweep",
     "threshold",
@@ -102,13 +111,16 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "DirectedComponents": "configurations.directed",
     "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
+    "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
+    "components": "configurations.directed",
     "flow": "configurations.flow",
     "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",

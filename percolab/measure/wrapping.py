@@ -150,9 +150,12 @@ def join_over_periods(parents, periods, i, j, code):
     return b, a, int64(0)
 
 
-@njit
-def _join_inner_bonds(opened, adjacency, parents, periods):
-    """Join the ends of all open bonds that are not periodic, one by one."""
+@njit(nogil=True, cache=True)
+def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
+    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
+
+    parents and periods: scratch, one int32 and one int64 a grid point.
+    """
     here, num_words = uint32(0), int64(adjacency.num_words)
     for i in range(parents.size):
         parents[i] = i
@@ -165,37 +168,12 @@ def _join_inner_bonds(opened, adjacency, parents, periods):
                 left = uint32(left & uint32(left - uint32(1)))
                 other = other_end(adjacency.ends, k, i)
                 join_over_periods(parents, periods, i, other, int64(0))
-
-
-@njit(nogil=True, cache=True)
-def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
-    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
-
-    parents and periods: scratch, one int32 and one int64 a grid point.
-    """
-    _join_inner_bonds(opened, adjacency, parents, periods)
     loop = np.zeros(1, np.int64)
     bits = int64(0)
     for n in range(adjacency.periodic_bonds.size):
-        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
+        is_open, i, j = periodic_bond(n, opened, here, adjacency)
         if is_open:
             code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, axes)
     return bits
-
-
-@njit(nogil=True, cache=True)
-def mark_wrapping(opened, adjacency, parents, periods, numbers, wraps):
-    """Mark around which axes each cluster wraps: wraps, bool (clusters, axes), cleared.
-
-    numbers: of every site's cluster.  The others are as for :func:`wrapping_from_bonds`.
-    """
-    _join_inner_bonds(opened, adjacency, parents, periods)
-    for n in range(adjacency.periodic_bonds.size):
-        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
-        if is_open:
-            code = adjacency.periodic_codes[n]
-            _, _, wound = join_over_periods(parents, periods, i, j, code)
-            for axis in range(wraps.shape[1]):
-                wraps[numbers[i], axis] |= periods_along(wound, axis, PERIOD_BITS) != 0
