@@ -104,7 +104,11 @@ def flow(
         refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
         refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
         given = make_graph(
-            lattice if graph is None else graph, multi=multi, columns=columns, **ends
+            lattice if graph is None else graph,
+            multi=multi,
+            columns=columns,
+            weights=Model.parse(model).needs_weights,
+            **ends,
         )
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
         return _flow_through(chosen, {}, None, conductances, seed, sample)
@@ -180,12 +184,13 @@ def _flow_through(
 def find_tortuosities(chosen: Configuration) -> dict[str, float]:
     """Return the tortuosity of an image's phase along every open axis, by the axis's letter.
 
-    InputError: not an image on the square or cubic lattice, or no open axis.
+    InputError: not one phase of an image on the square or cubic lattice, or no open axis.
     """
     topology = chosen.topology
-    if _phase(chosen, None) is None:
+    if _phase(chosen, None) is None or len(chosen.phase_names) > 1:
         raise InputError(
-            "tortuosity: of an image on the square or cubic lattice, between two open sides"
+            "tortuosity: of one phase of an image on the square or cubic lattice, between two open "
+            "sides"
         )
     ends = {"source": None, "target": None}
     letters = [AXIS_NAMES[axis] for axis in topology.open_axes]
