@@ -1,6 +1,7 @@
 """Labels slab by slab: those of the whole image at once, bit for bit, and the same table."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import h5py
@@ -36,8 +37,14 @@ def renamed(options):
     return {{"on": "lattice"}.get(key, key): value for key, value in options.items()}
 
 
-@pytest.mark.parametrize("boundary", ["open", "periodic", "last", "others"])
-@pytest.mark.parametrize("steps", [1, 2, 3])
+SLOW = [pytest.param(steps, kinds, marks=pytest.mark.slow) for steps in (1, 2)
+        for kinds in ("last", "others")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("steps", "boundary"),
+    [*product((1, 2), ("open", "periodic")), (3, "last"), (3, "others"), *SLOW],
+)
 def test_labels_of_slabs_are_those_of_the_whole_image(steps, boundary):
     random = np.random.default_rng(steps)
     for shape in SHAPES:
