@@ -56,9 +56,9 @@ def test_labels_of_slabs_are_those_of_the_whole_image(steps, boundary):
             "others": ["periodic"] * last + ["open"],
         }.get(boundary, [boundary] * len(shape))
         connectivity = {2: (4, 8), 3: (6, 18, 26)}[len(shape)][steps - 1]
-        for share in (0.15, 0.35, 0.6):
+        for share in (0.2, 0.5):
             image = random.choice(np.array([0, 1, 3]), shape, p=[1 - share, share / 2, share / 2])
-            for slabs in (1, 2, 3, shape[0]):
+            for slabs in (2, shape[0]):
                 options = {"boundary": kinds, "connectivity": connectivity, "phase": "1,3"}
                 assert_equal_to_the_whole(image, slabs, **options)
 
@@ -68,7 +68,7 @@ def test_a_cluster_that_winds_through_all_slabs_is_one():
     image = np.zeros((13, 12), np.uint8)
     image[::2] = 1
     image[1::4, -1] = image[3::4, 0] = 1
-    for slabs in (2, 5, 13):
+    for slabs in (1, 2, 5, 13):
         found = assert_equal_to_the_whole(image, slabs, phase=1)
         assert found.num_clusters == 1
         comb = np.ascontiguousarray(image[::-1].T)
