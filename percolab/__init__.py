@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
     from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.api import (
+        DataTable,
         Results,
         Threshold,
         estimates,
         fit,
         merge,
         open_results,
+        open_table,
         plot,
         sweep,
         threshold,
     )
+    from percolab.configurations.directed import DirectedComponents, components
+    from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -36,24 +41,31 @@ if TYPE_CHECKING:
     from percolab.tables.frames import to_pandas, to_xarray
     from percolab.trees.given import SpanningTree
     from percolab.trees.invasion import Invasion
+    from percolab.trees.levels import Levels
 
 __all__ = [
     "AnalysisError",
+    "DataTable",
+    "DirectedComponents",
     "Flow",
     "Graph",
     "InputError",
     "Invasion",
     "Lattice",
+    "Levels",
     "Results",
     "RootFit",
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "TableFit",
     "Threshold",
     "ThresholdFit",
+    "components",
     "estimates",
     "fit",
     "flow",
+    "gaussian_field",
     "graph_topology",
     "invade",
     "label",
@@ -62,6 +74,7 @@ __all__ = [
     "load_lattice",
     "merge",
     "open_results",
+    "open_table",
     "plot",
     "sweep",
     "threshold",
@@ -100,20 +113,25 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "DirectedComponents": "configurations.directed",
     "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
+    "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
+    "components": "configurations.directed",
     "flow": "configurations.flow",
+    "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "label_in_slabs": "configurations.label_slabs",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
+    "Levels": "trees.levels",
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",

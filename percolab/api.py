@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -23,13 +23,17 @@ from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
+from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.progress import LoggedProgress, root_text
+from percolab.configurations.levels import find_given_levels
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
+from percolab.figures.sheet import Target
+from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, make_options
@@ -40,11 +44,13 @@ from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
+from percolab.tables.given import GivenTable, read_table
 from percolab.tasks.settings import MAX_SEED, Settings, takes_settings, takes_some_settings
 from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
+    refuse_given,
     take_integer,
     take_number,
     take_path,
@@ -56,6 +62,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from percolab.trees.levels import Levels
 
 _LOGGER = logging.getLogger("percolab")
 
@@ -349,7 +357,11 @@ class Threshold(Shown):
         return {"lattice": study.structure.name, "model": study.model, **self.fit.to_dict()}
 
 
-@takes_some_settings("model", "L", "seed", "rng", "device", "labeler", "workers", "executor", "out")
+#: Settings of :func:`threshold` that only given weights have.
+_OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
+
+
+@overload
 def threshold(
     lattice: str | Path | Structure,
     *,
@@ -358,8 +370,33 @@ def threshold(
     watcher: Watcher | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
-) -> Threshold:
-    """Find p_c of a lattice to the requested precision (docs/thresholds.md).
+) -> Threshold: ...
+
+
+@overload
+def threshold(
+    lattice: str | Path | Structure | None = None,
+    *,
+    weights: Any,
+    above: bool = False,
+    **settings: Unpack[Settings],
+) -> Levels: ...
+
+
+@takes_some_settings("model", "L", "seed", "rng", "device", "labeler", "workers", "executor", "out",
+                     *_OF_WEIGHTS)  # fmt: skip
+def threshold(
+    lattice: str | Path | Structure | None = None,
+    *,
+    error: float | None = None,
+    time: float | str | None = None,
+    weights: Any = None,
+    above: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool = False,
+    **settings: Unpack[Settings],
+) -> Threshold | Levels:
+    """Find p_c of a lattice to the requested precision, or the levels at which weights percolate.
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}
@@ -367,14 +404,28 @@ def threshold(
     time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
     progress, watcher: as for :func:`percolab.sweep`.
 
+    With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
+    one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
+    lattice; of a ``graph`` with source and target one for each bond, or "file", its own.
+    above: large values open first.  Of the settings only those from ``boundary`` on are for it.
+
     Raises InputError (one line) for anything that cannot be used, and where ``out`` holds another
     study; AnalysisError where the time is too short for an answer.
 
     >>> threshold("square", error=0.01, device="cpu").results
     <Results of square, L = 8, 12: 16384 samples in 2 tasks>
+    >>> threshold(weights=np.array([[3, 1, 2], [9, 9, 4], [0, 0, 8]]))
+    <Levels of: square; x 3; y 8>
     """
-    goal = Goal.of(error, time)
     given = {name: value for name, value in settings.items() if value is not None}
+    of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
+    if weights is not None:
+        refuse_given("weights have no samples", error=error, time=time, **given)
+        return find_given_levels(weights, lattice, above=above, **of_weights)
+    refuse_given("only weights have it", above=above or None, **of_weights)
+    if lattice is None:
+        raise InputError("threshold: give a lattice, or weights")
+    goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
     options = make_options(request, watcher=watcher or shown)
@@ -396,6 +447,66 @@ def open_results(path: str | Path) -> Results:
     percolab.errors.InputError: nowhere.h5: no such file
     """
     return _shown_results(read_results(take_path("results", path)))
+
+
+class DataTable(GivenTable):
+    """What :func:`open_table` returns: the series of a table, each to be fitted and drawn.
+
+    series: by name.  notes: on how the table was read.
+    """
+
+    def fit(self, series: str | None = None, **options: Any) -> TableFit:
+        """Estimate x_c and 1/nu of a series, as ``percolab fit`` does; docs/tables.md says how.
+
+        series: its name, where there are several.  options: ``omega`` of the leading correction
+        (1), ``kappa`` to fit the power of y = L^kappa f too, ``min_size``, ``degree`` and
+        ``priors`` as for :func:`percolab.fit`.  InputError: no such series, or an option of no
+        use.  AnalysisError: no x_c.
+        """
+        return fit_series(self.choose(series), **_fit_options(options, ("omega", "kappa")))
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        series: str | None = None,
+        kind: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Figure:
+        """Draw the fit of a series and return the figure, whose ``numbers`` are all that is drawn.
+
+        path: a .png, .pdf or .svg file to write it to as well.  kind: "curves", the default,
+        "crossings" or "collapse".  ax: axes to draw into, for a kind of one panel.  options: of
+        ``fit``.
+        """
+        into = Target(ax, f"kind {kind or 'curves'}")
+        figure, numbers = draw_table(self.fit(series, **options), kind, into)
+        if ax is None:
+            figure.numbers = numbers
+        if path is not None:
+            save_figure(figure, take_path("path", path))
+        drawn: Figure = figure
+        return drawn
+
+
+def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> DataTable:
+    """Return a table of anybody's data, to be fitted as ``percolab fit`` does (docs/tables.md).
+
+    table: a .csv, .tsv or other text file with a header, a pandas.DataFrame, or a mapping of names
+        to sequences; its columns are a size L, x, and counts k of n trials, or a mean and its
+        error.
+    columns: which they are where their names do not say it, "size=d,x=p,count=errors,total=shots"
+        or a mapping; series=NAME+NAME or series=none for the columns that split the table.
+
+    InputError (one line): what cannot be used.
+
+    >>> rows = {"L": [8, 8, 16, 16], "p": [0.4, 0.6, 0.4, 0.6]}
+    >>> open_table(rows | {"k": [20, 80, 5, 95], "n": [100, 100, 100, 100]})
+    <DataTable of the table; L 8, 16; p 0.4, 0.6>
+    """
+    found = read_table(table, columns)
+    return DataTable(found.source, found.series, found.notes)
 
 
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
@@ -468,7 +579,7 @@ def _fit_threshold(
 ) -> ThresholdFit:
     _check_named(observable)
     try:
-        return fit_results(results, observable, **_fit_options(options, ("omega", "window")))
+        return fit_results(results, observable, **_fit_options(options, ("nu", "omega", "window")))
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
@@ -483,7 +594,7 @@ def _fit_transition(
             f"observable = {observable!r}: of spins several quantities are fitted at once "
             "(names=[...])"
         )
-    return fit_spins(results, **_fit_options(options, ("names", "omega")))
+    return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
 #: The fit of a kind of study by its name, and its table in text.
@@ -504,7 +615,7 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
 
     own: options besides those that every fit has.
     """
-    known = (*_FIT_INTEGERS, "nu", "priors", *own)
+    known = (*_FIT_INTEGERS, "priors", *own)
     for name in given:
         if name not in known:
             raise InputError(f"{name}: a fit has no such option; {nearest(name, known)}")

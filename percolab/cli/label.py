@@ -194,8 +194,9 @@ def _image(files: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:
+    from percolab.bonds.model import Model
     from percolab.configurations import random_configuration
-    from percolab.lattices.graph import load_graph
+    from percolab.lattices.graph import make_graph
 
     if name is not None:
         raise InputError(f"{name}: --graph is a configuration already; leave one of them out")
@@ -205,6 +206,7 @@ def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configurati
         sampled = ("seed", "sample", "rng", "model", *OF_SPINS)
         refuse(given, "without -p all bonds are open", *sampled)
     options = {name: given[name] for name in ("source", "target", "multi", "columns")}
-    graph = load_graph(given["graph"], **options)
+    weights = Model.parse(given["model"] or "bond").needs_weights
+    graph = make_graph(given["graph"], **options, weights=weights)
     keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})
     return random_configuration(graph, graph.num_sites, **keys)

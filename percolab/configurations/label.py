@@ -134,7 +134,12 @@ def label(
     keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
         refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
-        given = make_graph(lattice if graph is None else graph, multi=multi, columns=columns)
+        given = make_graph(
+            lattice if graph is None else graph,
+            multi=multi,
+            columns=columns,
+            weights=Model.parse(model).needs_weights,
+        )
         refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         refuse_spins(Model.parse(model))
