@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
+    from percolab.configurations.show import show
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
     from percolab.flows.flow import Flow
@@ -61,6 +62,7 @@ __all__ = [
     "merge",
     "open_results",
     "plot",
+    "show",
     "sweep",
     "threshold",
     "to_pandas",
@@ -114,6 +116,7 @@ _HOMES = {
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
+    "show": "configurations.show",
     "to_pandas": "tables.frames",
     "to_xarray": "tables.frames",
     "tree": "configurations.tree",

@@ -12,6 +12,7 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
+    from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
     from percolab.tables.flat import Table
 
@@ -54,37 +55,63 @@ def command(
     CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
     arrays over task and point, need percolab[tables].
     """
-    from percolab.store import output_files as files
     from percolab.store.results import read_results
+    from percolab.tables.csv_text import csv_text
+    from percolab.tasks.values import parse_probabilities
+
+    form, default = find_format(results, form, out)
+    if out is not None or default is not None:
+        out = str(output_file(out, default or "", _kind(form)))
+    stored = read_results(results)
+    p = None if probabilities is None else parse_probabilities(probabilities)
+    if out is None:
+        table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+        echo(csv_text(*table), nl=False)
+        return
+    echo(write_table(stored, out, form, p, tidy=tidy, thresholds=thresholds, sizes=sizes))
+
+
+def _kind(form: str) -> Kind:
+    from percolab.store import output_files as files
+
+    return dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))[form]
+
+
+def write_table(
+    stored: StoredResults,
+    out: str,
+    form: str,
+    p: tuple[float, ...] | None = None,
+    *,
+    tidy: bool = False,
+    thresholds: bool = False,
+    sizes: bool = False,
+) -> str:
+    """Write results to a file in one of FORMATS, and return in a few words what is in it.
+
+    InputError: options that exclude each other, or a file that cannot be written.
+    """
+    from percolab.store.output_files import write_output
     from percolab.tables.csv_text import csv_text
     from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
 
-    kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
-    form, default = _target(results, form, out)
-    if out is not None or default is not None:
-        out = str(output_file(out, default or "", kinds[form]))
-    stored = read_results(results)
     if form == "netcdf":
-        given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
+        given = {"-p": p, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
         for name, value in given.items():
             if is_given(value):
                 raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
-        files.write_output(str(out), netcdf_bytes(stored), kinds[form])
-        echo(f"all means in {out}")
-        return
-    table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    if out is None:
-        echo(csv_text(*table), nl=False)
-        return
+        write_output(out, netcdf_bytes(stored), _kind(form))
+        return f"all means in {out}"
+    table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
     if form == "csv":
         content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
-    files.write_output(out, content, kinds[form])
-    echo(f"{counted(len(table[1]), 'row')} in {out}")
+    write_output(out, content, _kind(form))
+    return f"{counted(len(table[1]), 'row')} in {out}"
 
 
-def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
+def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
     """Return the format and the file where none is named, None for stdout.
 
     InputError: format and name contradict.
@@ -104,29 +131,32 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
 
 
 def _table(
-    stored: StoredResults, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+    stored: StoredResults,
+    p: tuple[float, ...] | None,
+    *,
+    tidy: bool,
+    thresholds: bool,
+    sizes: bool,
 ) -> Table:
     """Return the requested table; InputError for options that exclude each other."""
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
-    from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
     chosen = [name for name, is_given in tables.items() if is_given]
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)}: each is a table of its own; give one of them")
     if thresholds:
-        if probabilities is not None:
+        if p is not None:
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
         return threshold_table(stored)
     if sizes:
-        if probabilities is not None:
+        if p is not None:
             raise InputError(
                 "-p and --sizes: clusters are counted at the p of the grid alone; leave -p out"
             )
         return size_table(stored)
-    p = None if probabilities is None else parse_probabilities(probabilities)
     if p is not None:
         check_probabilities(p)
     return (long_table if tidy else mean_table)(stored, p)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
@@ -19,6 +20,7 @@ from percolab.cli.sample_options import (
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,26 +35,28 @@ _MOST_NAMED = 4
 _OUT = "labels.h5"
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
-@click.option(
+@grouped(
+    WHAT,
     "--threshold",
     metavar="NUMBER|otsu",
     help="Of INPUT in grey, colours or other values: sites are what is above it.",
 )
-@click.option("--below", is_flag=True, help="With --threshold: sites are what is not above it.")
+@grouped(WHAT, "--below", is_flag=True, help="With --threshold: sites are what is not above it.")
 @setting_option("graph", help="Graph file; all its bonds are open without -p.")
 @setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
 @setting_option("target", help="The same: clusters that connect both are named.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
 @setting_option("columns")
 @setting_option("labeler")
-@click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
-@click.option("--out", type=click.Path(),
-              help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
+@grouped(MACHINE, "--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
+@grouped(OUTPUT, "--out", type=click.Path(),
+         help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
+@quiet_option()
 def command(
     configuration: str | None,
     labeler: str | None,
@@ -60,6 +64,7 @@ def command(
     serial: bool,
     out: str | None,
     as_json: bool,
+    quiet: bool,
     **given: Any,
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
@@ -79,7 +84,7 @@ def command(
 
     target = str(output_file(out, _OUT, find_label_format(out or _OUT)))
     chosen = _configuration(configuration, given)
-    clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
+    clusters = chosen.label(labeler, device, watcher=ProgressWatcher(silent=quiet))
     write_labels(target, clusters, chosen, serial=serial)
     summary, crossing = clusters.summary(), clusters.crossing()
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)

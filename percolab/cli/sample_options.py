@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from percolab.bonds.model import Model
+from percolab.cli.groups import grouped
 from percolab.cli.options import F, WholeNumber, flag, refuse
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import Lattice
-from percolab.tasks.settings import SETTINGS
+from percolab.tasks.setting_groups import LATTICE, WHAT
+from percolab.tasks.settings import SETTINGS, SHOWN_SWEEPS
 
 #: What may be given in place of p where sites have spins.
 COUPLINGS = ("T", "K", "beta")
 #: All that only a sample of spins has.
 OF_SPINS = (*COUPLINGS, "sweeps", "update")
-#: Sweeps of spins before the configuration, unless given.
-SHOWN_SWEEPS = 100
 #: What the options stand for when they are left out.
 DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
@@ -27,11 +25,12 @@ DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "r
 def sample_options(function: F) -> F:
     """Add the options that name a lattice, its size, and a sample on it; None where not given."""
     for option in (
-        click.option("--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
-                     f"[default: {NUMBERINGS[0]}]"),
-        click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre."),
-        click.option("--bethe", type=int, metavar="Z",
-                     help="Bethe lattice of this coordination number."),
+        grouped(LATTICE, "--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
+                f"[default: {NUMBERINGS[0]}]"),
+        grouped(LATTICE, "--shells", type=int,
+                help="Shells of the Bethe lattice around its centre."),
+        grouped(LATTICE, "--bethe", type=int, metavar="Z",
+                help="Bethe lattice of this coordination number."),
         setting_option("boundary"),
         setting_option("update"),
         setting_option("sweeps", low=0, shown_default=str(SHOWN_SWEEPS),
@@ -39,11 +38,12 @@ def sample_options(function: F) -> F:
         *(setting_option(name, kind=float) for name in reversed(COUPLINGS)),
         setting_option("model"),
         setting_option("rng"),
-        click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
-                     help="Number of the sample, of spins that of the chain.  [default: 0]"),
+        grouped(WHAT, "--sample", type=WholeNumber(min=0, max=2**64 - 1),
+                help="Number of the sample, of spins that of the chain.  [default: 0]"),
         setting_option("seed", help="Seed of the sweep."),
-        click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
-        click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
+        grouped(WHAT, "-p", "p", type=float, help="Probability of a bond, or as --model says."),
+        grouped(LATTICE, "-L", "--size", "size", type=int,
+                help="Linear size; of bethe:Z the shells."),
         setting_option("lattice", shown_default="",
                        help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip

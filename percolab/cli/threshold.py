@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, echo_json, exit_if_interrupted, published_lines
 from percolab.cli.progress import ProgressWatcher, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
 from percolab.store.results import ResultsWriter
+from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT
 
 if TYPE_CHECKING:
     from percolab.analysis.quantity_fits import QuantityAnalysis
@@ -29,12 +31,13 @@ def _shared_options(function: Any) -> Any:
     return function
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("lattice", metavar="LATTICE")
-@click.option("--error", type=float, metavar="E", help="The whole error of p_c to reach.")
-@click.option("--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
+@grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
+@grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
 @_shared_options
-@click.option(
+@grouped(
+    OUTPUT,
     "--out",
     type=click.Path(),
     default="threshold.h5",
@@ -42,7 +45,7 @@ def _shared_options(function: Any) -> Any:
     help="Results file; an existing one of the same study is continued.",
 )
 @as_json
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@quiet_option()
 def command(
     lattice: str,
     error: float | None,
