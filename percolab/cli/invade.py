@@ -42,7 +42,9 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 @setting_option("lattice", shown_default="")
 @setting_option("graph")
 @setting_option(
-    "L", help="Linear size, or several: 64,128,256; shells of a Bethe lattice.", shown_default=""
+    "L",
+    help="Linear size or shape, or several: 64,128,256, 32x64,64x128; shells of a Bethe lattice.",
+    shown_default="",
 )
 @setting_option("boundary")
 @grouped(
@@ -174,6 +176,7 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
+    from percolab.tasks.shapes import take_shapes
     from percolab.tasks.values import parse_sizes
 
     request = {name: given[name] for name in ("source", "target", "trapping")}
@@ -205,7 +208,8 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), request
+    structure, chosen = take_shapes(load_structure(given["lattice"]), parse_sizes(given["L"]))
+    return structure, sorted(set(chosen)), request
 
 
 def _stop(text: str | None) -> Any:

@@ -16,6 +16,7 @@ from percolab.cli.sample_options import (
     need,
     sample_keys,
     sample_options,
+    shaped,
 )
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
@@ -144,7 +145,8 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     keys = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")
-        return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
+        lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
+        return bond_configuration(name, lattice, size, **keys)
     named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
     return site_configuration(name, named, **keys, threshold=threshold, below=below)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from percolab.bonds.model import Model
 from percolab.cli.groups import grouped
 from percolab.cli.options import F, WholeNumber, flag, refuse
@@ -42,13 +44,34 @@ def sample_options(function: F) -> F:
                 help="Number of the sample, of spins that of the chain.  [default: 0]"),
         setting_option("seed", help="Seed of the sweep."),
         grouped(WHAT, "-p", "p", type=float, help="Probability of a bond, or as --model says."),
-        grouped(LATTICE, "-L", "--size", "size", type=int,
-                help="Linear size; of bethe:Z the shells."),
+        grouped(LATTICE, "-L", "--size", "size", type=SizeOrShape(),
+                help="Linear size, or a shape as 64x128; of bethe:Z the shells."),
         setting_option("lattice", shown_default="",
                        help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+class SizeOrShape(click.ParamType[Any]):
+    """A linear size, or the sides of a shape with x between them."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return an integer, or a tuple of them."""
+        from percolab.tasks.values import parse_sizes
+
+        if isinstance(value, str) and "x" in value and "," not in value:
+            return parse_sizes(value)[0]
+        return click.INT.convert(value, param, ctx)
+
+
+def shaped(structure: Any, size: Any) -> tuple[Any, Any]:
+    """Return a lattice and its size as -L gives it, of a shape the lattice with such sides."""
+    from percolab.tasks.shapes import take_shape
+
+    return take_shape(structure, size) if isinstance(size, tuple) else (structure, size)
 
 
 def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheLattice, int]:
@@ -64,7 +87,7 @@ def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheL
         return BetheLattice(given["bethe"], given["numbering"] or NUMBERINGS[0]), given["shells"]
     refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
     need(given, what, "lattice", "size", *_point(given))
-    return load_structure(given["lattice"]), given["size"]
+    return shaped(load_structure(given["lattice"]), given["size"])
 
 
 def has_point(given: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from percolab.cli.sample_options import (
     need,
     sample_keys,
     sample_options,
+    shaped,
     with_defaults,
 )
 from percolab.cli.terminal import echo
@@ -126,8 +127,8 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
         refuse(given, "weights are given (--weights)", "seed", "sample", "rng")
     else:
         keys = with_defaults(given, "seed", "sample", "rng")
-    lattice = load_lattice(given["lattice"])
-    return draw_tree_picture(lattice, given["size"], boundary=given["boundary"], **keys)
+    lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
+    return draw_tree_picture(lattice, size, boundary=given["boundary"], **keys)
 
 
 def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Drawn:

@@ -77,7 +77,7 @@ def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -
         raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
     found = flow(lattice, size, **keys)
     record = {"L": size, "boundary": kinds, **keys}
-    title = make_title(plain_text(lattice.title), record | {"boundary": kinds})
+    title = _sample_title(lattice, record)
     topology = lattice.topology(lattice.shape(size), kinds)
     text = f"{title}\nbetween the sides along ${AXIS_NAMES[axes[-1]]}$"
     return plot_flow(found, lattice, topology, title=text)
@@ -107,7 +107,7 @@ def draw_tree_picture(
             weights = read_weights(weights, lattice, size, boundary)
         found = tree_from_array(lattice, weights, size, boundary)
         record = {"boundary": found.boundary}
-    title = make_title(plain_text(lattice.title), record)
+    title = _sample_title(lattice, record)
     if not found.topology.open_axes:
         return plot_spanning_tree(found, title=title)
     axis = found.topology.open_axes[-1]
@@ -154,12 +154,22 @@ def draw_picture(
         return plot_bethe(clusters, lattice, record["L"], title=title)
     if options.get("spins") is not None:
         options["states"] = Model.parse(record["model"]).states
-    return plot_clusters(clusters, lattice, title=make_title(plain_text(name), record), **options)
+    is_named = name == lattice.title
+    title = _sample_title(lattice, record) if is_named else make_title(plain_text(name), record)
+    return plot_clusters(clusters, lattice, title=title, **options)
 
 
 def plain_text(text: str) -> str:
     """Return a text in which no dollar sign begins mathematics."""
     return text.replace("$", r"\$")
+
+
+def _sample_title(lattice: Lattice, record: dict[str, Any]) -> str:
+    """Return the title of a sample: the lattice, its size or its sides, and what names it."""
+    if lattice.aspect and "L" in record:
+        sides = lattice.size_text(record["L"]).replace("x", r" \times ")
+        return make_title(plain_text(lattice.own_title), record | {"L": sides})
+    return make_title(plain_text(lattice.title), record)
 
 
 def make_title(name: str, record: dict[str, Any]) -> str:

@@ -20,12 +20,12 @@ from percolab.figures import save_figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.tasks.settings import SHOWN_SWEEPS
+from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import (
     refuse_given,
     refuse_sample_settings,
     take_flag,
-    take_integer,
     take_path,
     take_sample_key,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def show(
     lattice: str | Path | Structure | None = None,
-    L: int | None = None,
+    L: int | str | tuple[int, ...] | None = None,
     p: float | None = None,
     *,
     sample: int = 0,
@@ -57,10 +57,10 @@ def show(
 ) -> Figure:
     """Draw the clusters of one sample and return the figure, as ``percolab show`` does.
 
-    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L its size, of a
-    Bethe lattice its shells.  (seed, sample) names the one that a sweep with this seed measures, at
-    p; of spins (``model="ising"``, "potts:q=3") it is chain ``sample`` at T, K, beta or p, after so
-    many sweeps (100) of ``update``.
+    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L its size, or its
+    sides as (64, 128), of a Bethe lattice its shells.  (seed, sample) names the sample that a sweep
+    with this seed measures, at p; of spins (``model="ising"``, "potts:q=3") it is chain ``sample``
+    at T, K, beta or p, after so many sweeps (100) of ``update``.
 
     labels: in place of a sample a file that ``percolab label`` wrote.  tree: draw the minimum
     spanning tree of the sample, or of weights, an array as :func:`percolab.tree` takes it or the
@@ -82,6 +82,8 @@ def show(
     structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
     if structure is not None and not hasattr(structure, "is_scalable"):
         raise InputError(f"show: {type(lattice).__name__} given, but it is no lattice")
+    if structure is not None and L is not None:
+        structure, L = take_shape(structure, L)
     keys: dict[str, Any] = {"seed": seed, "sample": sample, "rng": rng}
     if labels is not None:
         refuse_given("labels are a configuration already", L=L, p=p, **given)
@@ -98,7 +100,7 @@ def show(
         if weights is not None:
             refuse_sample_settings("weights are given", seed, sample, rng)
             keys = {"weights": weights if isinstance(weights, np.ndarray) else str(weights)}
-        size = None if L is None and weights is not None else _take_size(L)
+        size = None if L is None and weights is not None else _check_size(L)
         figure, numbers = draw_tree_picture(_as_lattice(structure), size, boundary=boundary, **keys)
         return _finished(figure, numbers, out)
     keys |= {"model": model} | {name: value for name, value in given.items() if value is not None}
@@ -111,16 +113,16 @@ def show(
     if backbone:
         if "sweeps" in keys:
             raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
-        figure, numbers = draw_flow_picture(_as_lattice(structure), _take_size(L), p=p, **keys)
+        figure, numbers = draw_flow_picture(_as_lattice(structure), _check_size(L), p=p, **keys)
     else:
-        figure, numbers = draw_sample_picture(structure, _take_size(L), p, **keys)
+        figure, numbers = draw_sample_picture(structure, _check_size(L), p, **keys)
     return _finished(figure, numbers, out)
 
 
-def _take_size(L: int | None) -> int:
+def _check_size(L: Any) -> int:
     if L is None:
         raise InputError("show: give the size L of the lattice")
-    return take_integer("L", L)
+    return int(L)
 
 
 def _as_lattice(structure: Structure | None) -> Any:

@@ -207,15 +207,16 @@ class Settings(TypedDict, total=False):
         ),
     ]
     L: Annotated[
-        int | str | Sequence[int] | None,
+        int | str | Sequence[int | str | tuple[int, ...]] | None,
         Setting(
             group=LATTICE,
-            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; of a Bethe "
-            "lattice its shells.",
+            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
+            "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
             doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
-            "(grid points or cells along each axis); of a Bethe lattice its shells.",
+            "(grid points or cells along each axis); or shapes of one ratio of sides, "
+            '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells.',
             flags=("-L", "--size"),
             parse=parse_sizes,
             read=read_sizes,
