@@ -290,7 +290,8 @@ def lattice_names() -> list[str]:
 def load_lattice(name: str | Path) -> Lattice:
     """Return a lattice by its name, or from a file if ``name`` is a path ending in .toml.
 
-    A ratio of sides may follow a name, as in "square 1x2".
+    A name may be followed by shells of neighbours, as in "square:1-3"
+    (:mod:`percolab.lattices.shells`), and by a ratio of sides, as in "square 1x2".
     InputError: unknown name (with the nearest known one), or a file that describes no lattice.
 
     >>> load_lattice("honeycomb").coordination_number
@@ -301,8 +302,12 @@ def load_lattice(name: str | Path) -> Lattice:
         return lattice_from_text(read_text(Path(name)), where=name)
     known = lattice_names()
     own, _, sides = name.rpartition(" ")
-    if own in known and re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})+", sides):
+    if own.partition(":")[0] in known and re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})+", sides):
         return load_lattice(own).with_sides([int(n) for n in sides.split("x")])
+    if name.partition(":")[0] in known and ":" in name:
+        from percolab.lattices.shells import load_neighbourhood
+
+        return load_neighbourhood(name)
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
     file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))
