@@ -49,17 +49,17 @@ def files_of_sdist(tracked: list[str]) -> set[str]:
 
 
 def files_of_wheel(tracked: list[str]) -> set[str]:
-    """Return what the wheel must have beside its own record, by its name there."""
+    """Return what the wheel must have in addition to its own record, by its name there."""
     package = {name for name in tracked if name.startswith("percolab/")}
     studies = {f"percolab/{name}" for name in tracked
                if name.startswith("configs/") and name.endswith(".toml")}  # fmt: skip
     return package | studies
 
 
-def check_equal(what: str, found: set[str], wanted: set[str]) -> None:
+def check_equal(what: str, found: set[str], expected: set[str]) -> None:
     """Exit with what is missing and what is too much."""
-    if found != wanted:
-        lacks, extra = sorted(wanted - found), sorted(found - wanted)
+    if found != expected:
+        lacks, extra = sorted(expected - found), sorted(found - expected)
         raise SystemExit(f"{what} lacks {lacks[:10]}, and has {extra[:10]} too much")
     print(f"{what}: {len(found)} files, as it should be")
 
@@ -100,8 +100,8 @@ def check_use(bin: Path, folder: Path, version: str) -> None:
     """Use what is installed from an empty directory."""
     percolab = bin / "percolab"
     run(bin / "python", "-c", _IMPORTS, cwd=folder)
-    told = run(percolab, "--version", cwd=folder).strip()
-    assert told.endswith(version), told
+    printed = run(percolab, "--version", cwd=folder).strip()
+    assert printed.endswith(version), printed
     listed = {line.split()[0] for line in run(percolab, "studies", cwd=folder).splitlines()[1:]}
     configs = ROOT / "configs"
     kept = {
@@ -125,7 +125,7 @@ def main() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # A copy is built: a build leaves files beside the sources, and takes them away again.
+        # A copy is built: a build leaves files next to the sources, and takes them away again.
         tracked = run("git", "ls-files", cwd=ROOT).splitlines()
         for file in tracked:
             (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)

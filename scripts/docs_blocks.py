@@ -6,7 +6,7 @@
 
 The blocks of a page run one after the other in one empty directory, which has the files of
 docs/examples and the folder configs.  A block of Python sees the names of those before it.  What is
-to be known of a block is said in a comment before it, which no reader of the page sees:
+to be known of a block is in a comment before it, which no reader of the page sees:
 
     <!-- not run: GPU -->     why it is not run; one of :data:`REASONS`
     <!-- fails -->            its last command must fail
@@ -129,7 +129,7 @@ def commands_of(block: Block) -> Iterator[list[str]]:
         while "percolab" in found:
             found = found[found.index("percolab") + 1 :]
             end = next((i for i, word in enumerate(found) if set(word) <= set("|&;<>()")), None)
-            # 2> is told apart from an argument 2 by nothing; no page has one.
+            # 2> is verbose apart from an argument 2 by nothing; no page has one.
             yield found[:end]
 
 
@@ -137,7 +137,7 @@ class BlockError(Exception):
     """A block that did not do what the page says."""
 
 
-def run_page(page: Path, folder: Path, *, told: bool = False) -> None:
+def run_page(page: Path, folder: Path, *, verbose: bool = False) -> None:
     """Run the blocks of a page in a folder; BlockError names the first that does not hold."""
     for path in (DOCS / "examples").iterdir():
         shutil.copy(path, folder)
@@ -154,7 +154,7 @@ def run_page(page: Path, folder: Path, *, told: bool = False) -> None:
             continue
         start = time.perf_counter()
         printed = _run(block, folder, names)
-        if told:
+        if verbose:
             print(f"{block.name:30} {time.perf_counter() - start:6.1f} s", flush=True)
     for name in pictures_of(page):
         if not (folder / name).exists():
@@ -187,9 +187,9 @@ def _run(block: Block, folder: Path, names: dict[str, Any]) -> str:
     return done.stdout
 
 
-def _agree(wanted: str, printed: str) -> bool:
+def _agree(expected: str, printed: str) -> bool:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    return doctest.OutputChecker().check_output(wanted + "\n", printed, flags)
+    return doctest.OutputChecker().check_output(expected + "\n", printed, flags)
 
 
 def draw_figures(chosen: list[Path]) -> None:
@@ -198,7 +198,7 @@ def draw_figures(chosen: list[Path]) -> None:
         names = pictures_of(page)
         if names and page != ROOT / "README.md":  # its figure is that of a page of the site
             with tempfile.TemporaryDirectory() as folder:
-                run_page(page, Path(folder), told=True)
+                run_page(page, Path(folder), verbose=True)
                 for name in names:
                     _keep_small(Path(folder) / name, FIGURES / name)
 
@@ -256,7 +256,7 @@ def main() -> None:
     for page in chosen:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                run_page(page, Path(folder), told=True)
+                run_page(page, Path(folder), verbose=True)
             except BlockError as error:
                 sys.exit(str(error))
 

@@ -209,7 +209,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _sampler(path: Path) -> Any:
-    """Return what measures a block in slabs, with checkpoints beside a results file."""
+    """Return what measures a block in slabs, with checkpoints next to a results file."""
     from percolab.lattices.lattice import load_lattice
     from percolab.run.parts_sampler import PartsSampler, alone
     from percolab.store.checkpoints import Checkpoints
@@ -533,11 +533,11 @@ def _read_weights(path: Path) -> bytes:
         return found.bonds.tobytes() + found.weights.tobytes()
     try:
         check_tree_file(path, of_graph=False)
-        told = b"is replaced"
+        outcome = b"is replaced"
     except ValueError as error:
-        told = f"{type(error).__name__}".encode()
+        outcome = f"{type(error).__name__}".encode()
     name = f"{path}:/words" if path.suffix == ".h5" else str(path)
-    return told + bond_configuration(name, square, 6).opened.tobytes()
+    return outcome + bond_configuration(name, square, 6).opened.tobytes()
 
 
 def _read_checkpoint(path: Path) -> bytes:
@@ -657,7 +657,7 @@ class Worker:
         other.close()
 
     def read(self, jobs: list[Job]) -> list[tuple[str, str]]:
-        """Return what came of every job: ("read", hash), or an outcome and what was said.
+        """Return what came of every job: ("read", hash), or an outcome and its message.
 
         All are sent at once: on a busy machine every change of processes takes its time.
         """
@@ -695,11 +695,11 @@ class Worker:
         return found
 
 
-def judged(outcome: str, told: str, known: str, *, noticed: bool) -> str:
+def judged(outcome: str, text: str, known: str, *, noticed: bool) -> str:
     """Return the outcome of a mutant from what came of it, and the hash of the original."""
     if outcome != "read":
         return outcome
-    if told == known:
+    if text == known:
         return "equal"
     return "different" if noticed else "reads"
 
@@ -762,11 +762,11 @@ def _tried(
             mutant = folder / f"mutant-{number % _BATCH}{path.suffix}"
             mutant.write_bytes(content)
             jobs.append((kind, str(mutant), kind in _FOR_COMMANDS and number % _EVERY == 0))
-        for (number, path, content), (outcome, told) in zip(batch, worker.read(jobs), strict=True):
-            outcome = judged(outcome, told, known[path], noticed=noticed)
+        for (number, path, content), (outcome, text) in zip(batch, worker.read(jobs), strict=True):
+            outcome = judged(outcome, text, known[path], noticed=noticed)
             found[outcome] += 1
             if outcome in ("different", "hang", "traceback"):
-                click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
+                click.echo(f"{outcome}: {family} {number}, of {path.name}: {text[:300]}")
                 _keep(out, f"{outcome}-{family}-{number}", path.suffix, content)
     worker.end()
     counts = {key: found[key] for key in OUTCOMES}
@@ -793,7 +793,7 @@ def _line(counts: dict[str, int]) -> str:
 def _write_record(
     out: Path, counts: dict, seed: int, seconds: float, memory: float, wall: float
 ) -> None:
-    """Write counts of families into the record in a folder, beside those of other families."""
+    """Write counts of families into the record in a folder, with those of other families."""
     from percolab.store.provenance import package_versions
 
     path = out / "fuzz.json"

@@ -126,6 +126,18 @@ PARTS = (
         ),
     ),
     Part(
+        "What flows",
+        "Backbones, shortest paths and conductances between two sides at the threshold.",
+        [
+            "sweep --lattice square --boundary periodic,open -L 8,16,32,64 -p 0.5 --samples 4000 "
+            "--measure backbone,path,conductance --out flow.h5"
+        ],
+        _plots(
+            "flow.h5",
+            {"flow": "The backbone, the shortest path, red bonds and the conductance against L."},
+        ),
+    ),
+    Part(
         "Graphs",
         "A ring of 60 sites with bonds to neighbours and across, as a list of its bonds "
         "(`ring.edges`), from one site to another.",

@@ -2,7 +2,7 @@
 
     python scripts/kernel_report.py
 
-No GPU is needed: the labelers run on host arrays, every kernel launch is recorded instead of made,
+No GPU is needed: the labelers run on host arrays, every kernel launch is noted instead of made,
 and what was launched is compiled with the types it was launched with, so that no signature is
 written down twice.  ptxas reports what a kernel takes; a spill or a stack frame is memory traffic
 that nobody asked for.
@@ -177,16 +177,16 @@ def on_host(
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
-        for name, stand_in in (
+        for name, substitute in (
             ("device_array", array),
             ("pinned_array", _host_array),
             ("to_device", copy),
             ("stream", stream),
             ("event", _Event),
         ):
-            stack.enter_context(mock.patch.object(cuda, name, stand_in))
+            stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
-        # Nothing is recorded as a graph.
+        # Nothing is captured as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
         yield
@@ -229,7 +229,7 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
         if topology.open_axes:
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
-        if model == BOND and coupling.labeler.is_recordable:
+        if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
     return launches
 
@@ -278,25 +278,25 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     return launches
 
 
-def front_launches() -> list[Launch]:
-    """Return the launches that join two fronts with tallies, on tori, where they have codes."""
-    from percolab.parts.front import Face, Front, FrontSums
-    from percolab.parts.join_cuda import FrontsCuda, to_device
+def interface_launches() -> list[Launch]:
+    """Return the launches that join two interfaces with tallies, on tori, where they have codes."""
+    from percolab.parts.interface import Face, Interface, InterfaceSums
+    from percolab.parts.join_cuda import InterfacesCuda, to_device
 
     launches: list[Launch] = []
-    one, sums = np.zeros(1, np.uint32), FrontSums.empty(1)
+    one, sums = np.zeros(1, np.uint32), InterfaceSums.empty(1)
     with on_host(launches, "front"):
         face = Face(one, np.zeros(1, np.int64))
         low, high = (
-            to_device(Front(layer, 1, 2, 2, face, face, np.ones(1, np.uint64), one, sums))
+            to_device(Interface(layer, 1, 2, 2, face, face, np.ones(1, np.uint64), one, sums))
             for layer in range(2)
         )
-        FrontsCuda().join(low, high)
+        InterfacesCuda().join(low, high)
     return launches
 
 
 def slab_launches() -> list[Launch]:
-    """Return the launches that make the front of a slab, with what begins at any bit of a word."""
+    """Return the launches that make a slab's interface, whose words begin at any bit."""
     from percolab.parts.parts import Parts, Whole
     from percolab.parts.raster import SampleKey
     from percolab.parts.tiled_cuda import SlabTiled
@@ -313,14 +313,16 @@ def slab_launches() -> list[Launch]:
         with on_host(launches, kind):
             slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)
             for first in (0, 20):
-                slabs.make_front(parts.part(first, 20), SampleKey(GENERATORS["xorwow"], 0, 0, 1))
+                slabs.make_interface(
+                    parts.part(first, 20), SampleKey(GENERATORS["xorwow"], 0, 0, 1)
+                )
     return launches
 
 
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
-    for launch in (*prim_launches(), *front_launches(), *slab_launches()):
+    for launch in (*prim_launches(), *interface_launches(), *slab_launches()):
         found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}

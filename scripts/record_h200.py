@@ -51,9 +51,9 @@ class Record:
               filled in
     seconds:  expected, on an H200, kernels being compiled among them
     gpus:     that it needs
-    is_alone: whether nothing is made beside it, for it keeps all cores of the host at work
+    is_alone: whether nothing is made at the same time, for it keeps all cores of the host at work
     small:    options that make every command a rehearsal; None: it has none
-    is_long:  whether it is left out unless it is asked for
+    is_long:  whether it is left out unless requested
     keeps:    where the results files of the scratch folder go, beside the record; "" if nowhere
     """
 
@@ -85,8 +85,8 @@ class Record:
         if len(self.commands) > SHOWN:
             commands += f"<br>and {len(self.commands) - SHOWN} more"
         needed = f"{self.seconds:g} s" + (f" of {self.gpus} GPUs" if self.gpus > 1 else "")
-        asked = ", --long" if self.is_long else ""
-        return f"| {self.file} | {self.what} | {commands} | {needed}{asked} |"
+        note = ", --long" if self.is_long else ""
+        return f"| {self.file} | {self.what} | {commands} | {needed}{note} |"
 
 
 _TABLE = "python results/h200/large_lattices.py"
@@ -106,14 +106,14 @@ _CUBIC = (
 )
 _LARGE = "percolab sweep --samples 1 --slabs auto --device {device} --quiet --lattice"
 _PYTEST = "pytest -m gpu -q -q -rsf --durations 4 -p no:benchmark -p no:cacheprovider"
-#: It asks how much of the GPU is free, which tests beside it change.
+#: It asks how much of the GPU is free, which tests at the same time change.
 _ALONE = "tests/parts/test_gpu_join.py::test_memory_of_slabs_on_a_gpu_is_stated_and_planned"
 
 #: In the order in which they are begun: what needs several GPUs first, what may be missed last.
 RECORDS = (
     Record(
         "split.txt",
-        "one sample over two GPUs beside one",
+        "one sample over two GPUs and over one",
         (f"{_STAGE} split --device {{device}}",),
         120,
         gpus=2,
@@ -121,7 +121,7 @@ RECORDS = (
     ),
     Record(
         "study.txt",
-        "one study of a minute over two GPUs beside one",
+        "one study of a minute over two GPUs and over one",
         (
             f"{_STAGE} study --device {{device}} --lattice square --boundary periodic -L 4096 "
             "--points 5 --samples 230000",
@@ -141,7 +141,7 @@ RECORDS = (
     Record(
         "test-gpu.txt",
         "everything on CUDA against the CPU, bit for bit: words, labels, rows, grids, thresholds, "
-        "what wraps, tallies, radii, recorded calls, spins, trees, slabs and joins",
+        "what wraps, tallies, radii, captured calls, spins, trees, slabs and joins",
         (
             f"{_PYTEST} -n 20 --dist worksteal --ignore tests/run/test_dask.py "
             f"--deselect {_ALONE} tests",
@@ -204,7 +204,7 @@ RECORDS = (
     ),
     Record(
         "slabs.txt",
-        "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
+        "interfaces of slabs and their joins, whole and kernel by kernel, compared with one piece",
         (f"{_STAGE} slabs --device {{device}} --runs 6",),
         130,
         small="--sites 4096 --runs 1",
@@ -279,7 +279,7 @@ RECORDS = (
     ),
     Record(
         "calls.txt",
-        "whole calls by the host's clock, replayed",
+        "whole calls by the host's clock, launched",
         (
             f"{_STAGE} grid --device cuda --lattice honeycomb -L 4096 --samples 1 --points 1",
             f"{_STAGE} grid --device cuda --lattice honeycomb -L 64 --samples 1024 --points 1",
@@ -413,7 +413,7 @@ class Place:
 def make(record: Record, gpus: Sequence[str], place: Place) -> float:
     """Make a record on these GPUs and write it; return its seconds.  Failed: a command did."""
     begin = time.monotonic()
-    path, told = place.folder / record.file, head(gpus, place.known)
+    path, facts = place.folder / record.file, head(gpus, place.known)
     failed = path.with_name(f"{path.name}.failed")
     failed.unlink(missing_ok=True)
     printed: list[str] = []
@@ -423,20 +423,20 @@ def make(record: Record, gpus: Sequence[str], place: Place) -> float:
         try:
             for command in record.commands:
                 filled, shown = arguments(command, record, gpus, place, out)
-                told.setdefault("commands", []).append(shown)
+                facts.setdefault("commands", []).append(shown)
                 left = min(begin + record.limit, place.end) - time.monotonic()
                 printed.append(f"# $ {shown}\n{run(filled, gpus, left)}")
         except Failed as error:
             replace_file(failed, "".join([*printed, error.printed, f"{error}\n"]).encode())
             raise
         seconds = time.monotonic() - begin
-        told["seconds"] = round(seconds, 1)
+        facts["seconds"] = round(seconds, 1)
         if is_json:
-            document = {"record": told} | json.loads(out.read_bytes())
+            document = {"record": facts} | json.loads(out.read_bytes())
             # The scratch folder's name says nothing to anybody.
             text = json.dumps(document, indent=1).replace(str(out), path.name) + "\n"
         else:
-            text = "".join([*head_lines(told), *printed])
+            text = "".join([*head_lines(facts), *printed])
         for kept in Path(folder).glob("*.h5") if record.keeps else ():
             (path.parent / record.keeps).mkdir(exist_ok=True)
             replace_file(path.parent / record.keeps / kept.name, kept.read_bytes())
@@ -527,13 +527,13 @@ def machine(gpus: Sequence[str]) -> str:
     return f"{len(gpus)} x {name}, driver {driver}; {host}"
 
 
-def head_lines(told: dict[str, object]) -> list[str]:
+def head_lines(facts: dict[str, object]) -> list[str]:
     """Return a head as the first lines of a text."""
-    versions = told["versions"]
+    versions = facts["versions"]
     assert isinstance(versions, dict)
     return [
-        f"# commit {told['commit']}, {told['started']}, {told['seconds']} s\n",
-        f"# {told['machine']}\n",
+        f"# commit {facts['commit']}, {facts['started']}, {facts['seconds']} s\n",
+        f"# {facts['machine']}\n",
         f"# {', '.join(f'{name} {own}' for name, own in versions.items())}\n",
     ]
 
@@ -542,8 +542,8 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
     """Make records as GPUs become free; return what became of each, by its file."""
 
     def may_begin(record: Record) -> bool:
-        beside = [other for other, _ in at_work.values()]
-        if any(one.is_alone for one in (record, *beside)) and beside:
+        others = [other for other, _ in at_work.values()]
+        if any(one.is_alone for one in (record, *others)) and others:
             return False
         return bool(free) and (not place.gpus or record.gpus <= len(free))
 
@@ -569,14 +569,14 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
                 free = sorted(free + own)
                 try:
                     found[record.file] = f"{future.result():.1f} s"
-                except Exception as error:  # the others are still wanted
+                except Exception as error:  # the others are still measured
                     found[record.file] = f"FAILED: {error}"
                 click.echo(f"{record.file}: {found[record.file]} (expected {record.seconds:g} s)")
     return found
 
 
 def chosen(only: Sequence[str], long: bool) -> list[Record]:
-    """Return the records that are asked for; BadParameter: there is none of a name."""
+    """Return the requested records; BadParameter: there is none of a name."""
     for name in only:
         if name not in [record.file for record in RECORDS]:
             names = ", ".join(record.file for record in RECORDS)
@@ -620,8 +620,8 @@ def main(
         click.echo("\n".join(record.row() for record in RECORDS))
         return
     gpus, records = gpus_of(device), chosen(only, long)
-    told = known or commit()
-    if told is None:
+    facts = known or commit()
+    if facts is None:
         raise click.UsageError("git does not know the commit here: give --commit")
     if small and out.resolve() == FOLDER:
         raise click.UsageError("--small needs a folder of its own: give --out")
@@ -632,7 +632,7 @@ def main(
         click.echo(f"{record.file}: left out, it needs {record.gpus} GPU(s)")
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    place = Place(gpus, out, told, begin + budget, small)
+    place = Place(gpus, out, facts, begin + budget, small)
     found = make_all([record for record in records if record not in missing], place)
     bad = [file for file, became in found.items() if not became.endswith(" s")]
     click.echo(f"{len(found) - len(bad)} records in {time.monotonic() - begin:.0f} s; {out}")

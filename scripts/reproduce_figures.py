@@ -65,12 +65,12 @@ def earlier_summary(path: Path) -> dict[str, Any]:
 
 
 def check_figures(_context: click.Context, _option: click.Parameter, text: str) -> list[str]:
-    """Return the numbers of the figures asked for, in order."""
-    asked = [part.strip() for part in text.split(",")]
-    for number in asked:
+    """Return the numbers of the figures requested for, in order."""
+    requested = [part.strip() for part in text.split(",")]
+    for number in requested:
         if number not in MAKERS:
             raise click.BadParameter(f"{number!r} is none of {', '.join(MAKERS)}")
-    return [number for number in MAKERS if number in asked]
+    return [number for number in MAKERS if number in requested]
 
 
 @click.command(help=__doc__)

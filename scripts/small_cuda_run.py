@@ -26,7 +26,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             (computed, computed.explicit()), (BOND, Model.parse("site"))
         ):
             coupling = new_coupling(name, "cuda", topology, model, capacity=3, tally=True)
-            # Directly, recorded, and replayed.
+            # Directly, captured, and launched.
             for _ in range(3):
                 coupling.rows(XORWOW, 1, SAMPLES[:3], GRID)
                 coupling.grid_rows(XORWOW, 1, SAMPLES, GRID)
@@ -40,7 +40,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
                 find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
 
-# Slabs: fronts are joined while the next slab is labeled, on another stream.
+# Slabs: interfaces are joined while the next slab is labeled, on another stream.
 SLABS = (("square", (300,), BOND), ("cubic", (20, 16), Model.parse("site")))
 for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
     shape, kinds = (*layer, 60), (boundary,) * (len(layer) + 1)

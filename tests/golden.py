@@ -239,7 +239,7 @@ CHECKPOINTS = ("slabs", "ranks")
 
 
 def checkpointed(name):
-    """Return the rows of the checkpoint of such a block and the front of its rank's, by block."""
+    """Return the rows of the checkpoint of such a block and its rank's interface, by block."""
     task = Task(
         percolab.load_lattice("square"), 12, ("open", "periodic"), p=(0.5,), seed=7,
         measure=("sizes",), block_size=2,

@@ -8,7 +8,7 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.parts.front import close, join, make_row
+from percolab.parts.interface import close, join, make_row
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
 from percolab.parts.slabs import Slabs, thicknesses
@@ -84,7 +84,7 @@ def ps_of(name):
 
 
 @cache
-def judge(name, shape, boundary, model, tally) -> Single:
+def reference(name, shape, boundary, model, tally) -> Single:
     topology = structure(name).topology(shape, boundary)
     return cpu_labeler("raster", topology, model, tally=tally)
 
@@ -92,33 +92,33 @@ def judge(name, shape, boundary, model, tally) -> Single:
 def row_of_the_whole(whole, draw, *, tally):
     """Return the row that the labeler raster finds in one piece."""
     name = whole.lattice.name
-    single = judge(name, whole.shape, whole.boundary, whole.model, tally)
+    single = reference(name, whole.shape, whole.boundary, whole.model, tally)
     one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
     return single.rows(draw.generator, draw.seed, *one)[0]
 
 
-def fronts_of(whole, draw, layers, first=0, *, tally=False):
+def interfaces_of(whole, draw, layers, first=0, *, tally=False):
     labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
     starts = first + np.cumsum([0, *layers[:-1]])
     return [
-        labeler.make_front(parts.part(int(start), thick), draw)
+        labeler.make_interface(parts.part(int(start), thick), draw)
         for start, thick in zip(starts, layers)
     ]
 
 
-def join_in_order(fronts, order):
-    """Return the front of neighbouring parts, joined in an order.
+def join_in_order(interfaces, order):
+    """Return the interface of neighbouring parts, joined in an order.
 
     order: "chain", one after the other; "tree", pairs, pairs of pairs ...; or for each step a
-    number n, which joins the n-th of the fronts that are left to the next one
+    number n, which joins the n-th of the interfaces that are left to the next one
     """
-    left = list(fronts)
+    left = list(interfaces)
     while order == "tree" and len(left) > 1:
         left = [join(*pair) for pair in zip(left[::2], left[1::2])] + left[len(left) & ~1 :]
     for n in [0] * (len(left) - 1) if isinstance(order, str) else order:
         left[n : n + 2] = [join(left[n], left[n + 1])]
-    (front,) = left
-    return front
+    (interface,) = left
+    return interface
 
 
 def row_by_slabs(whole, draw, *, slabs=1, order="chain", tally=False):
@@ -126,5 +126,5 @@ def row_by_slabs(whole, draw, *, slabs=1, order="chain", tally=False):
     layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
     if order == "chain":
         return Slabs(whole, layers, tally=tally).row(draw)
-    front = join_in_order(fronts_of(whole, draw, layers, tally=tally), order)
-    return make_row(close(front) if whole.is_closed else front)
+    interface = join_in_order(interfaces_of(whole, draw, layers, tally=tally), order)
+    return make_row(close(interface) if whole.is_closed else interface)

@@ -9,12 +9,12 @@ from helpers import (
     items_of,
 )
 from parts_support import row_of_the_whole
-from slab_support import compare_fronts
+from slab_support import compare_interfaces
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.lattice import load_lattice
-from percolab.parts.front import close, make_row
+from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -46,13 +46,13 @@ def compare_labelers():
 
 
 def compare_slabs():
-    """Compare fronts of slabs that begin within words, and the row of all of them."""
+    """Compare interfaces of slabs that begin within words, and the row of all of them."""
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
         shape, layers, model = (33, 10), [3, 5, 2], Model.parse(text)
         whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
         draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
-        (front,) = compare_fronts(whole, [draw], layers)
-        row = make_row(close(front) if whole.is_closed else front)
+        (interface,) = compare_interfaces(whole, [draw], layers)
+        row = make_row(close(interface) if whole.is_closed else interface)
         np.testing.assert_array_equal(row.numbers, row_of_the_whole(whole, draw, tally=False))
 
 

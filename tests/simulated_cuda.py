@@ -74,7 +74,7 @@ def compare_bonds(name):
         print(case)
     compare_tiles(name)
     if name == "square":
-        compare_opening_seams(name)
+        compare_opening_periodic_bonds(name)
 
 
 #: What is drawn in addition to bonds, in turn.
@@ -129,8 +129,8 @@ def compare_tiles(name):
         compare_thresholds(name, shape)
 
 
-def compare_opening_seams(name):
-    """Compare what wraps where it begins to by bonds across seams that open along the grid.
+def compare_opening_periodic_bonds(name):
+    """Compare what wraps where it begins to by periodic bonds that open along the grid.
 
     The narrower the torus, the more often that is so; a tile may have more openings than usual,
     so that one labeling serves the whole grid.
@@ -141,10 +141,10 @@ def compare_opening_seams(name):
     host = cpu_labeler("reference", topology)
     items = items_of((0.1, 0.3, 0.5), samples=3)
     found, expected = (each.rows(GENERATORS["xorwow"], 5, *items) for each in (device, host))
-    np.testing.assert_array_equal(found, expected, err_msg="openings across seams")
+    np.testing.assert_array_equal(found, expected, err_msg="openings across periodic boundaries")
     assert len(set(expected[:, SPANNING].tolist())) > 1, "choose another seed"
     tiled_cuda._MOST_OPENINGS = usual
-    print("opening seams")
+    print("opening periodic boundaries")
 
 
 def compare_thresholds(name, shape, model=BOND):

@@ -1,17 +1,17 @@
-"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it."""
+"""Runs slabs in CUDA's simulator and compares their interfaces with the CPU's; a test starts it."""
 
 from itertools import product
 
 import numpy as np
 from helpers import probabilities
 from parts_support import MODELS, row_of_the_whole, shape_of, structure
-from slab_support import check_bonds_before, compare_fronts
+from slab_support import check_bonds_before, compare_interfaces
 
 from percolab.bonds.words import p_to_threshold
 from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING
 from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
 from percolab.measure.sums import ADDED, NUMBERS
-from percolab.parts.front import close, make_row
+from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -23,7 +23,7 @@ SHAPES = {
 
 
 def compare_lattice(name, part, parts):
-    """Compare fronts, and rows of all of them joined, over boundaries, models and p."""
+    """Compare interfaces, and rows of all of them joined, over boundaries, models and p."""
     item = structure(name)
     cases = product(SHAPES[item.dimension], product(("open", "periodic"), repeat=item.dimension))
     for n, ((layer, layers), boundary) in enumerate(cases):
@@ -37,8 +37,8 @@ def compare_lattice(name, part, parts):
         middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
         ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
         draws = [SampleKey(n // 3 % 2, 5, 100 * n + k, p_to_threshold(p)) for k, p in enumerate(ps)]
-        for draw, front in zip(draws, compare_fronts(whole, draws, layers, tally=tally)):
-            row = make_row(close(front) if whole.is_closed else front)
+        for draw, interface in zip(draws, compare_interfaces(whole, draws, layers, tally=tally)):
+            row = make_row(close(interface) if whole.is_closed else interface)
             expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
         print(shape, boundary, model, layers)
@@ -59,7 +59,7 @@ def check_many_partials():
 
 
 def compare_far(name):
-    """Compare fronts of slabs so far inside that numbers of sites and words take 64 bits."""
+    """Compare interfaces of slabs so far inside that numbers of sites and words take 64 bits."""
     for n, word in enumerate((2**26, 2**31, 2**36, 2**49)):
         # The first slab has more words than a block makes where they are shifted together.
         width, slabs = ((33, (3, 4)), (67, (17, 2)))[n % 2]
@@ -67,7 +67,7 @@ def compare_far(name):
         shape, boundary = (width, 2**55 // width), ("periodic", "open")
         whole = Whole(structure(name), shape, boundary, MODELS[n])
         draws = [SampleKey(generator, 5, 1, p_to_threshold(0.7)) for generator in (0, 1)]
-        compare_fronts(whole, draws, slabs, layer)
+        compare_interfaces(whole, draws, slabs, layer)
         print(shape, layer)
 
 

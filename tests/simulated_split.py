@@ -75,7 +75,7 @@ def compare_checkpoints():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.h5"
         path.touch()
-        # The front that is kept is of some layers, or of all.
+        # The interface that is kept is of some layers, or of all.
         for one, other, slabs in ((CUDA, CPU, 2), (CPU, CUDA, 2), (CUDA, CUDA, 3)):
             done, checkpoints = [], Checkpoints(path)
             with pytest.raises(Stopped):

@@ -1,4 +1,4 @@
-"""What the tests of slabs on CUDA share: fronts on the host, and how two of them are compared."""
+"""What the tests of slabs on CUDA share: interfaces on the host, and how two are compared."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import numpy as np
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.measure.wrapping import FIRST_WRAPPING
-from percolab.parts.front import Face, Front, join
-from percolab.parts.front_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
+from percolab.parts.interface import Face, Interface, join
+from percolab.parts.interface_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
 from percolab.parts.tiled_cuda import SlabTiled
@@ -16,18 +16,18 @@ from percolab.parts.tiled_cuda import SlabTiled
 cuda = load_cuda()
 
 
-def on_host(front: Front) -> Front:
-    """Return a front whose arrays are on the host."""
+def on_host(interface: Interface) -> Interface:
+    """Return an interface whose arrays are on the host."""
     low, high = (
         Face(face.clusters.copy_to_host(), face.codes.copy_to_host())
-        for face in (front.low, front.high)
+        for face in (interface.low, interface.high)
     )
-    sizes, flags = front.sizes.copy_to_host(), front.flags.copy_to_host()
-    return replace(front, low=low, high=high, sizes=sizes, flags=flags)
+    sizes, flags = interface.sizes.copy_to_host(), interface.flags.copy_to_host()
+    return replace(interface, low=low, high=high, sizes=sizes, flags=flags)
 
 
-def assert_same_clusters(found: Front, expected: Front, case) -> None:
-    """Assert that two fronts are equal but for the numbers and the references of clusters."""
+def assert_same_clusters(found: Interface, expected: Interface, case) -> None:
+    """Assert that two interfaces are equal but for the numbers and the references of clusters."""
     assert replace(found.sums, loop=0) == replace(expected.sums, loop=0), case
     assert bool(found.sums.loop) == bool(expected.sums.loop), case
     assert found.num_clusters == expected.num_clusters, case
@@ -69,8 +69,8 @@ def check_bonds_before() -> None:
         assert total.copy_to_host()[0] == each.sum()
 
 
-def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[Front]]:
-    """Compare the fronts of slabs from a layer on with the CPU's; return those joined of CUDA."""
+def compare_interfaces(whole, draws, layers, first=0, *, tally=False) -> list[list[Interface]]:
+    """Compare interfaces of slabs from a layer on with the CPU's; return those joined on CUDA."""
     labelers = [kind(whole, max(layers), tally=tally) for kind in (SlabTiled, SlabRaster)]
     parts = Parts(whole)
     joined = []
@@ -82,11 +82,11 @@ def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[F
             if after + thick <= whole.num_layers:
                 # The next one is begun beforehand, or another one, of which nothing may stay.
                 following = parts.part(after, thick)
-            front = labelers[0].make_front(part, draw, following)
-            expected = labelers[1].make_front(part, draw)
-            front, case = on_host(front), (whole, draw, start, thick)
-            assert_same_clusters(front, expected, case)
-            together = front if together is None else join(together, front)
+            interface = labelers[0].make_interface(part, draw, following)
+            expected = labelers[1].make_interface(part, draw)
+            interface, case = on_host(interface), (whole, draw, start, thick)
+            assert_same_clusters(interface, expected, case)
+            together = interface if together is None else join(together, interface)
             start += thick
         joined.append(together)
     return joined

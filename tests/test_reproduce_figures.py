@@ -100,7 +100,7 @@ def test_stored_figures_have_the_numbers_that_todays_code_draws(number):
     assert_close(json.loads(json.dumps(numbers)), stored)
 
 
-def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_path, monkeypatch):
+def test_stored_figures_are_drawn_again_and_differences_reported(tmp_path, monkeypatch):
     def save(_, numbers, stem):
         stem.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 

@@ -21,14 +21,14 @@ def run(name, *arguments):
 
 
 @pytest.mark.slow
-def test_walks_are_timed_beside_labeling_of_the_same_sweeps():
+def test_walks_are_timed_and_compared_with_labeling():
     lines = run("spins/compare_walks.py", "--seconds", 0.01, "--largest", 16).splitlines()
     (found,) = lines[2:]
     assert found.startswith("cubic     16  T = 4.5115  wolff")
     assert "us walking" in found
 
 
-def test_trees_are_timed_beside_scipys():
+def test_trees_are_timed_and_compared_with_scipy():
     scipys, ours = run("trees/tree_times.py", "-L", 8, "--repeats", 1).splitlines()
     assert scipys.startswith("square, L = 8: scipy")
     assert ours.startswith("kruskal")
@@ -139,7 +139,7 @@ def test_records_have_heads_and_gpus_of_their_own(work):
     ]
 
 
-def test_nothing_is_made_beside_a_record_that_takes_the_whole_host(work):
+def test_a_record_that_takes_the_whole_host_is_made_alone(work):
     program = "begin = time.time()\ntime.sleep(0.3)\nprint(begin, time.time())\n"
     names = ["before.txt", "alone.txt", "after.txt", "beside.txt"]
     found = work.make(*(work.record(n, program, is_alone=n == "alone.txt") for n in names))
@@ -152,7 +152,7 @@ def test_nothing_is_made_beside_a_record_that_takes_the_whole_host(work):
     assert begins[3] < ends[2]
 
 
-def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
+def test_a_failure_keeps_the_older_record_and_the_others_continue(work):
     (work.folder / "bad.txt").write_text("older\n")
     begin = time.monotonic()
     found = work.make(

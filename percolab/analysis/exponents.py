@@ -5,19 +5,27 @@
     chi = (<sum s^2> - <s_1^2>) / N ~ L^(gamma/nu)  mean cluster size without the largest cluster
     <s_1^2> / N ~ L^(gamma/nu)                      and of the largest cluster alone
 
+and, where what flows was measured, over the samples that span,
+
+    sites of the backbone ~ L^D_B                   its mass
+    bonds of the shortest path ~ L^d_min
+    red bonds ~ L^(1/nu)                            A. Coniglio, J. Phys. A 15, 3829 (1982)
+    conductance ~ L^(d - 2 - t/nu)
+
 d_f = d - beta/nu, and tau = 1 + d / d_f by hyperscaling (D. Stauffer and A. Aharony, Introduction
 to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomial through the
 nearest points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
 
 Errors are those of one bootstrap over blocks in which the same blocks give p_c and the quantities,
 so that they contain the error of p_c and the correlation with it. The systematic error of p_c is
-drawn for every replica. The covariance of the sizes is that of the replicas, times the factor of J.
-Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399 (2007).
+drawn for every replica; a p that is given instead has none. The covariance of the sizes is that of
+the replicas, times the factor of J. Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399
+(2007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import ClassVar
@@ -34,7 +42,8 @@ from percolab.analysis.curves import (
 )
 from percolab.analysis.json_values import Part, Record
 from percolab.analysis.likelihood import ThresholdCells, resample_curve
-from percolab.analysis.power_law import fit_power_law
+from percolab.analysis.power_law import PowerLaw, fit_power_law
+from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.size_fit import fit_size, refit
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, with_data_first
 from percolab.analysis.tau import TauFit, TauReplicas, fit_tau
@@ -42,6 +51,9 @@ from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
+
+#: The moment of flows that counts the samples whose sides are connected.
+SPANNING = "spanning"
 
 #: Replicas that a covariance of several sizes needs at least.
 MIN_REPLICAS = 50
@@ -54,7 +66,8 @@ _ROUNDING = 1e-9
 class CriticalQuantity:
     """A power of L at p_c: its name, its exponent's name and sign, its meaning in words.
 
-    of_squares: whether it is a mean of squared sizes, for the corrections.
+    of_squares: whether it is a mean of squared sizes, for the corrections.  of_cube: whether it has
+    the power d - 2 of a homogeneous cube in addition.
     """
 
     name: str
@@ -62,6 +75,7 @@ class CriticalQuantity:
     sign: int
     meaning: str
     of_squares: bool = False
+    of_cube: bool = False
 
 
 #: In the order in which exponents are shown.
@@ -70,6 +84,13 @@ QUANTITIES = (
     CriticalQuantity("P_inf", "beta/nu", -1, "P_inf = <s_1>/N at p_c"),
     CriticalQuantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c", True),
     CriticalQuantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c", True),
+)
+#: Columns of what flows, as means over the samples that span.
+FLOW_QUANTITIES = (
+    CriticalQuantity("backbone_sites", "D_B", 1, "sites of the backbone at p_c"),
+    CriticalQuantity("path_length", "d_min", 1, "length of the shortest path at p_c"),
+    CriticalQuantity("red_bonds", "1/nu", 1, "red bonds at p_c"),
+    CriticalQuantity("conductance", "t/nu", -1, "conductance at p_c", of_cube=True),
 )
 
 
@@ -98,14 +119,16 @@ class Values(Record):
 
 @dataclass(frozen=True)
 class Exponent(Record):
-    """An exponent, its source in words, and its known value if there is one."""
+    """An exponent, its source in words, its known value, and its power law, if there are any."""
 
+    renamed: ClassVar = {"law": ""}
     added: ClassVar = ("difference",)
 
     name: str
     result: Value
     source: str
     known: Known | None = None
+    law: PowerLaw | None = None
 
     value, error = Part[float]("result.value"), Part[float]("result.error")
 
@@ -131,11 +154,12 @@ class ExponentFit(Record):
 
 
 def fit_exponents(
-    fit: ThresholdFit,
+    fit: ThresholdFit | GivenThreshold,
     clusters: Sequence[ClusterCurve],
     *,
     dimension: int,
     numbers: Sequence[SizeCounts] = (),
+    flows: Sequence[BlockMoments] = (),
     is_open: bool = True,
     bootstrap: int = 200,
     seed: int = 0,
@@ -143,8 +167,9 @@ def fit_exponents(
     """Find the exponents from the quantities at `fit.threshold`.
 
     clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. numbers: of the same
-    tasks, for tau; is_open: whether any axis is. bootstrap: replicas, at least MIN_REPLICAS; seed:
-    theirs. Raises AnalysisError when there are too few replicas.
+    tasks, for tau; flows: of the same tasks, the moments FLOW_QUANTITIES and SPANNING. is_open:
+    whether any axis is. bootstrap: replicas, at least MIN_REPLICAS; seed: theirs. Raises
+    AnalysisError when there are too few replicas.
     """
     if bootstrap < MIN_REPLICAS:
         raise AnalysisError(
@@ -152,13 +177,18 @@ def fit_exponents(
         )
     usable, notes = _usable(clusters, fit.threshold)
     replicas = CriticalReplicas.of(fit, usable, bootstrap, np.random.default_rng(seed))
-    values = [slopes_at_threshold(fit, replicas), *cluster_values(fit.threshold, usable, replicas)]
+    drawn = _by_label(usable, replicas.weights)
     known = known_exponents(dimension)
-    # The fit itself reports the parts of the error of its 1/nu.
-    of_fit = Value(fit.y_t, fit.y_t_error, nan, fit.chi_square, 1)
-    found = [Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu"))]
+    found: list[Exponent] = []
+    values = cluster_values(fit.threshold, usable, replicas)
+    if isinstance(fit, ThresholdFit):
+        values.insert(0, slopes_at_threshold(fit, replicas))
+        # The fit itself reports the parts of the error of its 1/nu.
+        of_fit = Value(fit.y_t, fit.y_t_error, nan, fit.chi_square, 1)
+        found.append(Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu")))
+    values += flow_values(fit.threshold, flows, drawn, replicas.thresholds)
     for item in values:
-        exponent, own_notes = _read_off(item, fit.omega, known)
+        exponent, own_notes = _read_off(item, fit.omega, known, dimension)
         found += [] if exponent is None else [exponent]
         notes += own_notes
     found += _derived(found, dimension, known)
@@ -171,7 +201,7 @@ def fit_exponents(
                 threshold_error=fit.threshold_error,
                 dimension=dimension,
                 is_open=is_open,
-                replicas=TauReplicas(replicas.thresholds, _by_label(usable, replicas.weights)),
+                replicas=TauReplicas(replicas.thresholds, drawn),
             )
             found.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
             notes += tau_fit.notes
@@ -193,7 +223,9 @@ def _usable(
     for curve in clusters:
         if curve.samples.size < MIN_BLOCKS:
             notes.append(f"L = {curve.L} left out of the exponents: fewer than {MIN_BLOCKS} blocks")
-        elif not curve.p[0] <= p_c <= curve.p[-1] or curve.p.size < 3:
+        elif curve.p.tolist() != [p_c] and (
+            not curve.p[0] <= p_c <= curve.p[-1] or curve.p.size < 3
+        ):
             notes.append(f"L = {curve.L} left out of the exponents: p_c is not inside its p grid")
         else:
             used.append(curve)
@@ -201,7 +233,7 @@ def _usable(
 
 
 def _read_off(
-    values: Values, omega: float, known: dict[str, Known]
+    values: Values, omega: float, known: dict[str, Known], dimension: int
 ) -> tuple[Exponent | None, list[str]]:
     """Return the exponent of a quantity, None with too few sizes or replicas, and notes."""
     kept, notes = with_logarithm(values)
@@ -217,8 +249,9 @@ def _read_off(
         kept.sizes, kept.values, covariance, omega=omega, of_squares=quantity.of_squares
     )
     name, result = quantity.exponent, law.exponent
-    result = result.scaled(quantity.sign * result.value, quantity.sign)
-    return Exponent(name, result, quantity.meaning, known.get(name)), notes
+    power = result.value - (dimension - 2 if quantity.of_cube else 0)
+    result = result.scaled(quantity.sign * power, quantity.sign)
+    return Exponent(name, result, quantity.meaning, known.get(name), law), notes
 
 
 def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
@@ -239,6 +272,15 @@ def _by_label(clusters: Sequence[ClusterCurve], weights: Sequence[Floats]) -> di
     return {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
 
 
+@dataclass(frozen=True)
+class GivenThreshold:
+    """A p that is taken for p_c, without an error, and omega of the corrections at it."""
+
+    threshold: float
+    omega: float
+    threshold_error: ClassVar[float] = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class CriticalReplicas:
     """Replicas of a study: their p_c, their counts, and how often they took each block.
@@ -254,13 +296,15 @@ class CriticalReplicas:
     @classmethod
     def of(
         cls,
-        fit: ThresholdFit,
+        fit: ThresholdFit | GivenThreshold,
         clusters: Sequence[ClusterCurve],
         replicas: int,
         rng: np.random.Generator,
     ) -> CriticalReplicas:
         """Return replicas of a fit, whose p_c responds to the counts to first order."""
         weights = [draw_blocks(curve.samples.size, rng, replicas) for curve in clusters]
+        if isinstance(fit, GivenThreshold):
+            return cls(np.full(replicas, fit.threshold), [], weights)
         # A task's spanning counts and its cluster sizes are of the same blocks.
         drawn = _by_label(clusters, weights)
         counts = [
@@ -317,6 +361,36 @@ def cluster_values(
         Values(quantity, sizes, own[0], own[1:])
         for quantity, own in zip(QUANTITIES[1:], at_p_c, strict=True)
     ]
+
+
+def flow_values(
+    p_c: float,
+    flows: Sequence[BlockMoments],
+    drawn: Mapping[str, Floats],
+    thresholds: Floats,
+) -> list[Values]:
+    """Return what flows at p_c, a mean over the samples that span, of every size.
+
+    drawn: the weights of the blocks of usable tasks by label, float64 (r, n_blocks). thresholds:
+    p_c of the replicas, float64 (r,). A size at which no sample spans has 0.
+    """
+    every, found = np.array([p_c, *thresholds]), []
+    for quantity in FLOW_QUANTITIES:
+        sums: dict[int, Floats] = {}
+        for item in flows:
+            if item.label not in drawn or quantity.name not in item.moments:
+                continue
+            weights = with_data_first(drawn[item.label])
+            # Sums, so that several seeds of a size add up; p near which nothing spans do no harm.
+            own = np.stack([item.moments[name] for name in (quantity.name, SPANNING)])
+            at_p_c = _interpolated(item.p, weights @ own, every, p_c)
+            sums[item.L] = sums.get(item.L, 0.0) + at_p_c
+        if sums:
+            sizes = tuple(sorted(sums))
+            total, spanning = np.stack([sums[size] for size in sizes], axis=-1)
+            means = np.divide(total, spanning, out=np.zeros_like(total), where=spanning > 0)
+            found.append(Values(quantity, sizes, means[0], means[1:]))
+    return found
 
 
 def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:

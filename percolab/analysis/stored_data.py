@@ -10,6 +10,7 @@ import numpy as np
 
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.exponents import SPANNING
 from percolab.analysis.quantities import BlockMoments, Quantity, list_quantities
 from percolab.analysis.radii import GyrationSums
 from percolab.analysis.statistics import Floats
@@ -17,7 +18,7 @@ from percolab.analysis.study_kinds import find_analysis
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import axis_observables
+from percolab.measure.columns import FLOW_WORDS, axis_observables
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
@@ -162,6 +163,23 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
                 largest=item.column("largest").sum(axis=0) / item.num_samples,
             )
         )
+    return found
+
+
+def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
+    """Return the sums of what flows between two sides, and of the samples that span, by name.
+
+    Of all tasks that have them, ascending in L; [] if none has.
+    """
+    names = axis_observables(results.study.boundary)
+    found = []
+    for item in list_tasks(results, *names[-1:]) if names else ():
+        columns = [each for each in item.columns if each.measure in FLOW_WORDS]
+        moments = {each.name: item.single_sum(each) for each in columns}
+        if moments:
+            moments[SPANNING] = item.column(names[-1]).astype(float)
+            p = np.array(item.task.p)
+            found.append(BlockMoments(item.task.size, p, item.samples, moments, item.task.id))
     return found
 
 

@@ -18,7 +18,7 @@ from percolab.analysis.collapse import (
     collapse_curves,
 )
 from percolab.analysis.crossings import RatioCrossings, ratio_crossings, transition_width
-from percolab.analysis.exponents import ExponentFit, fit_exponents
+from percolab.analysis.exponents import ExponentFit, GivenThreshold, fit_exponents
 from percolab.analysis.maxima import SizeEstimates, estimate_size
 from percolab.analysis.quantities import (
     MIN_SIZES,
@@ -39,6 +39,7 @@ from percolab.analysis.stored_data import (
     probability_names,
     read_cluster_curves,
     read_curves,
+    read_flow_moments,
     read_single_thresholds,
     read_size_counts,
 )
@@ -146,23 +147,35 @@ def _check_scalable(
 
 
 def compute_exponents(
-    results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
+    results: StoredResults, fit: ThresholdFit | GivenThreshold, *, bootstrap: int = 200
 ) -> ExponentFit:
-    """Return the exponents at p_c of a fit (:mod:`percolab.analysis.exponents`).
+    """Return the exponents at p_c of a fit, or at a given one (:mod:`percolab.analysis.exponents`).
 
     AnalysisError: the fit has a problem, so there is no p_c.
     """
     _check_scalable(results)
-    if fit.problem is not None:
+    if isinstance(fit, ThresholdFit) and fit.problem is not None:
         raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
     return fit_exponents(
         fit,
         read_cluster_curves(results),
         dimension=results.study.structure.dimension,
         numbers=read_size_counts(results),
+        flows=read_flow_moments(results),
         is_open=has_open_axis(results),
         bootstrap=bootstrap,
     )
+
+
+def only_threshold(results: StoredResults) -> GivenThreshold | None:
+    """Return the p of a study that has only one, which its exponents take for p_c, or None."""
+    if find_analysis(results.study).no_curve or not results.study.boundary:
+        return None
+    grids = {item.task.p for item in results.tasks.values() if item.blocks and item.holds_columns}
+    given = grids.pop() if len(grids) == 1 else ()
+    if len(given) != 1:
+        return None
+    return GivenThreshold(float(given[0]), _correction(results, None)[0])
 
 
 def cross_ratios(

@@ -1,4 +1,4 @@
-"""Slabs of one large lattice: rows, fronts and joins, compared with a lattice in one piece."""
+"""Slabs of one large lattice: rows, interfaces and joins, compared with a lattice in one piece."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from percolab.benchmark.stages import SEED
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.lattices.lattice import Lattice
-from percolab.parts import front as on_host
-from percolab.parts.front import Front
+from percolab.parts import interface as on_host
+from percolab.parts.interface import Interface
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
@@ -35,10 +35,10 @@ def layer_shape(points: int, axes: int) -> tuple[int, ...]:
 
 
 def time_slabs(setting: Setting) -> Iterator[CallTime]:
-    """Time a slab in one piece, a slab of a row, a front alone, and a join of two fronts.
+    """Time a slab in one piece, a slab of a row, an interface alone, and a join of two interfaces.
 
-    In a row fronts are joined while the next slab is labeled.  On CUDA the kernels of a front and
-    of a join follow, by device events.
+    In a row interfaces are joined while the next slab is labeled.  On CUDA the kernels of an
+    interface and of a join follow, by device events.
     """
     for lattice in setting.choose_lattices("square", "cubic"):
         for boundary in setting.choose_boundaries("open", "periodic"):
@@ -57,17 +57,17 @@ def _times(
     kinds, numbers = (boundary,) * lattice.dimension, count()
     whole = Whole(lattice, (*face, SLABS * layers), kinds)
     slabs = Slabs(whole, (layers,) * SLABS, kind=kind)
-    join: Callable[[Front, Front], Front] = on_host.join
+    join: Callable[[Interface, Interface], Interface] = on_host.join
     if kind == "cuda":
-        from percolab.parts.join_cuda import FrontsCuda
+        from percolab.parts.join_cuda import InterfacesCuda
 
-        join = FrontsCuda().join
+        join = InterfacesCuda().join
 
     def draw() -> SampleKey:
         return SampleKey(XORWOW, SEED, next(numbers), threshold)
 
-    def front() -> Front:
-        return slabs.front(1, draw())
+    def interface() -> Interface:
+        return slabs.interface(1, draw())
 
     def timed(work: Callable[[], object]) -> np.ndarray:
         return time_calls(work, kind, setting.runs)
@@ -92,12 +92,12 @@ def _times(
     yield piece
     row = base.timed(timed(lambda: slabs.row(draw())) / SLABS, part="row")
     yield row.compared(piece, "one piece")
-    yield base.timed(timed(front), part="front").compared(piece, "one piece")
+    yield base.timed(timed(interface), part="front").compared(piece, "one piece")
     key = draw()
-    low, high = slabs.front(0, key), slabs.front(1, key)
+    low, high = slabs.interface(0, key), slabs.interface(1, key)
     bonds, clusters = low.high.num_bonds, (low.num_clusters, high.num_clusters)
     note = f"{bonds} open bonds at the face, {clusters[0]} and {clusters[1]} clusters"
-    works = {"join": lambda: join(low, high), "front": front}
+    works = {"join": lambda: join(low, high), "front": interface}
     joined = base.timed(timed(works["join"]), part="join", note=note)
     yield joined.compared(row, "slab of a row")
     yield from time_call_kernels(setting, base, works)

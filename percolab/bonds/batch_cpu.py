@@ -18,13 +18,13 @@ from percolab.lattices.topology import Topology, count_words
 
 def make_adjacency(topology: Topology) -> Adjacency:
     """Return where the bonds of a topology lead, for kernels on the CPU."""
-    seam = topology.seam
+    periodic = topology.periodic_words
     return Adjacency(
         ends=topology.deltas if topology.neighbours is None else topology.neighbours,
-        seam=np.empty(0, np.uint32) if seam is None else seam.ravel(),
-        seam_bonds=topology.seam_bonds,
-        seam_ends=topology.seam_ends,
-        seam_codes=topology.seam_codes,
+        periodic_words=np.empty(0, np.uint32) if periodic is None else periodic.ravel(),
+        periodic_bonds=topology.periodic_bonds,
+        periodic_ends=topology.periodic_ends,
+        periodic_codes=topology.periodic_codes,
         num_points=np.uint32(topology.num_points),
         num_words=np.uint32(topology.num_words),
         chain=np.int32(topology.chain),
@@ -60,7 +60,7 @@ class CpuBatch:
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
         """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points) * model.draws_sites
-        return Memory(host=4 * extent.num_words + extent.seam_bytes + site_words)
+        return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words)
 
     def fill(
         self,

@@ -18,7 +18,7 @@ from percolab.bonds.closed_cuda import (
 from percolab.bonds.hooks import ClassLimits
 from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
-from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel
+from percolab.bonds.sites_cuda import close_bonds_kernel, close_periodic_kernel
 from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
@@ -26,7 +26,7 @@ from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.seam_loops import put_periods
+from percolab.lattices.periodic_loops import put_periods
 from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,
@@ -63,13 +63,13 @@ def copied_by_class(topology: Topology, parts_of: Callable[[int], Iterable[PartW
     return found
 
 
-def _seam_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
-    """Return the lists of all seam bonds on the device: numbers, other ends and narrow codes."""
+def _periodic_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
+    """Return the lists of all periodic bonds on the device: numbers, other ends, narrow codes."""
     kinds = np.int64, np.int32, np.int32
-    found = tuple(cuda.device_array(topology.num_seam_bonds, kind) for kind in kinds)
+    found = tuple(cuda.device_array(topology.num_periodic_bonds, kind) for kind in kinds)
     stride, start = 32 * topology.num_words, 0
     for k in range(topology.num_classes):
-        for owners, ends, codes in topology.seam_list_pieces(k):
+        for owners, ends, codes in topology.periodic_list_pieces(k):
             part = slice(start, start := start + owners.size)
             found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
             found[1][part].copy_to_device(ends)
@@ -259,13 +259,15 @@ class CudaBatch:
     def _adjacency(self) -> Adjacency:
         top = self.topology
         deltas = tuple(np.int32(delta) for delta in top.deltas)
-        bonds, ends, codes = _seam_lists_on_device(top)
+        bonds, ends, codes = _periodic_lists_on_device(top)
         return Adjacency(
             ends=deltas if top.neighbours is None else cuda.to_device(top.neighbours),
-            seam=copied_by_class(top, top.seam_parts) if top.num_seam_bonds else (),
-            seam_bonds=bonds,
-            seam_ends=ends,
-            seam_codes=codes,
+            periodic_words=copied_by_class(top, top.periodic_parts)
+            if top.num_periodic_bonds
+            else (),
+            periodic_bonds=bonds,
+            periodic_ends=ends,
+            periodic_codes=codes,
             num_points=np.uint32(top.num_points),
             num_words=np.uint32(top.num_words),
             chain=np.int32(top.chain),
@@ -284,14 +286,15 @@ class CudaBatch:
         """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points)
         keys = KeysOfBatch.memory(items).device
-        # What exists, the seam if there is one, and the lists of its bonds, on the device.
-        masks = 2 if extent.seam_bonds else 1
-        shared = 4 * masks * extent.num_words + site_words + 16 * extent.seam_bonds
+        # What exists, what crosses periodic boundaries, and the lists of its bonds, on the
+        # device.
+        masks = 2 if extent.periodic_bonds else 1
+        shared = 4 * masks * extent.num_words + site_words + 16 * extent.periodic_bonds
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
         counts = ClosedCounts.memory(items if model.draws_sites else 0)
-        # Bonds are made class by class, the lists of seam bonds in pieces.
+        # Bonds are made class by class, the lists of periodic bonds in pieces.
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + items * words).plus(counts)
 
@@ -331,7 +334,7 @@ class CudaBatch:
         if self.sites:
             top, launch = self.topology, self.launches
             launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)
-            launch.one(close_seam_kernel, top.num_seam_bonds, items, opened, self.sites)
+            launch.one(close_periodic_kernel, top.num_periodic_bonds, items, opened, self.sites)
 
     def load(self, opened: NDArray[np.uint32]) -> int:
         """Copy given open bonds, (items, num_classes * num_words), into the batch."""

@@ -31,15 +31,15 @@ def philox_block(c0, c1, c2, c3, k0, k1):
 def philox_digits(seed, sample, word, block):
     """Return outputs 4*block ... 4*block + 3 of the stream of one word, as uint32.
 
-    The counter holds the low half of the word's number, the high half beside the block (below 16),
-    and the sample: words are told apart up to 2^60, far more than a memory holds.
+    The counter holds the low half of the word's number, the high half with the block (below 16),
+    and the sample: words differ up to 2^60 of them, far more than a memory has.
     """
     high, low = uint64(32), uint64(0xFFFFFFFF)
     seed, sample, word = uint64(seed), uint64(sample), uint64(word)
-    beside = uint64(uint64(word >> high) << uint64(4))
+    high_half = uint64(uint64(word >> high) << uint64(4))
     return philox_block(
         uint32(word & low),
-        uint32(uint64(beside | uint64(block)) & low),
+        uint32(uint64(high_half | uint64(block)) & low),
         uint32(sample & low),
         uint32(sample >> high),
         uint32(seed & low),

@@ -55,7 +55,7 @@ def limits_at(rule, threshold):
 
 @njit
 def close_word(opened, base, occupied, start, adjacency, k, word):
-    """Close the bonds of word (k, word) that have a vacant site; across a seam, a vacant owner.
+    """Close the bonds of word (k, word) that have a vacant site; of periodic bonds, a vacant owner.
 
     The sample's words are at ``opened[base]`` ..., those of its occupied sites at
     ``occupied[start]`` ...
@@ -63,7 +63,7 @@ def close_word(opened, base, occupied, start, adjacency, k, word):
     num_words = adjacency.num_words
     index = uint32(uint32(uint32(k) * uint32(num_words)) + uint32(word))
     left = uint32(opened[uint32(base + index)] & occupied[uint32(start + uint32(word))])
-    inner = uint32(left & inner_word(opened, adjacency.seam, base, index))
+    inner = uint32(left & inner_word(opened, adjacency.periodic_words, base, index))
     others = other_bits(occupied, start, num_words, adjacency.ends, k, uint32(word), inner)
     opened[uint32(base + index)] = uint32(uint32(left & ~inner) | uint32(inner & others))
 
@@ -106,30 +106,30 @@ def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
     return largest, last
 
 
-def _close_class(opened, seam, occupied, end):
+def _close_class(opened, periodic, occupied, end):
     """Close the bonds of one class that have a vacant site; across periodic bonds, a vacant owner.
 
-    opened, seam: uint32, the words of the class; seam may be empty.  end: where its bonds lead, an
-    index difference or an array, one site each.
+    opened, periodic: uint32, the words of the class; periodic may be empty.  end: where its bonds
+    lead, an index difference or an array, one site each.
     """
     # Where nothing is compiled; the overload chooses by type.
     close = _close_shifted if np.ndim(end) == 0 else _close_listed
-    close(opened, seam, occupied, end)
+    close(opened, periodic, occupied, end)
 
 
 @overload(_close_class)
-def _choose_close(opened, seam, occupied, end):
+def _choose_close(opened, periodic, occupied, end):
     if isinstance(end, types.Array):
         return _close_listed
     return _close_shifted
 
 
-def _close_listed(opened, seam, occupied, end):
+def _close_listed(opened, periodic, occupied, end):
     for word in range(opened.size):
         left = uint32(opened[word] & occupied[word])
         inside = left
-        if seam.size:
-            inside = uint32(left & ~seam[word])
+        if periodic.size:
+            inside = uint32(left & ~periodic[word])
         while inside != uint32(0):
             bit = uint32(trailing_zeros(inside))
             inside = uint32(inside & uint32(inside - uint32(1)))
@@ -139,7 +139,7 @@ def _close_listed(opened, seam, occupied, end):
         opened[word] = left
 
 
-def _close_shifted(opened, seam, occupied, end):
+def _close_shifted(opened, periodic, occupied, end):
     place, shift = int64(end) >> 5, uint32(int64(end) & 31)
     for word in range(opened.size):
         here, others = word + place, uint32(0)
@@ -147,8 +147,8 @@ def _close_shifted(opened, seam, occupied, end):
             others = uint32(occupied[here] >> shift)
         if shift != uint32(0) and 0 <= here + 1 < occupied.size:
             others |= uint32(occupied[here + 1] << uint32(uint32(32) - shift))
-        if seam.size:
-            others |= seam[word]
+        if periodic.size:
+            others |= periodic[word]
         opened[word] &= occupied[word] & others
 
 
@@ -159,11 +159,11 @@ def close_bonds(opened, occupied, adjacency):
     opened: uint32, the words of its bonds, class by class; occupied: uint32, those of its sites.
     """
     # Numba counts references wherever a field is read, so fields are read outside of the loops.
-    ends, seam, words = adjacency.ends, adjacency.seam, int64(adjacency.num_words)
-    bonds, others = adjacency.seam_bonds, adjacency.seam_ends
+    ends, periodic, words = adjacency.ends, adjacency.periodic_words, int64(adjacency.num_words)
+    bonds, others = adjacency.periodic_bonds, adjacency.periodic_ends
     for k in range(len(ends)):
         span = slice(k * words, (k + 1) * words)
-        _close_class(opened[span], seam[span], occupied, ends[k])
+        _close_class(opened[span], periodic[span], occupied, ends[k])
     for n in range(bonds.size):
         vacant = uint32(not has_bit(occupied[others[n] >> 5], others[n] & 31))
         opened[bonds[n] >> 5] &= uint32(~uint32(vacant << uint32(bonds[n] & 31)))

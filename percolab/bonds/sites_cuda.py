@@ -12,7 +12,8 @@ cuda = load_cuda()
 def close_bonds_kernel(opened, sites):
     """Close the bonds that have a vacant site; one thread a word of sites.
 
-    Bonds across a periodic seam are closed by :func:`close_seam_kernel` where their other end is.
+    Bonds across a periodic boundary are closed by :func:`close_periodic_kernel` where their other
+    end is.
     """
     adjacency = sites.adjacency
     num_words = adjacency.num_words
@@ -24,14 +25,14 @@ def close_bonds_kernel(opened, sites):
 
 
 @cuda.jit(cache=True)
-def close_seam_kernel(opened, sites):
-    """Close the bonds across a periodic seam whose other end is vacant."""
+def close_periodic_kernel(opened, sites):
+    """Close the bonds across a periodic boundary whose other end is vacant."""
     adjacency = sites.adjacency
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < adjacency.seam_bonds.size:
+    if n < adjacency.periodic_bonds.size:
         start = uint32(item * adjacency.num_words)
-        if is_vacant(sites.occupied, start, adjacency.seam_ends[n]):
-            bond = adjacency.seam_bonds[n]
+        if is_vacant(sites.occupied, start, adjacency.periodic_ends[n]):
+            bond = adjacency.periodic_bonds[n]
             place = uint32(uint32(item * sites.first_word) + uint32(bond >> 5))
             bit = uint32(uint32(1) << uint32(bond & 31))
             cuda.atomic.and_(opened, place, uint32(~bit))

@@ -28,6 +28,7 @@ from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
     from percolab.analysis import ThresholdFit
+    from percolab.analysis.exponents import GivenThreshold
     from percolab.store.results import StoredResults
 
 #: What an answer has besides the fit: values for JSON, and texts.
@@ -42,7 +43,8 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 @click.option(
     "--exponents",
     is_flag=True,
-    help="1/nu, beta/nu, gamma/nu, d_f and tau, read off at p_c; crossings of moment ratios.",
+    help="1/nu, beta/nu, gamma/nu, d_f and tau, and D_B, d_min and t/nu of what flows, read off at "
+    "p_c, or at the only p; crossings of moment ratios.",
 )
 @click.option(
     "--collapse",
@@ -106,11 +108,15 @@ def write_threshold_fit(
 ) -> None:
     """Write the threshold and what else is requested."""
     from percolab.analysis import fit_table
+    from percolab.analysis.stored_fits import only_threshold
 
     if quantities is not None:
         _write_quantity_fit(stored, as_json, quantities, options)
         return
     exponents, collapse = options.pop("exponents"), options.pop("collapse")
+    if exponents and not collapse and (given := only_threshold(stored)) is not None:
+        _write_exponents_at(stored, given, as_json, options)
+        return
     name = choose_observable(stored, options["observable"])
     fit = fit_from_options(stored, **options)
     parts = [({}, [fit_table(fit)]), _samples(stored, name, options)]
@@ -182,6 +188,20 @@ def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part
         record["ratio_crossings"] = ratios.to_dict()
         texts.append(ratio_table(ratios))
     return record, texts
+
+
+def _write_exponents_at(
+    stored: StoredResults, given: GivenThreshold, as_json: bool, options: dict[str, Any]
+) -> None:
+    """Write the exponents of a study at one p, which has no fit of p_c; refuse its options."""
+    from percolab.analysis import exponent_table
+    from percolab.analysis.stored_fits import compute_exponents
+
+    refuse(_without_defaults(options, "bootstrap", "nu", "priors"), "there is one p, so no fit")
+    found = compute_exponents(stored, given, bootstrap=options["bootstrap"])
+    text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
+    record = {"threshold": given.threshold, "exponents": found.to_dict()}
+    write_answer(record, f"{text}\n\n{exponent_table(found)}", as_json=as_json)
 
 
 def _collapses(

@@ -52,6 +52,14 @@ _OUT = "clusters.png"
 @grouped(
     MEASURED, "--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's."
 )
+@grouped(
+    OUTPUT,
+    "--html",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a page for a browser in place of a figure: a slider for p, the clusters "
+    "of the sample at it, and its curves.",
+)
 @grouped(OUTPUT, "--out", type=click.Path(),
          help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
 @as_json
@@ -60,6 +68,7 @@ def command(
     as_tree: bool,
     backbone: bool,
     weights: str | None,
+    html: str | None,
     out: str | None,
     as_json: bool,
     **given: Any,
@@ -78,8 +87,18 @@ def command(
     connects them, the backbone is what carries current, and dangling ends are the rest of the
     clusters that span.
 
+    With --html it is one page without network: a slider for p, of bond or site percolation on a
+    lattice in the plane; -p is where it begins.
+
     With --json every number drawn goes to stdout.
     """
+    if html is not None:
+        if labels is not None:
+            raise InputError(f"{labels}: a page (--html) shows a sample; leave one of them out")
+        others = {"tree": as_tree, "backbone": backbone, "weights": weights, "out": out}
+        refuse(others, "a page (--html) shows one sample")
+        _write_page(html, given, as_json=as_json)
+        return
     from percolab.figures import FORMATS
 
     if out is not None and not out.lower().endswith(tuple(FORMATS)):
@@ -103,6 +122,26 @@ def command(
         ways = describe_directions(item)
         if ways:
             echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
+
+
+def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
+    """Write the page of a sample with a slider for p."""
+    from percolab.configurations.sample_page import sample_page
+    from percolab.lattices.structure import load_structure
+    from percolab.store.output_files import check_suffix, write_output
+
+    reason = "a page (--html) shows percolation on a lattice"
+    refuse(given, reason, *OF_SPINS, "bethe", "shells", "numbering")
+    need(given, "a page (--html)", "lattice", "size")
+    check_suffix(html, (".html", ".htm"), "a page")
+    target = output_file(html, "")
+    keys = with_defaults(given, "seed", "sample", "rng", "model")
+    structure, size = shaped(load_structure(given["lattice"]), given["size"])
+    page, facts = sample_page(structure, size, given["p"], boundary=given["boundary"], **keys)
+    write_output(target, page.encode())
+    echo(f"page in {target}", err=as_json)
+    if as_json:
+        echo_json({"page": str(target), **facts})
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:

@@ -173,7 +173,7 @@ def write_threshold(results: StoredResults, target_error: float | None) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
-    from percolab.run.wanted import why_unmet
+    from percolab.run.targets import why_unmet
 
     try:
         fit = fit_results(results)

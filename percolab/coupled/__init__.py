@@ -103,7 +103,7 @@ _COUPLINGS = {
 
 
 #: What measures point by point.
-_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:RecordedPoints"}
+_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:CapturedPoints"}
 
 
 #: What measures samples of small lattices in the place of these, and what says whether it can.
@@ -133,7 +133,7 @@ def compute_memory(
 ) -> Memory:
     """Return the memory that a batch, its labeler and its coupling take, all of it.
 
-    name: the labeler that serves.  It is a bound, close where much is asked for.
+    name: the labeler that serves.  It is a bound, close where much is requested.
     """
     batch = batch_class(kind).memory(extent, model, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)

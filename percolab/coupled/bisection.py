@@ -44,7 +44,7 @@ def spans_along(
 def mark_first_items(*keys: Thresholds) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Return which items differ from the one before, and for each item its number among these.
 
-    The axes of a sample follow one another; those that ask the same are asked once.
+    The axes of a sample follow one another; those with the same question are looked at once.
     """
     first = np.ones(keys[0].size, bool)
     first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)

@@ -64,8 +64,8 @@ class GrownCoupling(CoupledBatches):
         top, launch = batch.topology, batch.launches
         words = labeler.labels, batch.opened, self._later, batch.adjacency
         launch.one(grow_kernel, top.num_words, items, *words)
-        labeler.join_seam(items)
-        if top.num_seam_bonds:
+        labeler.join_periodic_bonds(items)
+        if top.num_periodic_bonds:
             join_more(batch, items, labeler.windings, labeler.read.loops)
         sizes = batch.adjacency.num_points, labeler.size_mask, labeler.sizes
         launch.each(absorb_kernel, top.num_points, items, labeler.labels, *sizes)

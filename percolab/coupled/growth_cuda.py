@@ -20,7 +20,8 @@ def grow_kernel(labels, opened, later, adjacency):
     """Join the ends of the bonds that open between two p: one thread a word of sites.
 
     opened, later: the bonds at both p; those at the larger one become those that are open.  Bonds
-    across a periodic seam are joined by :func:`percolab.labelers.seams_cuda.seam_kernel`.
+    across a periodic boundary are joined by
+    :func:`percolab.labelers.periodic_cuda.periodic_kernel`.
     """
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words, ends = adjacency.num_words, adjacency.ends
@@ -33,7 +34,7 @@ def grow_kernel(labels, opened, later, adjacency):
         place = uint32(base + index)
         new = uint32(later[place] & ~opened[place])
         opened[place] = later[place]
-        left = uint32(new & inner_word(opened, adjacency.seam, base, index))
+        left = uint32(new & inner_word(opened, adjacency.periodic_words, base, index))
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))

@@ -91,9 +91,9 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
     k, owner, other = topology.bonds().T
     places = 32 * topology.num_words * k + owner
     codes = np.zeros(places.size, np.int64)
-    if topology.num_seam_bonds:
-        codes[np.searchsorted(places, topology.seam_bonds)] = topology.seam_codes
-    has_periods = topology.num_seam_bonds > 0
+    if topology.num_periodic_bonds:
+        codes[np.searchsorted(places, topology.periodic_bonds)] = topology.periodic_codes
+    has_periods = topology.num_periodic_bonds > 0
     if not sites:
         pairs = np.column_stack([owner, other]).astype(np.int32)
         starts = np.arange(places.size + 1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 A bond that is closed at the lowest p of a grid and open at its highest, and joins two clusters of a
 tile or of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).
-The clusters it joins become nodes beside those at the border; the others stay as they are over the
+The clusters it joins become nodes, like those at the border; the others stay as they are over the
 whole grid.  Rows then follow from p to p by joining nodes.
 """
 

@@ -29,7 +29,7 @@ class PointByPoint:
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
-        """Return the memory beside that of batch and labeler."""
+        """Return the memory in addition to that of batch and labeler."""
         return Memory()
 
     def with_openings(

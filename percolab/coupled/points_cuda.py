@@ -1,4 +1,4 @@
-"""Point by point on CUDA: a call of many kernels is recorded once for a number of items."""
+"""Point by point on CUDA: a call of many kernels is captured once for a number of items."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from percolab.coupled.points import PointByPoint, Samples
 from percolab.measure.rows import without_vacant
 
 
-class RecordedPoints(PointByPoint):
-    """Point by point, replaying what was recorded for as many items before."""
+class CapturedPoints(PointByPoint):
+    """Point by point, launching what was captured for as many items before."""
 
     def __init__(self, labeler: Any, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
@@ -22,7 +22,7 @@ class RecordedPoints(PointByPoint):
     def with_counts(self, rows: NDArray[np.int64], items: int, steps: int = 1) -> NDArray[np.int64]:
         """Return rows, (items, ...), after what is closed was counted and the device is done.
 
-        They are without vacant sites, and have the openings where these are asked for.
+        They are without vacant sites, and have the openings where these are requested.
         """
         batch = self.labeler.batch
         if batch.closed is None:
@@ -46,7 +46,7 @@ class RecordedPoints(PointByPoint):
             labeler.join(items).enqueue_rows()
 
         batch.keys.write(seed, samples, thresholds)
-        if labeler.is_recordable:
+        if labeler.is_capturable:
             batch.launches.call(("rows", generator, items), work)
         else:
             work()
@@ -54,8 +54,8 @@ class RecordedPoints(PointByPoint):
         return self.with_counts(rows, items)
 
 
-class CoupledBatches(RecordedPoints):
-    """Batches of samples that are brought over a grid of p together; a subclass says how."""
+class CoupledBatches(CapturedPoints):
+    """Batches of samples that go over a grid of p together; a subclass says how."""
 
     def coupled(
         self, generator: int, seed: int, samples: Samples, grid: Samples

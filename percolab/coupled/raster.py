@@ -84,7 +84,7 @@ class RasterCoupling(PointByPoint):
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int = 1) -> Memory:
-        """Return the memory of the lists for a grid of p and, if asked for, for thresholds."""
+        """Return the memory of the lists for a grid of p and, if requested, for thresholds."""
         sites = extent.num_classes * extent.num_points
         listed = 9 * (sites // 3) + 4 * extent.num_words
         ordered = 20 * max(sites // _ORDERED_SHARE, min(sites, _ORDERED_LEAST))

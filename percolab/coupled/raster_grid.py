@@ -81,7 +81,7 @@ def sort_by_step(steps, count, num_steps, order, ends):
 def merge_clusters(sums, parents, sizes, reach, row, a, b):
     """Join the clusters of runs a and b; return (the new sums, whether the second is lost).
 
-    The sums are not in the row; its flags and its tally are brought up to date.
+    The sums are not in the row; its flags and its tally are updated.
     """
     a, b = find_halving(parents, a), find_halving(parents, b)
     if a == b:

@@ -31,7 +31,7 @@ from percolab.labelers.small_cuda import (
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
-from percolab.lattices.seam_loops import put_periods
+from percolab.lattices.periodic_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.block_sums_cuda import (
@@ -58,7 +58,7 @@ def is_small(extent: Extent) -> bool:
     if not 1 <= len(extent.shape) <= TILE_DIMENSION or extent.is_stored:
         return False
     strides = np.cumprod((1, *extent.shape[:-1]))
-    # A bond's other end comes before its owner, unless it lies across a seam.
+    # A bond's other end comes before its owner, unless it lies across a periodic boundary.
     leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
     return leads_back and count_words(extent.num_points) <= MOST_WORDS
 
@@ -256,9 +256,9 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
     """Return a labeler's topology as the kernel of rows takes it."""
     top, batch = labeler.batch.topology, labeler.batch
     axes = top.num_axes
-    codes = np.empty(top.num_seam_bonds, np.int32)
-    put_periods(top.seam_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
-    owners = (top.seam_bonds % (32 * top.num_words)).astype(np.uint32)
+    codes = np.empty(top.num_periodic_bonds, np.int32)
+    put_periods(top.periodic_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
+    owners = (top.periodic_bonds % (32 * top.num_words)).astype(np.uint32)
     together = _choose_items(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
     return SmallLattice(
@@ -268,10 +268,10 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
         first_site=np.uint32(first_site),
         together=np.uint32(together),
         end_masks=cuda.to_device(_end_masks(top)),
-        seam_places=cuda.to_device(top.seam_bonds.astype(np.uint32)),
-        seam_owners=cuda.to_device(owners),
-        seam_ends=cuda.to_device(top.seam_ends.astype(np.uint32)),
-        seam_codes=cuda.to_device(codes),
+        periodic_places=cuda.to_device(top.periodic_bonds.astype(np.uint32)),
+        periodic_owners=cuda.to_device(owners),
+        periodic_ends=cuda.to_device(top.periodic_ends.astype(np.uint32)),
+        periodic_codes=cuda.to_device(codes),
         axes=np.int32(axes),
         width=np.int32(PERIODS // axes),
         row_width=np.uint32(row_width),

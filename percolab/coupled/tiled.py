@@ -92,7 +92,7 @@ class TiledCoupling(CoupledBatches):
         room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
         if model.draws_sites or needs.openings:
             keys = keys.plus(ClosedCounts.memory(items, needs.steps))
-        forest = 24 if extent.seam_bonds else 16
+        forest = 24 if extent.periodic_bonds else 16
         tile = 4 + 16 * room + forest * 2 * room
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
@@ -151,7 +151,7 @@ class TiledCoupling(CoupledBatches):
         return end
 
     def _has_room(self, openings: int) -> bool:
-        """Return whether so many openings a tile fit beside its nodes, and have 32-bit names."""
+        """Return whether so many openings a tile fit next to its nodes, and have 32-bit names."""
         room = self.labeler.tiling.room + 2 * _room_for(openings, self._burst)
         return room <= MAX_ROOM and self.labeler.batch.topology.num_bond_words <= 2**27
 
@@ -218,7 +218,7 @@ class TiledCoupling(CoupledBatches):
     def _join(self, generator: int, items: int, openings: Openings, *, over_periods: bool) -> None:
         """Join the drawn samples at their lower thresholds, and find what opens up to the upper.
 
-        over_periods: note what wraps.  Afterwards ``openings.overflow`` tells whether a tile had
+        over_periods: note what wraps.  Afterwards ``openings.overflow`` says whether a tile had
         more openings than there is room for.
         """
         labeler, batch = self.labeler, self.labeler.batch

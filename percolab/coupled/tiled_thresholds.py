@@ -54,10 +54,10 @@ class BracketSearch:
         shape = openings.list.shape[:2]
         if self._numbers is None or self._numbers.shape != shape:
             self._numbers = cuda.device_array(shape, np.uint64)
-        wanted = self._labeler.nodes.parents.size * self._axes.size
-        if self._forest is None or self._forest.size < wanted:
-            self._forest = cuda.device_array(wanted, np.uint32)
-            self._reach = cuda.device_array(wanted, np.uint32)
+        size = self._labeler.nodes.parents.size * self._axes.size
+        if self._forest is None or self._forest.size < size:
+            self._forest = cuda.device_array(size, np.uint32)
+            self._reach = cuda.device_array(size, np.uint32)
 
     def contract(self, items: int, generator: int, openings: Openings) -> None:
         """Move the openings to the roots of their nodes and find the numbers of their bonds."""

@@ -172,7 +172,7 @@ def known_word(known: Any) -> str:
     return "published" if known.error else "exact"
 
 
-def beside_known(known: Any) -> str:
+def known_text(known: Any) -> str:
     """Return the known value in a line below a fitted one, "" where there is none."""
     return "" if known is None else f"\n({known_word(known)}: ${known.value:.5g}$)"
 

@@ -6,11 +6,14 @@ All text is escaped by the template, for a name in a results file may hold anyth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+from percolab.figures.colours import LARGEST, MUTED, SINGLE, SPANNING
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -114,6 +117,19 @@ def page(title: str, answers: Sequence[PageBlock], sections: Sequence[Section]) 
     """Return a page: the answers above, then its contents and its sections."""
     template = _environment().get_template("report.html.jinja")
     return template.render(title=title, answer=answers, sections=sections)
+
+
+def slider_page(title: str, sample: Mapping[str, Any]) -> str:
+    """Return the page of one sample with a slider for p.
+
+    sample: what pages/clusters.js and the script of the template read, as JSON.
+    """
+    from markupsafe import Markup
+
+    core = files("percolab.figures").joinpath("pages/clusters.js").read_text(encoding="utf-8")
+    colours = {"largest": LARGEST, "crossing": SPANNING, "others": MUTED, "single": SINGLE}
+    template = _environment().get_template("clusters.html.jinja")
+    return template.render(title=title, sample=sample, core=Markup(core), colours=colours)
 
 
 def formula(latex: str) -> Markup:

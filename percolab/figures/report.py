@@ -346,7 +346,7 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
 
 def _exponents(figures: StudyFigures) -> list[PageBlock]:
     """Return the table of exponents read off at p_c, where there are any."""
-    if isinstance(figures.fit_or_problem, str) or figures.exponents is None:
+    if figures.exponents is None:
         return []
     rows = []
     for item in figures.exponents.exponents:

@@ -17,6 +17,7 @@ from percolab.analysis.stored_fits import (
     compute_collapse,
     compute_exponents,
     list_notes,
+    only_threshold,
     read_estimates,
 )
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
@@ -171,10 +172,11 @@ class StudyView:
 
     @cached_property
     def exponents(self) -> ExponentFit | None:
-        """The exponents at p_c where a fit and cluster sizes give them."""
+        """The exponents at p_c, or at the only p, where cluster sizes give them."""
         try:
             replicas = max(self.bootstrap, MIN_REPLICAS)
-            return compute_exponents(self.results, self.fit, bootstrap=replicas)
+            at = only_threshold(self.results) or self.fit
+            return compute_exponents(self.results, at, bootstrap=replicas)
         except AnalysisError:
             return None
 

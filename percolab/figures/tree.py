@@ -140,12 +140,13 @@ def _make_lines(
     topology = tree.topology
     lines, _ = bond_lines(lattice, topology, places, tree.words)
     stride, numbers = 32 * topology.num_words, []
-    # Class by class the lines of all bonds, and then the second halves of those across a seam.
+    # Class by class the lines of all bonds, and then the second halves of those across a periodic
+    # boundary.
     for klass in range(topology.num_classes):
         owners = np.flatnonzero(is_open(topology, tree.words, klass))
         numbers.append(klass * stride + owners)
-        if topology.seam is not None:
-            crosses = is_open(topology, topology.seam, klass)[owners]
+        if topology.periodic_words is not None:
+            crosses = is_open(topology, topology.periodic_words, klass)[owners]
             numbers.append(klass * stride + owners[crosses])
     order = np.argsort(tree.numbers)
     at = np.searchsorted(tree.numbers, np.concatenate(numbers), sorter=order)

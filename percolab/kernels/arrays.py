@@ -10,7 +10,7 @@ cuda = load_cuda()
 
 
 class Arrays:
-    """Memory of its own for everyone who asks."""
+    """Memory of its own for every caller."""
 
     def array(self, name: str, size: int, dtype: Any) -> Any:
         """Return an array of so many numbers, whatever is in it."""
@@ -18,20 +18,20 @@ class Arrays:
 
 
 class SharedArrays(Arrays):
-    """The same memory for all who ask by one name, of whom one works at a time.
+    """The same memory for all callers with one name, of whom one works at a time.
 
-    It is as large as the largest that was asked for.  ``replaced`` counts how often memory was too
+    It is as large as the largest request.  ``replaced`` counts how often memory was too
     small and another took its place: whoever had it keeps it, and should let go.
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
         self.replaced = 0
 
     def array(self, name: str, size: int, dtype: Any) -> Any:
         """Return an array of so many numbers, whatever is in it."""
-        held = self._held.get(name)
-        if held is None or held.size < size:
-            self.replaced += held is not None
-            held = self._held[name] = cuda.device_array(size, dtype)
-        return held[:size]
+        array = self._arrays.get(name)
+        if array is None or array.size < size:
+            self.replaced += array is not None
+            array = self._arrays[name] = cuda.device_array(size, dtype)
+        return array[:size]

@@ -20,7 +20,7 @@ _EARLIER = ("lattices", "kernels", "bonds")
 def stamp_kernels(caching: Any) -> None:
     """Let kernels that are declared from now on be cached by the content of the sums, too.
 
-    caching: Numba's module of that name, or numba-cuda's.  Where Numba is told by its environment
+    caching: Numba's module of that name, or numba-cuda's.  Where its environment tells Numba
     how to find caches (NUMBA_CACHE_LOCATOR_CLASSES), that is left alone.
     """
     locators = caching.CacheImpl._locator_classes

@@ -168,7 +168,7 @@ def begin_context(names: Sequence[str], number: int) -> None:
     """Have the driver make a context on the GPU that has this name among others, if it can.
 
     That takes tenths of a second without Python's lock, in which another thread can import what
-    uses the GPU.  Whoever opens it then finds the context, or is told what is wrong.
+    uses the GPU.  Whoever opens it then finds the context, or gets the reason.
     """
     device, context = ctypes.c_int(), ctypes.c_void_p()
     with suppress(OSError):
@@ -196,7 +196,7 @@ def load_cuda() -> Any:
 
         register_cuda()
         stamp_kernels(caching)
-        # Small lattices fill no GPU; a user need not be told at every launch.
+        # Small lattices fill no GPU; a user need not be warned at every launch.
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
         # Called before the finalizers that it detaches.
         atexit.register(_leave_kernels_loaded)
@@ -222,7 +222,7 @@ def _leave_kernels_loaded() -> None:
 
 
 def gpu_count(name: str) -> int:
-    """Return the number of CUDA devices; InputError, which tells this --device, if none works."""
+    """Return the number of CUDA devices; InputError, which names --device, if none works."""
     problem = cuda_problem()
     if problem:
         raise InputError(f"--device {name}: {problem}")

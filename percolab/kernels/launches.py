@@ -1,8 +1,8 @@
-"""How CUDA threads are laid over a batch, and calls of many kernels: recorded once, then replayed.
+"""How CUDA threads are laid over a batch, and calls of many kernels: captured once, then launched.
 
 To launch a kernel costs the host 20 to 200 us, more than most kernels run.  A call that is made
 again and again, with nothing changed but what lies in device memory and in pinned buffers, is
-therefore recorded as a CUDA graph, which the host starts in one go.
+therefore captured as a CUDA graph, which the host starts in one go.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Launches:
     thread; grid axis 1 counts items.  Where there are no elements nothing is launched.
     """
 
-    #: Recorded calls that are kept; the oldest goes when there are more.
-    MOST_RECORDED = 16
+    #: Captured calls that are kept; the oldest goes when there are more.
+    MOST_CAPTURED = 16
 
     def __init__(self, *, is_urgent: bool = False) -> None:
         self.stream = urgent_stream() if is_urgent else cuda.stream()
         self._called: set[Hashable] = set()
-        self._recorded: dict[Hashable, Any] = {}
+        self._captured: dict[Hashable, Any] = {}
 
     def each(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
@@ -85,36 +85,36 @@ class Launches:
         """Do ``work``: launches and copies of this object that neither allocate nor wait.
 
         Works of one key launch the same kernels with the same arguments.  The first is done
-        directly, which compiles and allocates; the second is recorded; from then on it is replayed.
+        directly, which compiles and allocates; the second is captured; from then on it is launched.
         """
-        if key in self._recorded:
-            self._launch(self._recorded[key])
+        if key in self._captured:
+            self._launch(self._captured[key])
         elif key not in self._called or config.ENABLE_CUDASIM:
             self._called.add(key)
             work()
         else:
-            while len(self._recorded) >= self.MOST_RECORDED:
-                self._recorded.pop(next(iter(self._recorded)))
-            self._recorded[key] = self._record(work)
-            self._launch(self._recorded[key])
+            while len(self._captured) >= self.MOST_CAPTURED:
+                self._captured.pop(next(iter(self._captured)))
+            self._captured[key] = self._capture(work)
+            self._launch(self._captured[key])
 
     def forget(self) -> None:
-        """Forget all recorded calls: device memory that they work on is going to be replaced."""
+        """Forget all captured calls: device memory that they work on is going to be replaced."""
         self.wait()
         self._called.clear()
-        self._recorded.clear()
+        self._captured.clear()
 
     @property
-    def num_recorded(self) -> int:
-        """How many calls are recorded."""
-        return len(self._recorded)
+    def num_captured(self) -> int:
+        """How many calls are captured."""
+        return len(self._captured)
 
-    def _record(self, work: Callable[[], None]) -> _CapturedGraph:
+    def _capture(self, work: Callable[[], None]) -> _CapturedGraph:
         from cuda.bindings import driver
 
         handle = driver.CUstream(int(self.stream))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        # Memory that numba frees in between would spoil the recording.
+        # Memory that numba frees in between would spoil the capture.
         with cuda.defer_cleanup():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
@@ -141,7 +141,7 @@ def urgent_stream() -> Any:
 
 
 class _CapturedGraph:
-    """A recorded call, ready to be started."""
+    """A captured call, ready to be started."""
 
     def __init__(self, driver: Any, graph: Any) -> None:
         self._driver = driver

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Needs(NamedTuple):
-    """What is going to be asked of a labeler, as far as its memory depends on it.
+    """What a labeler will have to do, as far as its memory depends on it.
 
     tally:      whether rows have a tally of sizes
     steps:      values of p of a grid

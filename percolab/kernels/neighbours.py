@@ -4,8 +4,8 @@
 as a tuple (CUDA, where it unrolls into constants) or a 1-D array (CPU).  A graph looks up: a 2-D
 array (class, site), Komura's NN list.  The choice is made by type, so it costs nothing at run time.
 
-Bonds that cross a periodic boundary, the *seam*, lead elsewhere than ``ends`` says and are joined
-from a list of their own.
+*Periodic bonds*, those that cross a periodic boundary, lead elsewhere than ``ends`` says and are
+joined from a list of their own.
 """
 
 from typing import Any, NamedTuple
@@ -19,24 +19,25 @@ from percolab.kernels.bits import trailing_zeros
 class Adjacency(NamedTuple):
     """Where the bonds of a topology lead, as the kernels of one device take it.
 
-    ends:        other ends by class: index differences (a tuple of int32 on CUDA, int64 (classes,)
-                 on the CPU), or int32 (classes, points), the list of a graph
-    seam:        uint32 (classes * num_words,), the words of the bonds across seams; on CUDA the
-                 empty tuple, on the CPU an empty array where there are none
-    seam_bonds:  int64 (n,), their numbers 32 * word + bit, ascending
-    seam_ends:   int32 (n,), their other ends
-    seam_codes:  (n,), over how many periods they lead: int64 on the CPU, int32 with fewer bits an
-                 axis on CUDA
-    num_points:  grid points, uint32
-    num_words:   bond words of one class, uint32
-    chain:       the class whose bonds join i to i - 1, or -1, int32
+    ends:           other ends by class: index differences (a tuple of int32 on CUDA, int64
+                    (classes,) on the CPU), or int32 (classes, points), the list of a graph
+    periodic_words: uint32 (classes * num_words,), the words of the bonds across periodic
+                    boundaries; on CUDA the empty tuple, on the CPU an empty array where there are
+                    none
+    periodic_bonds: int64 (n,), their numbers 32 * word + bit, ascending
+    periodic_ends:  int32 (n,), their other ends
+    periodic_codes: (n,), over how many periods they lead: int64 on the CPU, int32 with fewer bits
+                    an axis on CUDA
+    num_points:     grid points, uint32
+    num_words:      bond words of one class, uint32
+    chain:          the class whose bonds join i to i - 1, or -1, int32
     """
 
     ends: Any
-    seam: Any
-    seam_bonds: Any
-    seam_ends: Any
-    seam_codes: Any
+    periodic_words: Any
+    periodic_bonds: Any
+    periodic_ends: Any
+    periodic_codes: Any
     num_points: Any
     num_words: Any
     chain: Any
@@ -67,38 +68,38 @@ def _is_chain(ends, k):
     return lambda ends, k: ends[k] == -1
 
 
-def inner_word(opened, seam, base, index):
-    """Return word ``index`` of a sample's open bonds, without those that cross a seam.
+def inner_word(opened, periodic, base, index):
+    """Return word ``index`` of a sample's open bonds, without those that cross a periodic boundary.
 
     The sample's words start at ``opened[base]``.
     """
-    return opened[base + index] & ~seam[index] if len(seam) else opened[base + index]
+    return opened[base + index] & ~periodic[index] if len(periodic) else opened[base + index]
 
 
 @overload(inner_word, target="generic")
-def _inner_word(opened, seam, base, index):
-    if isinstance(seam, types.BaseTuple):
-        return lambda opened, seam, base, index: uint32(opened[uint32(base + index)])
+def _inner_word(opened, periodic, base, index):
+    if isinstance(periodic, types.BaseTuple):
+        return lambda opened, periodic, base, index: uint32(opened[uint32(base + index)])
 
-    def without_seam(opened, seam, base, index):
+    def without_periodic(opened, periodic, base, index):
         word = uint32(opened[uint32(base + index)])
-        if seam.size:
-            word = uint32(word & ~seam[index])
+        if periodic.size:
+            word = uint32(word & ~periodic[index])
         return word
 
-    return without_seam
+    return without_periodic
 
 
-def seam_word(seam, index):
-    """Return which bonds of word ``index`` cross a seam."""
-    return seam[index] if len(seam) else 0
+def periodic_word(periodic, index):
+    """Return which bonds of word ``index`` cross a periodic boundary."""
+    return periodic[index] if len(periodic) else 0
 
 
-@overload(seam_word, target="generic")
-def _seam_word(seam, index):
-    if isinstance(seam, types.BaseTuple):
-        return lambda seam, index: uint32(0)
-    return lambda seam, index: uint32(seam[index]) if seam.size else uint32(0)
+@overload(periodic_word, target="generic")
+def _periodic_word(periodic, index):
+    if isinstance(periodic, types.BaseTuple):
+        return lambda periodic, index: uint32(0)
+    return lambda periodic, index: uint32(periodic[index]) if periodic.size else uint32(0)
 
 
 @njit
@@ -120,8 +121,8 @@ def _bits_from(words, start, count, place, shift):
 
 
 @njit
-def _looked_up_bits(words, start, ends, k, word, wanted):
-    found, left = uint32(0), uint32(wanted)
+def _looked_up_bits(words, start, ends, k, word, requested):
+    found, left = uint32(0), uint32(requested)
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
@@ -131,26 +132,26 @@ def _looked_up_bits(words, start, ends, k, word, wanted):
     return found
 
 
-def other_bits(words, start, count, ends, k, word, wanted):
-    """Return, for the wanted bonds of word (k, word), the bits of the sites at their other ends.
+def other_bits(words, start, count, ends, k, word, requested):
+    """Return, for the requested bonds of word (k, word), the bits of the sites at their other ends.
 
     words: one bit a site, ``count`` words of a sample from ``words[start]`` on.  Bonds across a
-    periodic seam must not be wanted; the bits of those that are not have no meaning.
+    periodic boundary must not be requested; the bits of those that are not have no meaning.
     """
     if hasattr(ends[k], "__len__"):
-        return _looked_up_bits(words, start, ends, k, word, wanted)
+        return _looked_up_bits(words, start, ends, k, word, requested)
     delta = int(ends[k])
     return _bits_from(words, start, count, int(word) + (delta >> 5), uint32(delta & 31))
 
 
 @overload(other_bits, target="generic")
-def _other_bits(words, start, count, ends, k, word, wanted):
+def _other_bits(words, start, count, ends, k, word, requested):
     if isinstance(ends, types.Array) and ends.ndim == 2:
-        return lambda words, start, count, ends, k, word, wanted: _looked_up_bits(
-            words, start, ends, k, word, wanted
+        return lambda words, start, count, ends, k, word, requested: _looked_up_bits(
+            words, start, ends, k, word, requested
         )
 
-    def shifted(words, start, count, ends, k, word, wanted):
+    def shifted(words, start, count, ends, k, word, requested):
         delta = int32(ends[k])
         place = int32(int32(word) + int32(delta >> int32(5)))
         return _bits_from(words, start, count, place, uint32(delta & int32(31)))
@@ -159,25 +160,25 @@ def _other_bits(words, start, count, ends, k, word, wanted):
 
 
 @njit
-def find_seam_number(bond, seam_bonds):
-    """Return which seam bond a bond, number k * stride + i, is; -1 for any other bond."""
-    low, high = int64(0), int64(seam_bonds.size)
+def find_periodic_number(bond, periodic_bonds):
+    """Return which periodic bond a bond, number k * stride + i, is; -1 for any other bond."""
+    low, high = int64(0), int64(periodic_bonds.size)
     while low < high:
         middle = (low + high) >> int64(1)
-        if seam_bonds[middle] < bond:
+        if periodic_bonds[middle] < bond:
             low = middle + int64(1)
         else:
             high = middle
-    if low < seam_bonds.size and seam_bonds[low] == bond:
+    if low < periodic_bonds.size and periodic_bonds[low] == bond:
         return low
     return int64(-1)
 
 
 @njit
 def bond_period_code(bond, adjacency):
-    """Return over how many periods a bond leads, as a code; 0 where it crosses no seam."""
-    n = find_seam_number(int64(bond), adjacency.seam_bonds)
-    return int64(adjacency.seam_codes[n]) if n >= 0 else int64(0)
+    """Return over how many periods a bond leads, as a code; 0 if it crosses no boundary."""
+    n = find_periodic_number(int64(bond), adjacency.periodic_bonds)
+    return int64(adjacency.periodic_codes[n]) if n >= 0 else int64(0)
 
 
 @njit
@@ -185,20 +186,20 @@ def find_bond_end(bond, adjacency):
     """Return (owner, other end) of bond number 32 * word + bit, as int64."""
     bond, stride = int64(bond), int64(int64(adjacency.num_words) << int64(5))
     k, i = bond // stride, bond % stride
-    if adjacency.seam_bonds.size:
-        n = find_seam_number(bond, adjacency.seam_bonds)
+    if adjacency.periodic_bonds.size:
+        n = find_periodic_number(bond, adjacency.periodic_bonds)
         if n >= 0:
-            return i, int64(adjacency.seam_ends[n])
+            return i, int64(adjacency.periodic_ends[n])
     return i, int64(other_end(adjacency.ends, k, uint32(i)))
 
 
 @njit
-def seam_bond(n, opened, base, adjacency):
-    """Return (whether it is open, its owner, its other end) of the n-th bond across a seam.
+def periodic_bond(n, opened, base, adjacency):
+    """Return (whether it is open, its owner, its other end) of the n-th periodic bond.
 
     The sample's words start at ``opened[base]``; the ends are uint32.
     """
-    bond = uint64(adjacency.seam_bonds[n])
+    bond = uint64(adjacency.periodic_bonds[n])
     is_open = has_bit(opened[uint32(base + uint32(bond >> uint64(5)))], bond & uint64(31))
     owner = uint32(bond % uint64(uint64(32) * uint64(adjacency.num_words)))
-    return is_open, owner, uint32(adjacency.seam_ends[n])
+    return is_open, owner, uint32(adjacency.periodic_ends[n])

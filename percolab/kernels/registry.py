@@ -1,4 +1,4 @@
-"""Classes that are asked for by name, on a kind of device, and that load when they are."""
+"""Classes that are found by name and kind of device, and loaded when they are."""
 
 from __future__ import annotations
 

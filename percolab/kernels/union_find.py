@@ -10,7 +10,7 @@ of an index.
 from numba import njit, uint32
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.neighbours import seam_bond
+from percolab.kernels.neighbours import periodic_bond
 
 
 @njit
@@ -46,9 +46,9 @@ def union(labels, base, i, j):
 
 
 @njit
-def union_across_seam(labels, start, opened, base, adjacency, n):
-    """Join the ends of the n-th bond across a periodic seam, if it is open."""
-    is_open, owner, other = seam_bond(n, opened, base, adjacency)
+def union_across_boundary(labels, start, opened, base, adjacency, n):
+    """Join the ends of the n-th bond across a periodic boundary, if it is open."""
+    is_open, owner, other = periodic_bond(n, opened, base, adjacency)
     if is_open:
         union(labels, start, owner, other)
 

@@ -38,18 +38,18 @@ def check_memory(
     device: Device,
     workers: int,
     *,
-    held: int = 0,
+    in_use: int = 0,
     share: float = 0.9,
 ) -> None:
     """Raise InputError if a task needs more memory than there is, before allocating any.
 
-    held: host memory that all else takes, as tasks of other sizes, other processes, or labels.
+    in_use: host memory that all else takes, as tasks of other sizes, other processes, or labels.
     share: of a CUDA device's free memory, that may be taken.
     """
     needed = estimate_memory(task, algorithm, device.kind, workers)
     available = psutil.virtual_memory().available
-    if held + needed.host > available:
-        others = f" in addition to {held / 1e9:.1f} GB for all else" if held > 1e8 else ""
+    if in_use + needed.host > available:
+        others = f" in addition to {in_use / 1e9:.1f} GB for all else" if in_use > 1e8 else ""
         raise InputError(
             f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{others}; "
             f"{available / 1e9:.1f} GB are free"

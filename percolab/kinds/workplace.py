@@ -57,7 +57,7 @@ class Workplace:
                 found = self.task.structure.topology(self.task.shape, self.task.boundary)
                 if not self.device.is_shared:
                     # Threads on the CPU share all bonds and lists, which are made once.
-                    _ = found.exists, found.seam_bonds
+                    _ = found.exists, found.periodic_bonds
                 self._topology = found
             return self._topology
 

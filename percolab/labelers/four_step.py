@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from percolab.kernels.bits import highest_one, trailing_zeros
 from percolab.kernels.neighbours import has_bit, inner_word, is_chain, other_end
-from percolab.kernels.union_find import find, union, union_across_seam
+from percolab.kernels.union_find import find, union, union_across_boundary
 from percolab.labelers.one_sample import LabelingOneSample
 
 
@@ -28,7 +28,7 @@ from percolab.labelers.one_sample import LabelingOneSample
 def bond_word(opened, base, adjacency, k, word):
     """Return word number ``word`` of class k of the sample whose words start at ``base``."""
     index = uint32(uint32(k) * adjacency.num_words + word)
-    return inner_word(opened, adjacency.seam, base, index)
+    return inner_word(opened, adjacency.periodic_words, base, index)
 
 
 @njit
@@ -106,8 +106,8 @@ def _label(labels, opened, adjacency):
         analysis(labels, here, uint32(i))
     for i in range(labels.size):
         label_reduction(labels, here, opened, here, adjacency, uint32(i))
-    for n in range(adjacency.seam_bonds.size):
-        union_across_seam(labels, here, opened, here, adjacency, n)
+    for n in range(adjacency.periodic_bonds.size):
+        union_across_boundary(labels, here, opened, here, adjacency, n)
     for i in range(labels.size):
         analysis(labels, here, uint32(i))
 

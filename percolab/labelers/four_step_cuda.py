@@ -80,5 +80,5 @@ class FourStepCuda(LabeledBatch):
             launch.one(word_reduction_kernel, top.num_words, items, *bonds)
         else:
             launch.each(label_reduction_kernel, top.num_points, items, *bonds)
-        self.join_seam(items)
+        self.join_periodic_bonds(items)
         launch.each(analysis_kernel, top.num_points, items, self.labels, points)

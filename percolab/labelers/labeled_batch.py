@@ -12,7 +12,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
-from percolab.labelers.seams_cuda import seam_kernel
+from percolab.labelers.periodic_cuda import periodic_kernel
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii_batch import RadiiBatch
@@ -44,7 +44,7 @@ class LabeledBatch:
 
     name: ClassVar[str]
     #: Whether ``join`` only launches, without waiting for what it found.
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
         top = batch.topology
@@ -67,7 +67,7 @@ class LabeledBatch:
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int) -> Memory:
         """Return the memory of labels, sizes and, where axes are periodic, windings."""
-        forest = 8 if extent.seam_bonds else 0
+        forest = 8 if extent.periodic_bonds else 0
         sites = Memory(device=items * (8 + forest) * extent.num_points + 8 * extent.num_points)
         rows = RowsBatch.memory(extent.num_points, items, needs)
         if not needs.radii_axes:
@@ -90,11 +90,11 @@ class LabeledBatch:
             self.label(items)
         return LabelsOfBatch(self, items)
 
-    def join_seam(self, items: int) -> None:
-        """Join the labels at the ends of the open bonds across periodic seams."""
-        seam_bonds = self.batch.topology.num_seam_bonds
+    def join_periodic_bonds(self, items: int) -> None:
+        """Join the labels at the ends of the open bonds across periodic boundaries."""
+        periodic_bonds = self.batch.topology.num_periodic_bonds
         bonds = self.batch.opened, self.batch.adjacency
-        self.batch.launches.one(seam_kernel, seam_bonds, items, self.labels, *bonds)
+        self.batch.launches.one(periodic_kernel, periodic_bonds, items, self.labels, *bonds)
 
     def items_with_radii(self, geometry: Geometry) -> int:
         """Return of how many items of the batch radii can be read at a time."""
@@ -154,7 +154,7 @@ class LabelsOfBatch:
         points = batch.adjacency.num_points
         sizes, spanning = labeler.sizes, labeler.read.spanning
         launch.each(clear_kernel, top.num_points, items, sizes, points, spanning)
-        if top.num_seam_bonds:
+        if top.num_periodic_bonds:
             if labeler.windings is None:
                 labeler.windings = cuda.device_array(labeler.labels.size, np.uint64)
             join_all(batch, items, labeler.windings, labeler.read.loops)

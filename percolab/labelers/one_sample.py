@@ -49,7 +49,7 @@ class LabelingOneSample(OneSample):
     def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
         """Return the memory that joining and reading a sample takes."""
         # Labels, sizes, end flags; then the forest of windings, in place of sizes and flags.
-        windings = 12 if extent.seam_bonds or needs.radii_axes else 0
+        windings = 12 if extent.periodic_bonds or needs.radii_axes else 0
         sums = 4 + 8 * (needs.radii_axes + BESIDE) if needs.radii_axes else 0
         return Memory(host=(12 + windings + sums) * extent.num_points)
 
@@ -92,7 +92,7 @@ class LabelsOfOneSample:
         row_from_labels(self._labels, top.occupied, *labeler.end_flags, sizes, reach, row)
         if row.size > ROW_WIDTH:
             tally_sizes(sizes, sizes.size, reach, row)
-        if top.num_seam_bonds:
+        if top.num_periodic_bonds:
             row[SPANNING] |= labeler.wrapping()
         return row[None]
 

@@ -40,7 +40,7 @@ class Raster(OneSample):
             sizes=np.empty(points, np.int32),
             reach=np.empty(points, np.uint32),
         )
-        periods = np.empty(points if top.num_seam_bonds else 0, np.int64)
+        periods = np.empty(points if top.num_periodic_bonds else 0, np.int64)
         self.windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         # Radii are summed here; made at first use.
         self.sums = np.empty(0, np.uint64)
@@ -49,7 +49,7 @@ class Raster(OneSample):
     def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
         """Return the memory of a sample's runs, and of what is read off them."""
         words = 8 * count_words(extent.num_points)
-        windings = 8 * extent.num_points if extent.seam_bonds else 0
+        windings = 8 * extent.num_points if extent.periodic_bonds else 0
         labels = 4 * extent.num_points if needs.labels else 0
         axes = needs.radii_axes
         sums = 8 * (axes + BESIDE) * extent.num_points if axes else 0
@@ -94,9 +94,9 @@ class RunsOfOneSample:
         """Return how far clusters reach, (1, PER_BIN * bins); sizes are lost."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
-        wanted = (geometry.places.shape[0] + BESIDE) * points
-        if labeler.sums.size < wanted:
-            labeler.sums = np.empty(wanted, np.uint64)
+        size = (geometry.places.shape[0] + BESIDE) * points
+        if labeler.sums.size < size:
+            labeler.sums = np.empty(size, np.uint64)
         found = np.empty(PER_BIN * num_bins(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans

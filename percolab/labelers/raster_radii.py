@@ -4,7 +4,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.kernels.neighbours import has_bit, periodic_bond
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.radii import BESIDE, OUT, add_spreads
@@ -14,12 +14,12 @@ from percolab.measure.wrapping import periods_along
 @njit
 def _mark_loops(opened, adjacency, runs, periods):
     """Mark the roots of clusters that wrap; every run points at its root."""
-    for n in range(adjacency.seam_bonds.size):
-        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, owner, other = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open:
             i = find_run(int64(owner), runs.starts, runs.first)
             j = find_run(int64(other), runs.starts, runs.first)
-            if periods[i] + adjacency.seam_codes[n] != periods[j]:
+            if periods[i] + adjacency.periodic_codes[n] != periods[j]:
                 runs.reach[runs.parents[i]] |= uint32(OUT)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import has_bit, inner_word, seam_bond
+from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.kernels.runs import mark_segment_starts
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import union_halving
@@ -51,13 +51,13 @@ class Windings(NamedTuple):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def number_runs(opened, seam, chain, num_points, starts, first):
+def number_runs(opened, periodic, chain, num_points, starts, first):
     """Write the run starts of every word and the number of runs before it; return their count."""
     runs = int64(0)
     for word in range(starts.size):
         joined = uint32(0)
         if chain >= 0:
-            joined = inner_word(opened, seam, 0, chain * starts.size + word)
+            joined = inner_word(opened, periodic, 0, chain * starts.size + word)
         start = uint32(~joined)
         if 32 * word + 32 > num_points:
             start &= uint32((uint32(1) << uint32(num_points & 31)) - uint32(1))
@@ -119,13 +119,13 @@ def _join_shifted_ends(left, delta, word, starts, first, parents):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_runs(opened, seam, ends, chain, starts, first, parents):
-    """Join the runs at the two ends of every open bond that is in no chain and crosses no seam."""
+def join_runs(opened, periodic, ends, chain, starts, first, parents):
+    """Join the runs at both ends of the open bonds in no chain and across no periodic boundary."""
     for k in range(len(ends)):
         if k == chain:
             continue
         for word in range(starts.size):
-            left = inner_word(opened, seam, 0, k * starts.size + word)
+            left = inner_word(opened, periodic, 0, k * starts.size + word)
             if ends.ndim == 2:
                 _join_listed_ends(left, ends[k], word, starts, first, parents)
             elif left != uint32(0):
@@ -133,10 +133,10 @@ def join_runs(opened, seam, ends, chain, starts, first, parents):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_seam(opened, adjacency, runs):
-    """Join the runs at the two ends of every open bond across a seam."""
-    for n in range(adjacency.seam_bonds.size):
-        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
+def join_periodic_bonds(opened, adjacency, runs):
+    """Join the runs at the two ends of every open bond across a periodic boundary."""
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, owner, other = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open:
             one = find_run(int64(owner), runs.starts, runs.first)
             union_halving(runs.parents, one, find_run(int64(other), runs.starts, runs.first))
@@ -196,31 +196,31 @@ def write_labels(starts, parents, origins, labels):
 def join_open_bonds(opened, adjacency, runs):
     """Join all open bonds of a sample; return the number of runs."""
     count = join_inside(opened, adjacency, runs)
-    join_seam(opened, adjacency, runs)
+    join_periodic_bonds(opened, adjacency, runs)
     return count
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def join_inside(opened, adjacency, runs):
-    """Join the open bonds of a sample that cross no seam; return the number of runs."""
-    seam, ends, chain = adjacency.seam, adjacency.ends, int64(adjacency.chain)
+    """Join a sample's open bonds across no periodic boundary; return the number of runs."""
+    periodic, ends, chain = adjacency.periodic_words, adjacency.ends, int64(adjacency.chain)
     points = int64(adjacency.num_points)
-    count = number_runs(opened, seam, chain, points, runs.starts, runs.first)
+    count = number_runs(opened, periodic, chain, points, runs.starts, runs.first)
     for run in range(count):
         runs.parents[run] = run
-    join_runs(opened, seam, ends, chain, runs.starts, runs.first, runs.parents)
+    join_runs(opened, periodic, ends, chain, runs.starts, runs.first, runs.parents)
     return count
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_seam_over_periods(opened, adjacency, count, runs, windings):
-    """Join the open bonds across seams, keeping periods; return the wrapping bits of the sample.
+def join_periodic_over_periods(opened, adjacency, count, runs, windings):
+    """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample.
 
     Afterwards every run points at its root.
     """
     starts, first, parents = runs.starts, runs.first, runs.parents
     periods, loop, axes = windings.periods, windings.loop, windings.axes
-    bonds, ends, codes = adjacency.seam_bonds, adjacency.seam_ends, adjacency.seam_codes
+    bonds, ends, codes = adjacency.periodic_bonds, adjacency.periodic_ends, adjacency.periodic_codes
     periods[:count] = 0
     loop[0] = 0
     bits = int64(0)
@@ -257,7 +257,7 @@ def find_clusters(opened, adjacency, occupied, runs, windings):
     wrapping = int64(0)
     if windings.periods.size:
         count = join_inside(opened, adjacency, runs)
-        wrapping = join_seam_over_periods(opened, adjacency, count, runs, windings)
+        wrapping = join_periodic_over_periods(opened, adjacency, count, runs, windings)
     else:
         count = join_open_bonds(opened, adjacency, runs)
     size_clusters(runs.parents, count, runs.starts, occupied, runs.sizes)

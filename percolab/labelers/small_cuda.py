@@ -12,7 +12,7 @@ word, so that the first runs of words lie in different banks.  A table holds one
 * A run's first bond to a smaller site makes its other end the parent: that takes no atomic.
 * Of all bonds that join the same two runs one is left.  Each warp has a dense list of them; a pass
   over it follows three parents and tries one compare-and-swap for each, and packs what is not done.
-* What crosses periodic seams comes last, with the periods of the nodes met on the way.
+* What crosses periodic boundaries comes last, with the periods of the nodes met on the way.
 * Links within a word are shortened; then sizes and flags are handed to the parents word by word,
   from the last on.  No node walks to its root.
 """
@@ -54,18 +54,19 @@ _put, _take = SUMS32.put, SUMS32.take
 class SmallLattice(NamedTuple):
     """A topology of few sites, as :func:`small_rows_kernel` takes it.
 
-    adjacency:  where its bonds lead
-    exists:     uint32 (num_words,), the sites that there are
-    stride:     words of an item: of its bonds and, where sites are drawn, of its sites, uint32
-    first_site: the first word of sites among them, 0 where none are drawn, uint32
-    together:   items of a team, uint32
-    end_masks:  uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty where
-                no axis is open
-    seam_places: uint32 (n,), the bonds across seams, as numbers 32 * word + bit of an item
-    seam_owners, seam_ends: uint32 (n,) each, their sites
-    seam_codes: int32 (n,), over how many periods they lead, ``width`` bits an axis
-    axes, width: int32
-    row_width:  numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
+    adjacency:       where its bonds lead
+    exists:          uint32 (num_words,), the sites that there are
+    stride:          words of an item: of its bonds and, where sites are drawn, of its sites, uint32
+    first_site:      the first word of sites among them, 0 where none are drawn, uint32
+    together:        items of a team, uint32
+    end_masks:       uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty
+                     where no axis is open
+    periodic_places: uint32 (n,), the bonds across periodic boundaries, as numbers 32 * word + bit
+                     of an item
+    periodic_owners, periodic_ends: uint32 (n,) each, their sites
+    periodic_codes:  int32 (n,), over how many periods they lead, ``width`` bits an axis
+    axes, width:     int32
+    row_width:       numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
     """
 
     adjacency: Any
@@ -74,10 +75,10 @@ class SmallLattice(NamedTuple):
     first_site: Any
     together: Any
     end_masks: Any
-    seam_places: Any
-    seam_owners: Any
-    seam_ends: Any
-    seam_codes: Any
+    periodic_places: Any
+    periodic_owners: Any
+    periodic_ends: Any
+    periodic_codes: Any
     axes: Any
     width: Any
     row_width: Any
@@ -182,7 +183,7 @@ def _load_word(team, lattice, opened):
             occupied = uint32(opened[uint32(uint32(base + lattice.first_site) + team.place)])
         if adjacency.chain >= 0:
             index = uint32(uint32(adjacency.chain) * adjacency.num_words)
-            joined = inner_word(opened, adjacency.seam, base, uint32(index + team.place))
+            joined = inner_word(opened, adjacency.periodic_words, base, uint32(index + team.place))
     if word < team.words:
         team.occupied[word] = occupied
         # 64 bits let the compiler add the number of a bit to the address.
@@ -230,7 +231,7 @@ def _read_bonds(team, lattice, opened, k):
     """
     adjacency, base = lattice.adjacency, uint32(team.item * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
-    found = inner_word(opened, adjacency.seam, base, index)
+    found = inner_word(opened, adjacency.periodic_words, base, index)
     count, ends, word = team.words, adjacency.ends, team.word
     if lattice.first_site:
         others = other_bits(team.occupied, uint32(0), count, ends, k, word, found)
@@ -241,7 +242,7 @@ def _read_bonds(team, lattice, opened, k):
 
 @cuda.jit(device=True)
 def _join_runs(team, lattice, opened, chained):
-    """Join the runs of all words by their bonds that are no chain bonds and cross no seam."""
+    """Join the runs of all words by bonds that are in no chain and cross no periodic boundary."""
     listed = _join_word(team, lattice, opened, chained, False)
     # From here on what has no parent is a root.
     cuda.syncthreads()
@@ -339,9 +340,9 @@ def _join_listed(team, listed):
 
 
 @cuda.jit(device=True)
-def _join_seams(team, lattice, opened, first_item, items, loops):
-    """Join the roots by the open bonds across seams, and note what winds around the lattice."""
-    each, thread = uint32(lattice.seam_places.size), uint32(cuda.threadIdx.x)
+def _join_periodic_bonds(team, lattice, opened, first_item, items, loops):
+    """Join the roots by the open bonds across periodic boundaries, and note what wraps."""
+    each, thread = uint32(lattice.periodic_places.size), uint32(cuda.threadIdx.x)
     # Every item of the team has as many threads.
     threads = uint32(uint32(cuda.blockDim.x) // lattice.together)
     number = uint32(thread // threads)
@@ -361,18 +362,18 @@ def _join_seams(team, lattice, opened, first_item, items, loops):
         if listed > uint32(_PAIRS - LANES) or left == uint32(0):
             cuda.syncwarp()
             while listed != uint32(0):
-                listed = _join_listed_seams(team, lattice, listed, loops)
+                listed = _join_listed_bonds(team, lattice, listed, loops)
 
 
 @cuda.jit(device=True)
 def _is_open(team, lattice, opened, base, number, k):
-    """Return whether bond k across the seams of an item is open; both its sites are occupied."""
-    bond = lattice.seam_places[k]
+    """Return whether the k-th periodic bond of an item is open and has two occupied sites."""
+    bond = lattice.periodic_places[k]
     word = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
     found = uint32(word >> uint32(bond & uint32(31)))
     if lattice.first_site:
         first = uint32(number * lattice.adjacency.num_words)
-        for site in (lattice.seam_owners[k], lattice.seam_ends[k]):
+        for site in (lattice.periodic_owners[k], lattice.periodic_ends[k]):
             word = team.occupied[uint32(first + uint32(site >> uint32(5)))]
             found = uint32(found & uint32(word >> uint32(site & uint32(31))))
     return uint32(found & uint32(1)) != uint32(0)
@@ -403,8 +404,8 @@ def _find_over_periods(team, n):
 
 
 @cuda.jit(device=True)
-def _join_listed_seams(team, lattice, listed, loops):
-    """Try to join the sites of each listed seam bond; return how many are left on the list."""
+def _join_listed_bonds(team, lattice, listed, loops):
+    """Try to join the sites of each listed periodic bond; return how many are left on the list."""
     lane, kept = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), uint32(0)
     for first in range(uint32(0), listed, LANES):
         m, keep, n = uint32(uint32(first) + lane), False, uint32(0)
@@ -412,10 +413,10 @@ def _join_listed_seams(team, lattice, listed, loops):
             n = team.pairs[m]
             k, number = uint32(n & uint32(0xFFFF)), uint32(n >> uint32(16))
             begin = uint32(uint32(number * lattice.adjacency.num_words) << uint32(5))
-            i = _node(team, uint32(begin + lattice.seam_owners[k]))
-            j = _node(team, uint32(begin + lattice.seam_ends[k]))
+            i = _node(team, uint32(begin + lattice.periodic_owners[k]))
+            j = _node(team, uint32(begin + lattice.periodic_ends[k]))
             (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
-            wound = int32(int32(to_i + int32(lattice.seam_codes[k])) - to_j)
+            wound = int32(int32(to_i + int32(lattice.periodic_codes[k])) - to_j)
             # As the table keeps them.
             wound = _periods(uint32(uint32(wound) << uint32(PARENT_BITS)))
             if i == j:
@@ -595,9 +596,9 @@ def small_rows_kernel(lattice, opened, items, rows):
         if lattice.row_width > uint32(ROW_WIDTH):
             _count_openings(team, lattice, opened, counts)
         _join_runs(team, lattice, opened, chained)
-        if lattice.seam_places.size:
+        if lattice.periodic_places.size:
             cuda.syncthreads()
-            _join_seams(team, lattice, opened, first, items, loops)
+            _join_periodic_bonds(team, lattice, opened, first, items, loops)
         cuda.syncthreads()
         roots = _shorten_links(team, lattice)
         cuda.syncthreads()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
+from percolab.lattices.topology import Topology
 
 Floats = NDArray[np.float64]
 #: A site of the infinite lattice: its number in the cell, and the cell.
@@ -76,6 +77,42 @@ def make_dual(
     return Lattice.from_cell(
         cell.periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
     )
+
+
+def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
+    """Return the faces to the left and to the right of every bond of a topology, int32 (m, 2).
+
+    Left and right of the way from the owner to the other end, bonds in the order of
+    :meth:`Topology.bonds`.  Faces are numbered from 0 on.  On a torus they are the sites of its
+    dual, and V - E + F = 0 with all bonds open; with open sides the region outside is a face too,
+    for every piece of the lattice.  lattice: drawn without crossings, which is not checked here.
+    """
+    k, owner, other = topology.bonds().T
+    at = np.stack(np.unravel_index(owner, topology.shape[::-1])[::-1], axis=1)
+    shifts = np.zeros((*lattice.cell, 2))
+    for point, shift in lattice.shifts:
+        shifts[point] = shift
+
+    def place(points: NDArray[np.intp]) -> Floats:
+        moved: Floats = points @ np.array(lattice.vectors or np.eye(2))
+        return np.asarray(moved + shifts[tuple((points % lattice.cell).T)])
+
+    along = place(at + np.array(topology.offsets)[k]) - place(at)
+    # Every bond in both directions: where it begins, and the angle at which it does.
+    begin, along = np.concatenate([owner, other]), np.concatenate([along, -along])
+    order = np.lexsort((np.arctan2(along[:, 1], along[:, 0]), begin))
+    first = np.flatnonzero(np.diff(begin[order], prepend=-1))
+    clockwise = np.roll(order, 1)
+    clockwise[first] = order[np.append(first[1:], order.size) - 1]
+    # A face lies between a bond and the one that leaves its end by the sharpest turn to the left.
+    after = np.empty_like(order)
+    after[np.roll(np.arange(order.size), owner.size)[order]] = clockwise
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(order.size, np.int8), (np.arange(order.size), after)))
+    _, faces = connected_components(links, directed=False)
+    return np.asarray(faces.reshape(2, -1).T, np.int32)
 
 
 @dataclass(frozen=True)

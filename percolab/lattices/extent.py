@@ -8,9 +8,9 @@ from math import prod
 from percolab.lattices.grid import choose_part_layers
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology, count_words, seam_piece_length
+from percolab.lattices.topology import Topology, count_words, periodic_piece_length
 
-#: What a seam bond takes while it is listed.
+#: What a periodic bond takes while it is listed.
 LIST_BYTES = 60
 
 
@@ -19,11 +19,12 @@ class Extent:
     """The numbers that a topology's memory follows from.
 
     num_points, num_classes, num_axes, shape, offsets: as :class:`Topology` has them
-    seam_bonds:  bonds across periodic seams, at most
-    class_seam:  those of the class that has most of them
-    depths:      how many grid points end layers are thick along each axis, 0 where there are none
-    is_stored:   whether other ends are a stored list
-    cell_layers: grid points of a cell along the last axis
+    periodic_bonds: bonds across periodic boundaries, at most
+    class_periodic: those of the class that has most of them
+    depths:         how many grid points end layers are thick along each axis, 0 where there are
+                    none
+    is_stored:      whether other ends are a stored list
+    cell_layers:    grid points of a cell along the last axis
     """
 
     num_points: int
@@ -31,10 +32,10 @@ class Extent:
     num_axes: int
     shape: tuple[int, ...]
     offsets: tuple[tuple[int, ...], ...]
-    seam_bonds: int
+    periodic_bonds: int
     depths: tuple[int, ...]
     is_stored: bool
-    class_seam: int = 0
+    class_periodic: int = 0
     cell_layers: int = 1
 
     @classmethod
@@ -46,10 +47,10 @@ class Extent:
             topology.num_axes,
             topology.shape,
             topology.offsets,
-            topology.num_seam_bonds,
+            topology.num_periodic_bonds,
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
-            max(map(topology.count_seam_bonds, range(topology.num_classes)), default=0),
+            max(map(topology.count_periodic_bonds, range(topology.num_classes)), default=0),
             topology.grid.cell[-1] if topology.grid is not None else 1,
         )
 
@@ -97,13 +98,13 @@ class Extent:
 
     @property
     def topology_bytes(self) -> int:
-        """The host memory that it takes with all bonds, and lists of all seam bonds."""
-        return self.base_bytes + 4 * self.num_words + 20 * self.seam_bonds
+        """The host memory that it takes with all bonds, and lists of all periodic bonds."""
+        return self.base_bytes + 4 * self.num_words + 20 * self.periodic_bonds
 
     @property
-    def seam_bytes(self) -> int:
-        """The host memory of ``Topology.seam``, which kernels on the CPU take."""
-        return 4 * self.num_words if self.seam_bonds else 0
+    def periodic_bytes(self) -> int:
+        """The host memory of ``Topology.periodic_words``, which kernels on the CPU take."""
+        return 4 * self.num_words if self.periodic_bonds else 0
 
     @property
     def class_bytes(self) -> int:
@@ -117,8 +118,8 @@ class Extent:
 
     @property
     def piece_bonds(self) -> int:
-        """Seam bonds that are listed at once, at most."""
-        return min(self.class_seam, seam_piece_length(self.num_points))
+        """Periodic bonds that are listed at once, at most."""
+        return min(self.class_periodic, periodic_piece_length(self.num_points))
 
     @property
     def part_words(self) -> int:

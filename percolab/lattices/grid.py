@@ -147,12 +147,12 @@ class Grid:
         )
 
     def other_ends(self, owners: np.ndarray, offset: Point) -> tuple[np.ndarray, np.ndarray]:
-        """Return the other ends of bonds that may cross seams, like owners, and their codes, int64.
+        """Return the other ends of bonds that may be periodic, like owners, and their codes, int64.
 
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        from percolab.lattices.seam_loops import find_other_ends  # imports Numba
+        from percolab.lattices.periodic_loops import find_other_ends  # imports Numba
 
         others, codes = np.empty_like(owners), np.empty(owners.size, np.int64)
         shape, steps = np.array(self.shape, np.uint32), np.array(offset, np.int64)
@@ -189,7 +189,7 @@ def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
 def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
     """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
 
-    uint32 like ``Topology.compute_exists``.  Bonds across periodic seams are none of these.
+    uint32 like ``Topology.compute_exists``.  Bonds across periodic boundaries are none of these.
     edges: grid points of a box along the axes; more axes than the grid's are left out
     """
     ((_, words),) = parts_in_boxes(topology, k, edges, [ALL])

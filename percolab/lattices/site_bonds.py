@@ -22,7 +22,7 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
         found[-delta:] = values[:delta]
     else:
         found[: max(values.size - delta, 0)] = values[delta:]
-    owners, ends, _ = topology.list_seam_bonds(klass)
+    owners, ends, _ = topology.list_periodic_bonds(klass)
     found[owners] = values[ends]
     return found
 

@@ -19,7 +19,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown
 
-#: Bits of a seam bond's code for the periods along one axis: up to 2047 to either side.
+#: Bits of a periodic bond's code for the periods along one axis: up to 2047 to either side.
 PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
@@ -27,14 +27,14 @@ MAX_POINTS = 2**31 - 64
 LONGEST_NAME = 255
 # Words whose bits are unpacked at once: more took more memory, and no less time.
 _SOME_WORDS = 2**12
-# Seam bonds that are listed at once: at most, and where there are few grid points.
+# Periodic bonds that are listed at once: at most, and where there are few grid points.
 _MOST_BONDS, _FEW_BONDS = 2**14, 2**10
 #: All parts of a topology.
 ALL = slice(None)
 #: The number of a part's first word, and its words, uint32.
 PartWords = tuple[int, np.ndarray]
-#: Owners and other ends, int32, and codes, int64, of seam bonds.
-SeamList = tuple[np.ndarray, np.ndarray, np.ndarray]
+#: Owners and other ends, int32, and codes, int64, of periodic bonds.
+PeriodicBonds = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,16 +105,16 @@ class Topology(Shown):
         return sum(map(self.grid.count, self.owners_at, layers))
 
     @cached_property
-    def num_seam_bonds(self) -> int:
+    def num_periodic_bonds(self) -> int:
         """Bonds that cross a periodic boundary."""
-        return sum(self._seam_counts)
+        return sum(self._periodic_counts)
 
-    def count_seam_bonds(self, k: int) -> int:
+    def count_periodic_bonds(self, k: int) -> int:
         """Return how many bonds of class k cross a periodic boundary."""
-        return self._seam_counts[k]
+        return self._periodic_counts[k]
 
     @cached_property
-    def _seam_counts(self) -> tuple[int, ...]:
+    def _periodic_counts(self) -> tuple[int, ...]:
         grid = self.grid
         if grid is None or "periodic" not in grid.boundary:
             return (0,) * self.num_classes
@@ -159,12 +159,12 @@ class Topology(Shown):
         made: Iterator[PartWords] = self.grid.masks(self.owners_at[k], layers, self.parts)
         return made
 
-    def seam_parts(self, k: int) -> Iterator[PartWords]:
+    def periodic_parts(self, k: int) -> Iterator[PartWords]:
         """Yield the bonds of class k that cross a periodic boundary, like :meth:`exists_parts`.
 
         Only parts that may have some.
         """
-        if not self._seam_counts[k]:
+        if not self._periodic_counts[k]:
             return
         assert self.grid is not None
         offset = self.offsets[k]
@@ -182,12 +182,12 @@ class Topology(Shown):
             yield first, words
 
     @property
-    def seam(self) -> np.ndarray | None:
-        """The seam bonds as words, a new array uint32 like ``exists``; None if there are none.
+    def periodic_words(self) -> np.ndarray | None:
+        """The periodic bonds as words, a new array uint32 like ``exists``; None if there are none.
 
-        Their other ends are in the seam list, not where ``deltas`` would have them.
+        Their other ends are in the list of periodic bonds, not where ``deltas`` would have them.
         """
-        return self._all_classes(self.seam_parts) if self.num_seam_bonds else None
+        return self._all_classes(self.periodic_parts) if self.num_periodic_bonds else None
 
     def _all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
         found = np.zeros((self.num_classes, self.num_words), np.uint32)
@@ -200,38 +200,39 @@ class Topology(Shown):
         write_parts(parts, found)
         return found
 
-    def list_seam_bonds(self, k: int) -> SeamList:
-        """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
+    def list_periodic_bonds(self, k: int) -> PeriodicBonds:
+        """Return owner and other end, int32, and code, int64, of the periodic bonds of class k.
 
         New arrays, by ascending owner.  The code (:func:`period_codes`) is that of the periods that
         the bond crosses from its owner along each axis.
         """
-        return _joined(self.seam_list_pieces(k), self._seam_counts[k], np.int32)
+        return _joined(self.periodic_list_pieces(k), self._periodic_counts[k], np.int32)
 
     @cached_property
-    def _seam_lists(self) -> SeamList:
+    def _periodic_lists(self) -> PeriodicBonds:
         pieces = (
             (np.add(owners, k * 32 * self.num_words, dtype=np.int64), *others)
             for k in range(self.num_classes)
-            for owners, *others in self.seam_list_pieces(k)
+            for owners, *others in self.periodic_list_pieces(k)
         )
-        return _joined(pieces, self.num_seam_bonds, np.int64)
+        return _joined(pieces, self.num_periodic_bonds, np.int64)
 
-    def seam_list_pieces(self, k: int) -> Iterator[SeamList]:
-        """Yield :meth:`list_seam_bonds` piece by piece, each of :func:`seam_piece_length` at most.
+    def periodic_list_pieces(self, k: int) -> Iterator[PeriodicBonds]:
+        """Yield :meth:`list_periodic_bonds` piece by piece.
 
-        All bonds of a word are in one piece.
+        A piece has :func:`periodic_piece_length` bonds at most.  All bonds of a word are
+        in one piece.
         """
-        if not self._seam_counts[k]:
+        if not self._periodic_counts[k]:
             return
-        from percolab.lattices.seam_loops import list_bits  # imports Numba
+        from percolab.lattices.periodic_loops import list_bits  # imports Numba
 
         assert self.grid is not None
         # The bits of a word are listed together.
-        most = min(seam_piece_length(self.num_points), self._seam_counts[k] + 32)
+        most = min(periodic_piece_length(self.num_points), self._periodic_counts[k] + 32)
         offset = self.offsets[k]
         owners, count = np.empty(most, np.int32), 0
-        for first, words in self.seam_parts(k):
+        for first, words in self.periodic_parts(k):
             count, start = list_bits(first, words, 0, owners, count)
             while start < words.size:
                 yield owners[:count], *self.grid.other_ends(owners[:count], offset)
@@ -241,19 +242,19 @@ class Topology(Shown):
             yield owners[:count], *self.grid.other_ends(owners[:count], offset)
 
     @property
-    def seam_bonds(self) -> np.ndarray:
-        """The numbers k * 32 * num_words + i of all seam bonds, int64 (num_seam_bonds,)."""
-        return self._seam_lists[0]
+    def periodic_bonds(self) -> np.ndarray:
+        """The numbers k * 32 * num_words + i of all periodic bonds, int64 (num_periodic_bonds,)."""
+        return self._periodic_lists[0]
 
     @property
-    def seam_ends(self) -> np.ndarray:
-        """The other ends of all seam bonds, int32 (num_seam_bonds,)."""
-        return self._seam_lists[1]
+    def periodic_ends(self) -> np.ndarray:
+        """The other ends of all periodic bonds, int32 (num_periodic_bonds,)."""
+        return self._periodic_lists[1]
 
     @property
-    def seam_codes(self) -> np.ndarray:
-        """The codes of all seam bonds, int64 (num_seam_bonds,)."""
-        return self._seam_lists[2]
+    def periodic_codes(self) -> np.ndarray:
+        """The codes of all periodic bonds, int64 (num_periodic_bonds,)."""
+        return self._periodic_lists[2]
 
     @property
     def num_axes(self) -> int:
@@ -299,7 +300,7 @@ class Topology(Shown):
                 other = self.neighbours[k, owner].astype(np.int64)
             else:
                 other = owner + self.deltas[k]
-                crossing, ends, _ = self.list_seam_bonds(k)
+                crossing, ends, _ = self.list_periodic_bonds(k)
                 other[np.searchsorted(owner, crossing)] = ends
             rows.append(np.column_stack([np.full_like(owner, k), owner, other]))
         return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
@@ -321,12 +322,12 @@ class Topology(Shown):
         )
 
 
-def seam_piece_length(num_points: int) -> int:
-    """Return how many seam bonds of a class are listed at once, at most."""
+def periodic_piece_length(num_points: int) -> int:
+    """Return how many periodic bonds of a class are listed at once, at most."""
     return min(max(num_points // 256, _FEW_BONDS), _MOST_BONDS)
 
 
-def _joined(pieces: Iterable[tuple[np.ndarray, ...]], size: int, kind: type) -> SeamList:
+def _joined(pieces: Iterable[tuple[np.ndarray, ...]], size: int, kind: type) -> PeriodicBonds:
     """Return the columns of all pieces, (size,) each; the first is of dtype ``kind``."""
     owners: np.ndarray = np.empty(size, kind)
     ends, codes, start = np.empty(size, np.int32), np.empty(size, np.int64), 0

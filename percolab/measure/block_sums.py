@@ -22,10 +22,12 @@ def sum_blocks(rows, squared, places, masks, rules, without):
     chunks of CHUNK and chunk after chunk, in the same order everywhere.
     """
     blocks, samples, points, _ = rows.shape
-    width = places.size
+    width, num_squares = places.size, 0
+    for c in range(width):
+        num_squares += int(squared[c])
     sums = np.zeros((blocks, points, width), np.int64)
-    squares = np.zeros((blocks, points, squared.sum()), np.float64)
-    chunk = np.zeros(squares.shape[1:], np.float64)
+    squares = np.zeros((blocks, points, num_squares), np.float64)
+    chunk = np.zeros((points, num_squares), np.float64)
     for block in range(blocks):
         for sample in range(samples):
             for point in range(points):
@@ -40,6 +42,9 @@ def sum_blocks(rows, squared, places, masks, rules, without):
                         chunk[point, n] += float(value) * float(value)
                         n += 1
             if sample % CHUNK == CHUNK - 1 or sample == samples - 1:
-                squares[block] += chunk
-                chunk[:] = 0.0
+                # Element by element: whole arrays cost Numba seconds, for their error messages.
+                for point in range(points):
+                    for n in range(num_squares):
+                        squares[block, point, n] += chunk[point, n]
+                        chunk[point, n] = 0.0
     return sums, squares

@@ -1,4 +1,4 @@
-"""Clusters: the labels of one configuration, and what is asked of them first."""
+"""Clusters: the labels of one configuration, and what one looks at first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Clusters(Shown):
     labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
     topology:  what was labeled; its end layers say what spans
     opened:    uint32 (num_classes, num_words), the open bonds, which say what wraps; None where
-               they are not known, and nothing is said of wrapping
+               they are not known, and wrapping is not reported
     """
 
     labels: np.ndarray
@@ -39,12 +39,12 @@ class Clusters(Shown):
         return cls(smallest, topology, opened)
 
     def _facts(self) -> dict[str, Any]:
-        told = self.summary()
+        summary = self.summary()
         names = ("sites", "clusters", "largest", "second_largest", "spanning")
         return {
-            name.replace("_", " "): ", ".join(told[name]) or "no axis"
+            name.replace("_", " "): ", ".join(summary[name]) or "no axis"
             if name == "spanning"
-            else told[name]
+            else summary[name]
             for name in names
         }
 
@@ -95,7 +95,7 @@ class Clusters(Shown):
         return AXIS_NAMES[axis] if self.topology.shape else "source-target"
 
     def summary(self) -> dict[str, Any]:
-        """Return what is said of a configuration, as plain JSON values.
+        """Return the summary of a configuration, as plain JSON values.
 
         sites, clusters, largest and second_largest (sites; 0 where there is none), and the axes
         along which one cluster touches both end layers, of those that are open.  Where the open
@@ -123,14 +123,14 @@ class Clusters(Shown):
 
         label: the smallest site.  sites: how many.  spanning, wrapping: the names of the axes.
         """
-        told: dict[int, dict[str, list[str]]] = {}
+        touched: dict[int, dict[str, list[str]]] = {}
         for key, axes in (("spanning", self.spanning), ("wrapping", self.wrapping)):
             for name, numbers in axes.items():
                 for number in numbers.tolist():
-                    told.setdefault(number, {"spanning": [], "wrapping": []})[key].append(name)
-        order = sorted(told, key=lambda number: (-self.sizes[number], number))
+                    touched.setdefault(number, {"spanning": [], "wrapping": []})[key].append(name)
+        order = sorted(touched, key=lambda number: (-self.sizes[number], number))
         return [
-            {"label": int(self.roots[n]), "sites": int(self.sizes[n]), **told[n]} for n in order
+            {"label": int(self.roots[n]), "sites": int(self.sizes[n]), **touched[n]} for n in order
         ]
 
     @property

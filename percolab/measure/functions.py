@@ -92,7 +92,7 @@ class LabelFunction:
         return value
 
 
-#: What tables and files have beside observables; a name that ends in _error is an error's.
+#: What tables and files have in addition to observables; a name that ends in _error is an error's.
 _TAKEN = frozenset(
     {"lattice", "model", "boundary", "L", "sites", "seed", "p", "samples", "observable", "unit",
      "mean", "error", "task", "point", "bin", "s_low", "s_high", "n_s", "study", "block", "sums",

@@ -15,7 +15,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import seam_bond
+from percolab.kernels.neighbours import periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.tallies import add_wide, negative, product, size_bin
@@ -23,9 +23,9 @@ from percolab.measure.wrapping import find_winding, periods_along, wrapping_from
 
 #: Numbers for each bin of sizes.
 PER_BIN = 3
-#: What is summed over a cluster beside its place along every axis: sites, the two halves of |r|^2.
+#: What is summed over a cluster, but for its place along every axis: sites, two halves of |r|^2.
 BESIDE = 3
-#: The bit that marks the root of a cluster that wraps, beside its end flags.
+#: The bit that marks the root of a cluster that wraps, next to its end flags.
 OUT = 1 << 31
 
 
@@ -99,9 +99,9 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
     for n in range(layers[0].size):
         reach[parents[layers[0][n]]] |= layers[1][n]
     # Bonds inside the lattice were joined before those: the loops they close do not wind.
-    for n in range(adjacency.seam_bonds.size):
-        is_open, i, j = seam_bond(n, opened, uint32(0), adjacency)
-        if is_open and periods[i] + adjacency.seam_codes[n] != periods[j]:
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
+        if is_open and periods[i] + adjacency.periodic_codes[n] != periods[j]:
             reach[parents[i]] |= uint32(OUT)
     sums[:] = 0
     place = np.empty(axes, np.int64)

@@ -14,7 +14,7 @@ from percolab.measure.radii_cuda import (
     add_spreads_kernel,
     flatten_kernel,
     mark_ends_kernel,
-    mark_seam_kernel,
+    mark_periodic_kernel,
     sum_places_kernel,
 )
 from percolab.measure.tallies import num_bins
@@ -91,8 +91,8 @@ class RadiiBatch:
         sums = self._reach, self._sums, size
         launch.each(flatten_kernel, top.num_points, items, self._forest, points, *sums)
         bonds = self._batch.opened, self._batch.adjacency
-        seam_bonds = top.num_seam_bonds
-        launch.one(mark_seam_kernel, seam_bonds, items, self._forest, *bonds, self._reach)
+        periodic_bonds = top.num_periodic_bonds
+        launch.one(mark_periodic_kernel, periodic_bonds, items, self._forest, *bonds, self._reach)
         sites, flags = self._end_flags
         ends = self._forest, points, sites, flags, self._reach
         launch.one(mark_ends_kernel, sites.size, items, *ends)

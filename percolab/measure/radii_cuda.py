@@ -10,7 +10,7 @@ from numba import int32, int64, uint32, uint64
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.kernels.neighbours import has_bit, periodic_bond
 from percolab.measure.radii import BESIDE, OUT, PER_BIN, read_spread
 from percolab.measure.rows import spanning_bits
 from percolab.measure.tallies import size_bin
@@ -45,20 +45,20 @@ def flatten_kernel(forest, size, reach, sums, sums_of_item):
 
 
 @cuda.jit(cache=True)
-def mark_seam_kernel(forest, opened, adjacency, reach):
-    """Mark the clusters that bonds across seams close around the lattice.
+def mark_periodic_kernel(forest, opened, adjacency, reach):
+    """Mark the clusters that bonds across periodic boundaries close around the lattice.
 
     Bonds inside the lattice were joined before those: the loops they close do not wind.
     """
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < adjacency.seam_bonds.size:
+    if n < adjacency.periodic_bonds.size:
         num_words = adjacency.num_words
         base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
-        is_open, owner, other = seam_bond(n, opened, base, adjacency)
+        is_open, owner, other = periodic_bond(n, opened, base, adjacency)
         if is_open:
             start = uint32(item * adjacency.num_points)
             node, end = forest[uint32(start + owner)], forest[uint32(start + other)]
-            if int32(periods_to(node) + adjacency.seam_codes[n]) != periods_to(end):
+            if int32(periods_to(node) + adjacency.periodic_codes[n]) != periods_to(end):
                 cuda.atomic.or_(reach, read_parent(node), uint32(OUT))
 
 

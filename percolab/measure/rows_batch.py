@@ -19,8 +19,8 @@ from percolab.measure.wrapping_cuda import Loops
 
 cuda = load_cuda()
 
-#: Rows that are copied through pinned memory, as a recorded call does; more go straight to theirs,
-#: since another copy would cost more than a recorded one saves.
+#: Rows that are copied through pinned memory, as a captured call does; more go straight to theirs,
+#: since another copy would cost more than a captured one saves.
 _PINNED_ROWS = 2**17
 
 

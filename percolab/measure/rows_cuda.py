@@ -99,7 +99,7 @@ def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
         if chain >= 0:
             index = uint32(uint32(chain) * num_words + word)
             begin = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
-            joined = inner_word(opened, adjacency.seam, begin, index)
+            joined = inner_word(opened, adjacency.periodic_words, begin, index)
             starts = uint32(~joined | uint32(1))
         first = uint32(base + uint32(word << uint32(5)))
         left = uint32(starts & occupied[word])

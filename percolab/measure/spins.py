@@ -1,4 +1,4 @@
-"""What is read off the spins of a sweep, beside the row of its clusters; and sums over a chain.
+"""What is read off the spins of a sweep, besides the row of its clusters; and sums over a chain.
 
 The integers follow a row's ROW_WIDTH columns where both are put together: the number of satisfied
 bonds, that of open bonds, the sites in the commonest state, and the sum over states of the squared

@@ -1,9 +1,9 @@
 """Which clusters of one configuration wrap around which periodic axes.
 
-The bonds that cross no seam join sites to pieces.  Between pieces the bonds of the seams are left,
-few of them, and each says how many periods it leads on.  Where such bonds close a loop whose
-periods do not add up to zero along an axis, the cluster wraps around that axis, as in
-:mod:`percolab.measure.wrapping`, which tells it of all clusters together.
+The bonds that cross no periodic boundary join sites to pieces.  Between pieces the bonds of the
+periodic boundaries are left, few of them, and each says how many periods it leads on.  Where such
+bonds close a loop whose periods do not add up to zero along an axis, the cluster wraps around that
+axis, as in :mod:`percolab.measure.wrapping`, which tells it of all clusters together.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def wrapping_clusters(
     periodic = [axis for axis in range(topology.num_axes) if axis not in topology.open_axes]
     if not periodic or not topology.shape:
         return {}
-    open_seams = np.flatnonzero(_is_open(opened, topology.seam_bonds))
-    owners = topology.seam_bonds[open_seams] % (32 * topology.num_words)
-    ends = topology.seam_ends[open_seams]
-    periods = decode_periods(topology.seam_codes[open_seams], topology.num_axes)
+    open_periodic = np.flatnonzero(_is_open(opened, topology.periodic_bonds))
+    owners = topology.periodic_bonds[open_periodic] % (32 * topology.num_words)
+    ends = topology.periodic_ends[open_periodic]
+    periods = decode_periods(topology.periodic_codes[open_periodic], topology.num_axes)
     pieces = _pieces(topology, opened)
     joined = _Pieces()
     found: dict[int, set[int]] = {axis: set() for axis in periodic}
@@ -74,13 +74,13 @@ class _Pieces:
 
 
 def _pieces(topology: Topology, opened: NDArray[np.uint32]) -> NDArray[np.int32]:
-    """Return the number of every site's piece: what bonds join that cross no seam."""
+    """Return the number of every site's piece: what bonds join that cross no periodic boundary."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     inner = opened & topology.exists
-    if topology.seam is not None:
-        inner = inner & ~topology.seam
+    if topology.periodic_words is not None:
+        inner = inner & ~topology.periodic_words
     first, second = [], []
     for klass, delta in enumerate(topology.deltas.tolist()):
         owners = np.flatnonzero(unpack_bits(inner[klass], topology.num_points)).astype(np.int32)

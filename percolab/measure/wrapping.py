@@ -1,11 +1,11 @@
 """Wrapping: clusters that close on themselves around a periodic axis, by winding numbers.
 
-A node of a union-find carries, beside its parent, how many periods it is away from it along every
-axis.  A bond that leads to its other end across seams adds its own.  Where it closes a loop, the
-periods around the loop are its winding numbers; unless all are zero the cluster *wraps*.  Which
-loops are found depends on the order of the bonds, but along which axes any of them winds does not,
-nor whether two of them wind in different directions.  Machta et al., Phys. Rev. E 54, 1332 (1996);
-Newman and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
+A node of a union-find carries, with its parent, how many periods it is away from it along every
+axis.  A bond that leads to its other end across periodic boundaries adds its own.  Where it closes
+a loop, the periods around the loop are its winding numbers; unless all are zero the cluster
+*wraps*.  Which loops are found depends on the order of the bonds, but along which axes any of them
+winds does not, nor whether two of them wind in different directions.  Machta et al., Phys. Rev. E
+54, 1332 (1996); Newman and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
 
 Periods along all axes are one integer (:func:`percolab.lattices.topology.period_codes`).
 
@@ -16,11 +16,11 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import inner_word, other_end, seam_bond
+from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import PERIOD_BITS
 
-#: Where the wrapping bits begin in a row's flags, beside the spanning bits; and the bit that is set
+#: Where the wrapping bits begin in a row's flags, above the spanning bits; and the bit that is set
 #: where loops wind in two directions.
 FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
 
@@ -162,7 +162,7 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
         periods[i] = 0
     for k in range(len(adjacency.ends)):
         for word in range(num_words):
-            left = inner_word(opened, adjacency.seam, here, uint32(k * num_words + word))
+            left = inner_word(opened, adjacency.periodic_words, here, uint32(k * num_words + word))
             while left != uint32(0):
                 i = uint32(32 * word + trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
@@ -170,10 +170,10 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
                 join_over_periods(parents, periods, i, other, int64(0))
     loop = np.zeros(1, np.int64)
     bits = int64(0)
-    for n in range(adjacency.seam_bonds.size):
-        is_open, i, j = seam_bond(n, opened, here, adjacency)
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, i, j = periodic_bond(n, opened, here, adjacency)
         if is_open:
-            code = adjacency.seam_codes[n]
+            code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, axes)
     return bits

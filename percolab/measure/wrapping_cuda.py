@@ -13,7 +13,7 @@ from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.kernels.neighbours import inner_word, other_end, seam_bond
+from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.measure.wrapping import periods_to, read_parent, winding_in
 
 cuda = load_cuda()
@@ -25,7 +25,7 @@ class Loops(NamedTuple):
     """What is known of the loops of every item that wind around the lattice.
 
     first: int32 (items,), the winding numbers of one of them, 0 where there is none yet
-    flags: uint32 (items,), where the wrapping bits are set, beside the spanning bits
+    flags: uint32 (items,), where the wrapping bits are set, above the spanning bits
     axes:  axes of the lattice, int32
     width: bits an axis has in a code of periods, int32
     """
@@ -118,7 +118,7 @@ def plant_kernel(forest, size, loops):
 
 @cuda.jit(cache=True)
 def join_words_kernel(forest, opened, adjacency, loops):
-    """Join the ends of all open bonds that cross no seam: one thread a word of sites."""
+    """Join the ends of all open bonds inside the lattice: one thread a word of sites."""
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
@@ -127,7 +127,7 @@ def join_words_kernel(forest, opened, adjacency, loops):
     base = uint32(item * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
         index = uint32(uint32(uint32(k) * num_words) + word)
-        left = inner_word(opened, adjacency.seam, base, index)
+        left = inner_word(opened, adjacency.periodic_words, base, index)
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
@@ -136,15 +136,15 @@ def join_words_kernel(forest, opened, adjacency, loops):
 
 
 @cuda.jit(cache=True)
-def join_seam_kernel(forest, opened, adjacency, loops):
-    """Join the ends of all open bonds across seams."""
+def join_periodic_kernel(forest, opened, adjacency, loops):
+    """Join the ends of all open bonds across periodic boundaries."""
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < adjacency.seam_bonds.size:
+    if n < adjacency.periodic_bonds.size:
         num_words = adjacency.num_words
         base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
-        is_open, owner, other = seam_bond(n, opened, base, adjacency)
+        is_open, owner, other = periodic_bond(n, opened, base, adjacency)
         if is_open:
-            start, code = uint32(item * adjacency.num_points), adjacency.seam_codes[n]
+            start, code = uint32(item * adjacency.num_points), adjacency.periodic_codes[n]
             i, j = uint32(start + owner), uint32(start + other)
             note_loop(join_over_periods(forest, i, j, code), item, loops)
 
@@ -164,4 +164,4 @@ def join_more(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
     top, launch = batch.topology, batch.launches
     bonds = forest, batch.opened, batch.adjacency, loops
     launch.one(join_words_kernel, top.num_words, items, *bonds)
-    launch.one(join_seam_kernel, top.num_seam_bonds, items, *bonds)
+    launch.one(join_periodic_kernel, top.num_periodic_bonds, items, *bonds)

@@ -44,7 +44,7 @@ class Record:
         else:
             try:
                 own["records"].append(what | work())
-            except Exception as error:  # the other measurements are still wanted
+            except Exception as error:  # the other measurements are still made
                 own["failed"].append(what | {"error": f"{type(error).__name__}: {error}"})
                 self.num_failed += 1
         own["seconds"] = round(time.perf_counter() - self._started, 2)

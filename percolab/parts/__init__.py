@@ -1,9 +1,9 @@
 """Parts: one lattice in parts, whose rows equal those of the whole lattice bit for bit.
 
 A *part* is a slab of whole layers along the last axis (:mod:`percolab.parts.parts`).  It makes
-its own bonds from the keys, joins them, and hands on its *front*: what must be known of its
-clusters where it touches the next part (:mod:`percolab.parts.front`).  Fronts are joined until
-one is left, which has the row of the sample.
+its own bonds from the keys, joins them, and hands on its *interface*: what must be known of its
+clusters where it touches the next part (:mod:`percolab.parts.interface`).  Interfaces are joined
+until one is left, which has the row of the sample.
 
 Slabs are measured one after the other by one rank, or by ranks side by side
 (:mod:`percolab.parts.ranks`).  Other ways to cut a lattice are registered by name

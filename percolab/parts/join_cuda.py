@@ -1,8 +1,8 @@
-"""Joining fronts on a GPU, where their arrays lie; and copies of fronts to it and from it.
+"""Joining interfaces on a GPU, where their arrays lie; and copies of interfaces to it and from it.
 
-A front on a GPU is a :class:`percolab.parts.front.Front` whose arrays are those of the device;
-its sums are on the host.  It is equal to that of the CPU but for the numbers of its clusters: those
-of a face are about in the order of its bonds, not just in it.
+An interface on a GPU is a :class:`percolab.parts.interface.Interface` whose arrays are those of the
+device; its sums are on the host.  It is equal to that of the CPU but for the numbers of its
+clusters: those of a face are about in the order of its bonds, not just in it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.sums import NUMBERS, ClusterSums
-from percolab.parts.front import (
+from percolab.parts.interface import (
     Face,
-    Front,
-    FrontSums,
+    Interface,
+    InterfaceSums,
     Meeting,
     find_closing,
     find_meeting,
@@ -85,10 +85,11 @@ class DeviceArrays:
         return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
-class FrontsCuda:
-    """Joins fronts on the selected GPU, in memory of its own; for one thread at a time.
+class InterfacesCuda:
+    """Joins interfaces on the selected GPU, in memory of its own; for one thread at a time.
 
-    A front that :meth:`join` or :meth:`close` returns lies in that memory.  It is valid until the
+    An interface that :meth:`join` or :meth:`close` returns lies in that memory.  It is valid until
+    the
     next call but one: two sets of arrays take turns, so that one result can be joined on.
 
     Clusters of a torus may be at most MOST_PERIODS = 1023 periods away from each other along any
@@ -109,7 +110,7 @@ class FrontsCuda:
 
     @staticmethod
     def memory(whole: Whole, p: float = 1.0) -> Memory:
-        """Return the memory that joining takes, two results and a front from the host included.
+        """Return the memory that joining takes, with two results and an interface of the host.
 
         p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
         of a face led to a cluster of its own.
@@ -118,7 +119,7 @@ class FrontsCuda:
         # In a chain on an open lattice nothing is below.
         faces = 2 if whole.is_closed else 1
         entries = (12 if whole.has_periods else 4) * faces * bonds
-        # Of the front so far, and of the next slab.
+        # Of the interface so far, and of the next slab.
         clusters = (faces + 2) * sites
         device = 24 * clusters + 3 * (entries + 12 * faces * sites)
         totals = 8 * (TOTALS + ALL_BINS + NUMBERS * BLOCKS)
@@ -130,24 +131,24 @@ class FrontsCuda:
         rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
         return rooms + 8 * int(self._totals.size)
 
-    def join(self, low: Front, high: Front) -> Front:
-        """Return the front of two neighbouring parts, all three on the GPU.
+    def join(self, low: Interface, high: Interface) -> Interface:
+        """Return the interface of two neighbouring parts, all three on the GPU.
 
-        Errors: as for :func:`percolab.parts.front.join`; InputError, too, if clusters wind more
+        Errors: as for :func:`percolab.parts.interface.join`; InputError, too, if clusters wind more
         than MOST_PERIODS times.
         """
         return self._joined(find_meeting(low, high))
 
-    def close(self, front: Front) -> Front:
-        """Return the front of a whole torus, closed, both on the GPU; errors: as for :meth:`join`.
+    def close(self, interface: Interface) -> Interface:
+        """Return the interface of a whole torus, closed, both on the GPU.
 
-        InputError, too, if the front is not of all layers.
+        Errors: as for :meth:`join`; InputError, too, if the interface is not of all layers.
         """
-        return self._joined(find_closing(front))
+        return self._joined(find_closing(interface))
 
-    def _joined(self, meeting: Meeting) -> Front:
-        fronts, shift, count = meeting.fronts, meeting.shift, meeting.num_clusters
-        axes, bins = fronts[0].axes, len(fronts[0].sums.bins)
+    def _joined(self, meeting: Meeting) -> Interface:
+        interfaces, shift, count = meeting.interfaces, meeting.shift, meeting.num_clusters
+        axes, bins = interfaces[0].axes, len(interfaces[0].sums.bins)
         room = self._rooms
         forest = room.take("forest", count, np.uint64)
         sizes, flags = room.take("sizes", count, np.uint64), room.take("flags", count, np.uint32)
@@ -155,9 +156,9 @@ class FrontsCuda:
         each, number = self._launches.each, np.uint64(count)
         blocks = max(min(-(-count // THREADS), BLOCKS), 1)
         totals = self._totals
-        # In an upper front alone, as in a lower one, all clusters are its own.
-        below = fronts[0].num_clusters if len(fronts) > 1 else count
-        planted = self._clusters(fronts[0]), self._clusters(fronts[-1])
+        # In an upper interface alone, as in a lower one, all clusters are its own.
+        below = interfaces[0].num_clusters if len(interfaces) > 1 else count
+        planted = self._clusters(interfaces[0]), self._clusters(interfaces[-1])
         each(
             plant_kernel, max(count, totals.size), 1, *planted[0], *planted[1], np.uint64(below),
             number, forest, sizes, flags, numbers, totals,
@@ -212,13 +213,13 @@ class FrontsCuda:
         low, high = made
         opened_sizes, opened_flags = (_part(array, opened) for array in left)
         sums = _read_sums(found, bins, blocks if count else 0)
-        return meeting.front((low, high), opened_sizes, opened_flags, sums)
+        return meeting.interface((low, high), opened_sizes, opened_flags, sums)
 
-    def _clusters(self, front: Front) -> tuple[Any, Any]:
-        """Return the sizes and flags of a front as kernels take them."""
-        if not front.num_clusters:
+    def _clusters(self, interface: Interface) -> tuple[Any, Any]:
+        """Return the sizes and flags of an interface as kernels take them."""
+        if not interface.num_clusters:
             return self._no_sizes, self._no_flags
-        return front.sizes, front.flags
+        return interface.sizes, interface.flags
 
     def _entries(self, face: Face) -> tuple[Any, Any]:
         """Return the clusters and codes of a face as kernels take them."""
@@ -238,13 +239,13 @@ def _part(array: Any, size: int) -> Any:
     return array[:size] if size else np.empty(0, array.dtype)
 
 
-def _read_sums(totals: Any, bins: int, blocks: int) -> FrontSums:
+def _read_sums(totals: Any, bins: int, blocks: int) -> InterfaceSums:
     """Return what the clusters add up to that were finished, from the totals of the kernels."""
     squares, cubes, fourths = (
         join_digits(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
     )
     clusters = merge_sums(totals[TOTALS + bins :][: NUMBERS * blocks])
-    return FrontSums(
+    return InterfaceSums(
         ClusterSums(*map(int, clusters))._replace(sum_squares=squares),
         cubes,
         fourths,
@@ -254,16 +255,18 @@ def _read_sums(totals: Any, bins: int, blocks: int) -> FrontSums:
     )
 
 
-def to_device(front: Front) -> Front:
-    """Return a front with its arrays copied to the selected GPU; those that are there stay."""
-    return _with_copies(front, lambda x: cuda.to_device(x) if isinstance(x, np.ndarray) else x)
+def to_device(interface: Interface) -> Interface:
+    """Return an interface with its arrays copied to the selected GPU; those that are there stay."""
+    return _with_copies(interface, lambda x: cuda.to_device(x) if isinstance(x, np.ndarray) else x)
 
 
-def to_host(front: Front) -> Front:
-    """Return a front with its arrays copied to the host; those that are there stay."""
-    return _with_copies(front, lambda x: x if isinstance(x, np.ndarray) else x.copy_to_host())
+def to_host(interface: Interface) -> Interface:
+    """Return an interface with its arrays copied to the host; those that are there stay."""
+    return _with_copies(interface, lambda x: x if isinstance(x, np.ndarray) else x.copy_to_host())
 
 
-def _with_copies(front: Front, copy: Callable[[Any], Any]) -> Front:
-    """Return a front with copies of its arrays; empty ones are on the host."""
-    return front.with_arrays([copy(x) if x.size else np.empty(0, x.dtype) for x in front.arrays])
+def _with_copies(interface: Interface, copy: Callable[[Any], Any]) -> Interface:
+    """Return an interface with copies of its arrays; empty ones are on the host."""
+    return interface.with_arrays(
+        [copy(x) if x.size else np.empty(0, x.dtype) for x in interface.arrays]
+    )

@@ -1,6 +1,7 @@
-"""CUDA kernels that join fronts: the counterparts of those of :mod:`percolab.parts.kernels`.
+"""CUDA kernels that join interfaces: the counterparts of those of :mod:`percolab.parts.kernels`.
 
-The clusters of both fronts are the nodes of one forest, those of the upper front from ``shift`` on.
+The clusters of both interfaces are the nodes of one forest, those of the upper interface from
+``shift`` on.
 A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
 a code (:func:`percolab.lattices.topology.period_codes`) in the others.  Both change in one atomic.
 The split is where the numbers of these clusters end, so that a code has all the bits that are left:
@@ -146,8 +147,8 @@ def _join(forest, i, j, code, split, halves):
     while True:
         i, more, first = _climbed(forest, i, split, halves)
         to_i = int64(to_i + more)
-        j, beside, second = _climbed(forest, j, split, halves)
-        to_j = int64(to_j + beside)
+        j, to_second, second = _climbed(forest, j, split, halves)
+        to_j = int64(to_j + to_second)
         wound = int64(to_i - to_j)
         fit = fit and first and second and _fits(to_i, split, halves)
         fit = fit and _fits(to_j, split, halves) and _fits(wound, split, halves)
@@ -192,9 +193,9 @@ def plant_kernel(
     numbers,
     totals,
 ):
-    """Make every cluster of both fronts a root of its own, and empty the totals.
+    """Make every cluster of both interfaces a root of its own, and empty the totals.
 
-    shift: clusters of the lower front; count: of both
+    shift: clusters of the lower interface; count: of both
     """
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)
@@ -363,6 +364,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
     columns = cuda.shared.array(COLUMNS, types.uint64)
     opened = cuda.shared.array(2, types.uint32)
     thread = cuda.threadIdx.x
+    # Clear what the block shares.
     for n in range(thread, TOTALS, THREADS):
         powers[n] = uint64(0)
     for n in range(thread, ALL_BINS, THREADS):
@@ -374,6 +376,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
         if thread == 0:
             opened[0] = uint32(0)
         cuda.syncthreads()
+        # A root that a face names stays open; any other one is finished, and enters the sums.
         n = uint64(start + uint64(thread))
         is_open, slot = False, uint32(0)
         if n < count and uint64(_read_parent(forest[n], split)) == n:
@@ -390,6 +393,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
                 if bins_used != 0:
                     _tally(size, square, powers, bins)
         cuda.syncthreads()
+        # Take consecutive numbers for the open ones of this round.
         if thread == 0:
             opened[1] = uint32(cuda.atomic.add(totals, OPEN, uint64(opened[0])))
         cuda.syncthreads()
@@ -399,6 +403,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
             left[0][number] = sizes[n]
             left[1][number] = flags[n]
         start = uint64(start + step)
+    # Add up the sums of threads, then of blocks.
     if sums.largest != uint64(0):
         _add_number(powers, SQUARES, (sums.sum_squares, high, uint64(0), uint64(0)))
     if spans != uint64(0):

@@ -1,6 +1,7 @@
-"""Kernels of fronts: what a slab hands on, and how two of them are joined.
+"""Kernels of interfaces: what a slab hands on, and how two of them are joined.
 
-Clusters of a front are the nodes of a union-find.  An entry of a face is one open bond that crosses
+Clusters of an interface are the nodes of a union-find.  An entry of a face is one open bond that
+crosses
 it: the number of the cluster that it reaches, and on tori a *code*, the periods from that cluster's
 reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  A code belongs
 to the entry and not to the cluster, since one cluster may reach the same face from several sides of
@@ -11,7 +12,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import find_run, spanning_from_runs
 from percolab.lattices.topology import PERIOD_BITS
@@ -19,7 +20,7 @@ from percolab.measure.rows import ROW_WIDTH, row_from_sizes, spanning_bits
 from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, find_wide_bin, product, tally_sizes
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
-from percolab.parts.words import find_cut_seam
+from percolab.parts.words import find_cut_bond
 
 #: A cluster that touches no face.
 INSIDE = 0xFFFFFFFF
@@ -42,16 +43,16 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
         down = int64(0) if is_upper else int64(cut.adjacency.ends[n])
         for word in range(words):
             place = n * words + word
-            left, aside = opened[place], seam_word(cut.adjacency.seam, place)
+            left, aside = opened[place], periodic_word(cut.adjacency.periodic_words, place)
             while left != uint32(0):
                 bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
                 site, code = int64(32) * word + int64(bit) + down, int64(crossing)
                 if has_bit(aside, bit):
-                    at = find_cut_seam(cut.adjacency, place, bit)
-                    code += int64(cut.adjacency.seam_codes[at])
+                    at = find_cut_bond(cut.adjacency, place, bit)
+                    code += int64(cut.adjacency.periodic_codes[at])
                     if not is_upper:
-                        site = int64(cut.adjacency.seam_ends[at])
+                        site = int64(cut.adjacency.periodic_ends[at])
                 run = find_run(site + int64(shift), runs.starts, runs.first)
                 roots[entry] = runs.parents[run]
                 if codes.size:

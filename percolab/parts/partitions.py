@@ -17,7 +17,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kernels.registry import load
-from percolab.parts.front import Front
+from percolab.parts.interface import Interface
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob
 from percolab.parts.raster import SampleKey
@@ -118,8 +118,8 @@ class Division(Protocol):
     def parts_of_first(self, size: int) -> int:
         """Return how many layers, or other parts, rank 0 measures of a sample."""
 
-    def continues(self, size: int, rank: int, front: Front) -> bool:
-        """Return whether a rank continues from a front that was saved for a rank of its number."""
+    def continues(self, size: int, rank: int, interface: Interface) -> bool:
+        """Return whether a rank continues from an interface saved for a rank of its number."""
 
     def run_record(self) -> dict[str, Any]:
         """Return what a run's record has on it."""

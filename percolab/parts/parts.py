@@ -295,17 +295,17 @@ class Parts:
         extents = [whole.slab_extent(layers) for _, layers in kinds]
         cuts = len({phase for phase, _ in kinds}) + 1
         cut = whole.slab_extent(whole.reach)
-        tables = cuts * (cut.topology_bytes + cut.seam_bytes)
+        tables = cuts * (cut.topology_bytes + cut.periodic_bytes)
         if kind == "cuda":
             tables += sum(extent.base_bytes for extent in extents)
         else:
             # The sites of end layers once more, with their flags.
             tables += sum(
-                extent.topology_bytes + extent.seam_bytes + 8 * extent.end_sites
+                extent.topology_bytes + extent.periodic_bytes + 8 * extent.end_sites
                 for extent in extents
             )
-        # A cut's seam bonds are listed class by class.
-        making = cut.building_bytes + LIST_BYTES * cut.class_seam
+        # A cut's periodic bonds are listed class by class.
+        making = cut.building_bytes + LIST_BYTES * cut.class_periodic
         making = max(making, *(extent.building_bytes for extent in extents))
         return Memory(host=tables + making)
 
@@ -352,7 +352,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
     words, layer = count_words(prod(shape)), whole.layer_points
-    exists, seam, deltas, bonds, ends, codes = [], [], [], [], [], []
+    exists, periodic, deltas, bonds, ends, codes = [], [], [], [], [], []
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):
         *aside, step = lattice.bonds[k].offset
@@ -368,18 +368,18 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         other_ends, codes_of_class = grid.other_ends(owners, offset)
         down = (reach + step) * layer
         exists.append(there)
-        seam.append(across)
+        periodic.append(across)
         deltas.append(grid.delta(offset) + down)
         bonds.append(np.add(owners, n * 32 * words, dtype=np.int64))
         ends.append(other_ends + np.int32(down))
         codes.append(codes_of_class)
-    seam_bonds = np.concatenate(bonds)
+    periodic_bonds = np.concatenate(bonds)
     adjacency = Adjacency(
         ends=np.array(deltas, np.int64),
-        seam=np.concatenate(seam) if seam_bonds.size else np.empty(0, np.uint32),
-        seam_bonds=seam_bonds,
-        seam_ends=np.concatenate(ends),
-        seam_codes=np.concatenate(codes),
+        periodic_words=np.concatenate(periodic) if periodic_bonds.size else np.empty(0, np.uint32),
+        periodic_bonds=periodic_bonds,
+        periodic_ends=np.concatenate(ends),
+        periodic_codes=np.concatenate(codes),
         num_points=np.uint32(prod(shape)),
         num_words=np.uint32(words),
         chain=np.int32(-1),

@@ -1,12 +1,13 @@
-"""Fronts from one GPU of a host to another, over the link between them.
+"""Interfaces from one GPU of a host to another, over the link between them.
 
-The rank that sends copies the arrays of a front into one piece of its GPU's memory and says where
-that is (:class:`Outbox`).  The one that receives, another process, maps this memory, copies it into
-its own GPU's and unmaps it (:class:`Inbox`); then it answers, and the sender may write there again.
-The host sees the handle of the memory (64 bytes), the lengths of the arrays and the sums.
+The rank that sends copies the arrays of an interface into one piece of its GPU's memory and says
+where that is (:class:`Outbox`).  The one that receives, another process, maps this memory, copies
+it into its own GPU's and unmaps it (:class:`Inbox`); then it answers, and the sender may write
+there again. The host sees the handle of the memory (64 bytes), the lengths of the arrays and the
+sums.
 
 Source: CUDA driver API, interprocess communication.  It works on Linux, where the GPUs can reach
-each other; where it does not, fronts go through the host.
+each other; where it does not, interfaces go through the host.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import checked
-from percolab.parts.front import ARRAY_KINDS, Front
+from percolab.parts.interface import ARRAY_KINDS, Interface
 from percolab.parts.join_cuda import DeviceArrays
 
 cuda = load_cuda()
@@ -43,20 +44,20 @@ def _pointer(array: Any) -> int:
 
 
 class Outbox:
-    """Memory of the selected GPU that another process may copy a front from."""
+    """Memory of the selected GPU that another process may copy an interface from."""
 
     def __init__(self) -> None:
         self._memory = DeviceArrays(10, 2)
 
-    def offer(self, front: Front) -> list[NDArray[Any]]:
-        """Return where a front of this GPU was copied to, as an :class:`Inbox` takes it.
+    def offer(self, interface: Interface) -> list[NDArray[Any]]:
+        """Return where an interface of this GPU was copied to, as an :class:`Inbox` takes it.
 
         The copy stays until the next one is offered.  Nothing is returned if no other process can
         map it.
         """
         from cuda.bindings import driver
 
-        arrays = front.arrays
+        arrays = interface.arrays
         counts = [int(array.size) for array in arrays]
         starts, total = _starts(counts)
         memory = _pointer(self._memory.take("front", total, np.uint8))
@@ -77,15 +78,15 @@ class Outbox:
 
 
 class Inbox:
-    """Memory of the selected GPU for a front that another process offers."""
+    """Memory of the selected GPU for an interface that another process offers."""
 
     def __init__(self) -> None:
         self._memory = DeviceArrays(10, 2)
 
-    def take(self, offer: Sequence[NDArray[Any]], front: Front) -> Front | None:
-        """Return a front with the arrays that were offered, copied here; they stay until the next.
+    def take(self, offer: Sequence[NDArray[Any]], interface: Interface) -> Interface | None:
+        """Return an interface with the offered arrays, copied here; they stay until the next.
 
-        front: what else there is of it.  None: they cannot be mapped.
+        interface: what else there is of it.  None: they cannot be mapped.
         """
         from cuda.bindings import driver
 
@@ -109,4 +110,4 @@ class Inbox:
             cuda.synchronize()
         finally:
             checked(driver.cuIpcCloseMemHandle(base))
-        return front.with_arrays(arrays)
+        return interface.with_arrays(arrays)

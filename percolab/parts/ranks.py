@@ -1,8 +1,8 @@
-"""One lattice over ranks: each measures neighbouring layers, and their fronts are joined by a tree.
+"""One lattice over ranks: each measures neighbouring layers; a tree joins their interfaces.
 
 Every rank streams slabs through its memory, as one processor alone does
-(:mod:`percolab.parts.slabs`), and has the front of its layers in the end.  Then, in stage 0, 1,
-..., every rank whose number has bit ``stage`` set and none below sends its front to the rank
+(:mod:`percolab.parts.slabs`), and has the interface of its layers in the end.  Then, in stage 0, 1,
+..., every rank whose number has bit ``stage`` set and none below sends its interface to the rank
 2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
 the row, which is that of the whole lattice, bit for bit.
 
@@ -28,7 +28,14 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import lattice_from_text
-from percolab.parts.front import ARRAY_KINDS, Front, FrontSums, Row, front_bytes, no_face
+from percolab.parts.interface import (
+    ARRAY_KINDS,
+    Interface,
+    InterfaceSums,
+    Row,
+    interface_bytes,
+    no_face,
+)
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
@@ -38,9 +45,9 @@ if TYPE_CHECKING:
     from percolab.parts.peers_cuda import Inbox, Outbox
 
 # Orders of rank 0 to the others: end, leave the current row, get ready, measure a row.
-# And what any rank answers to a front that is offered: that it was copied, or could not be.
+# And what any rank answers to an interface that is offered: that it was copied, or could not be.
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
-# Arrays that head_of returns; of a front that is offered two more follow, else six.
+# Arrays that head_of returns; of an interface that is offered two more follow, else six.
 _HEAD, _OFFERED = 4, 6
 
 
@@ -92,17 +99,17 @@ class Member(Protocol):
 
 
 class Checkpointer(Protocol):
-    """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
+    """Saves the interface of a rank's first slabs, from which a row continues after a kill."""
 
-    def begin(self, draw: SampleKey) -> Front | None:
-        """Begin a row; return the front that is kept of it, on the host, or None."""
+    def begin(self, draw: SampleKey) -> Interface | None:
+        """Begin a row; return the interface that is kept of it, on the host, or None."""
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to keep a front."""
+        """Whether it is time to keep an interface."""
 
-    def keep(self, copied: Callable[[], Front]) -> None:
-        """Begin to keep the front that ``copied`` returns on the host."""
+    def keep(self, copied: Callable[[], Interface]) -> None:
+        """Begin to keep the interface that ``copied`` returns on the host."""
 
     def end(self) -> None:
         """Wait until what is kept is written."""
@@ -169,7 +176,7 @@ class RankJob:
         return _Member(transport, self)
 
     def checkpointer(self, rank: int) -> Checkpointer | None:
-        """Return what keeps the fronts of a rank; None if nothing does."""
+        """Return what keeps the interfaces of a rank; None if nothing does."""
         return None
 
     def record(self) -> dict[str, Any]:
@@ -259,53 +266,53 @@ def rank_memory(
 ) -> Memory:
     """Return the memory of a rank with slabs of these layers, at no larger p.
 
-    That of a chain, and of one more front, which is on its way, or which is read or written as a
-    checkpoint, twice.  On a GPU the fronts of one of many ranks have two faces, not the one of a
-    chain that begins at an open end, and are copied to the host and from it.
+    That of a chain, and of one more interface, which is on its way, or which is read or written as
+    a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not the one
+    of a chain that begins at an open end, and are copied to the host and from it.
     """
-    own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    return own.plus(Memory(2 * front, 0 if is_alone or kind == "cpu" else 2 * front))
+    own, interface = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
+    return own.plus(Memory(2 * interface, 0 if is_alone or kind == "cpu" else 2 * interface))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
-    """Return the bytes of a front at no larger p, if every open bond led to its own cluster."""
+    """Return the bytes of an interface at p or below, every open bond with a cluster of its own."""
     bonds, sites = whole.open_at_face(p)
-    return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
+    return interface_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
 
 
-def front_head_arrays(front: Front) -> list[NDArray[Any]]:
-    """Return as arrays what else there is of a front than its faces, sizes and flags."""
-    place = [front.first_layer, front.layers, front.num_layers, front.axes]
-    return [np.array(place, np.int64), *front.sums.to_arrays()]
+def interface_head_arrays(interface: Interface) -> list[NDArray[Any]]:
+    """Return as arrays what else there is of an interface than its faces, sizes and flags."""
+    place = [interface.first_layer, interface.layers, interface.num_layers, interface.axes]
+    return [np.array(place, np.int64), *interface.sums.to_arrays()]
 
 
 def offered_bytes(offer: Arrays) -> int:
-    """Return the bytes of the faces, sizes and flags of a front that is offered."""
+    """Return the bytes of the faces, sizes and flags of an interface that is offered."""
     return sum(
         count * np.dtype(kind).itemsize for count, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS)
     )
 
 
-def front_from_head(arrays: Arrays) -> Front:
-    """Return a front with these :func:`front_head_arrays`, without faces."""
+def interface_from_head(arrays: Arrays) -> Interface:
+    """Return an interface with these :func:`interface_head_arrays`, without faces."""
     first_layer, layers, num_layers, axes = arrays[0].tolist()
-    none, sums = no_face(), FrontSums.from_arrays(arrays[1:])
+    none, sums = no_face(), InterfaceSums.from_arrays(arrays[1:])
     sizes, flags = np.empty(0, np.uint64), np.empty(0, np.uint32)
-    return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
+    return Interface(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
 
 
-def front_to_arrays(front: Front) -> list[NDArray[Any]]:
-    """Return a front, in host memory, as arrays."""
-    return [*front_head_arrays(front), *front.arrays]
+def interface_to_arrays(interface: Interface) -> list[NDArray[Any]]:
+    """Return an interface, in host memory, as arrays."""
+    return [*interface_head_arrays(interface), *interface.arrays]
 
 
-def front_from_arrays(arrays: Arrays) -> Front:
-    """Return the front that these arrays are of."""
-    return front_from_head(arrays[:_HEAD]).with_arrays(arrays[_HEAD:])
+def interface_from_arrays(arrays: Arrays) -> Interface:
+    """Return the interface that these arrays are of."""
+    return interface_from_head(arrays[:_HEAD]).with_arrays(arrays[_HEAD:])
 
 
 def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
-    """Return what fronts go from GPU to GPU through; None where ranks are not so near.
+    """Return what interfaces go from GPU to GPU through; None where ranks are not so near.
 
     That is where all are processes of one host, which drive a GPU each.
     """
@@ -352,18 +359,19 @@ class _Member:
         *,
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda layers: None,
-    ) -> tuple[Front | None, list[RankStep]]:
+    ) -> tuple[Interface | None, list[RankStep]]:
         """Measure this rank's layers of a row, and join what comes from the ranks above.
 
-        Returns the front of all on rank 0, with the steps of all ranks; None once the row is left.
+        Returns the interface of all on rank 0, with the steps of all ranks; None once the row is
+        left.
         left: whether to leave the row, called between two slabs, and on rank 0 while it waits.
         leave: lets the other ranks leave it, on rank 0.  done: is called with finished layers.
         """
         steps: list[RankStep] = []
-        front: Front | None = None
+        interface: Interface | None = None
         start = time.perf_counter()
         try:
-            front = self._own_front(draw, left, done)
+            interface = self._own_interface(draw, left, done)
         except _Left:
             if leave is not None:
                 leave()
@@ -371,68 +379,68 @@ class _Member:
         rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
         while bit < size and not rank & bit:
             if rank + bit < size:
-                front = self._joined(front, rank + bit, stage, steps, left, leave)
+                interface = self._joined(interface, rank + bit, stage, steps, left, leave)
             bit, stage = 2 * bit, stage + 1
         if rank:
             # Whoever waits for this rank gets something, whatever happens, so that nothing that
             # was sent is left on its way.
-            self._send(rank - bit, front, steps)
-        return front, steps
+            self._send(rank - bit, interface, steps)
+        return interface, steps
 
-    def _own_front(
+    def _own_interface(
         self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
-    ) -> Front:
-        """Return the front of this rank's layers, by a chain; _Left if they are left."""
-        checkpointer, front, before = self._checkpointer, None, 0
+    ) -> Interface:
+        """Return the interface of this rank's layers, by a chain; _Left if they are left."""
+        checkpointer, interface, before = self._checkpointer, None, 0
         if checkpointer is not None:
-            front = checkpointer.begin(draw)
-        if front is not None:
-            before = front.layers
+            interface = checkpointer.begin(draw)
+        if interface is not None:
+            before = interface.layers
             with self.device.driven():
-                front = self._slabs.placed(front)
-        fronts = self._slabs.fronts(draw, front)
+                interface = self._slabs.placed(interface)
+        interfaces = self._slabs.interfaces(draw, interface)
         try:
             while True:
                 with self.device.driven():
-                    longer = next(fronts, None)
+                    longer = next(interfaces, None)
                 if longer is None:
                     break
-                front = longer
-                done(front.layers - before)
-                before, is_left = front.layers, left()
+                interface = longer
+                done(interface.layers - before)
+                before, is_left = interface.layers, left()
                 if checkpointer is not None and (is_left or checkpointer.is_due):
-                    checkpointer.keep(partial(self._on_host, front))
+                    checkpointer.keep(partial(self._on_host, interface))
                 if is_left:
                     raise _Left
         finally:
             if checkpointer is not None:
                 # A checkpoint must not appear where one was removed.
                 checkpointer.end()
-        assert front is not None
-        return front
+        assert interface is not None
+        return interface
 
-    def _on_host(self, front: Front) -> Front:
+    def _on_host(self, interface: Interface) -> Interface:
         with self.device.driven():
-            return self._slabs.copied(front)
+            return self._slabs.copied(interface)
 
-    def _send(self, to: int, front: Front | None, steps: list[RankStep]) -> None:
-        """Send a front to the rank that joins it, over the link between GPUs if there is one."""
-        if front is None:
+    def _send(self, to: int, interface: Interface | None, steps: list[RankStep]) -> None:
+        """Send an interface to the rank that joins it, over the link between GPUs if possible."""
+        if interface is None:
             self.transport.send(to, [])
             return
         times = np.array(steps, np.float64)
         if self._outbox is not None:
             with self.device.driven():
-                offer = self._outbox.offer(front)
+                offer = self._outbox.offer(interface)
             if offer:
-                self.transport.send(to, [times, *front_head_arrays(front), *offer])
+                self.transport.send(to, [times, *interface_head_arrays(interface), *offer])
                 if self._is_taken(to):
                     return
             self._outbox = None
-        self.transport.send(to, [times, *front_to_arrays(self._on_host(front))])
+        self.transport.send(to, [times, *interface_to_arrays(self._on_host(interface))])
 
     def _is_taken(self, by: int) -> bool:
-        """Wait for the answer to a front that was offered."""
+        """Wait for the answer to an interface that was offered."""
         while True:
             answer = self.transport.receive(by)
             assert answer is not None
@@ -442,27 +450,27 @@ class _Member:
 
     def _joined(
         self,
-        front: Front | None,
+        interface: Interface | None,
         source: int,
         stage: int,
         steps: list[RankStep],
         left: Callable[[], bool],
         leave: Callable[[], None] | None,
-    ) -> Front | None:
-        """Return the front joined to that of a rank above; None if either has left the row."""
+    ) -> Interface | None:
+        """Return the interface joined to that of a rank above; None if either has left the row."""
         traffic = self.transport.traffic
         before = replace(traffic)
-        may_leave = leave is not None and front is not None
+        may_leave = leave is not None and interface is not None
         arrays = self.transport.receive(source, given_up=left if may_leave else _never)
         if arrays is None:
             assert leave is not None
             leave()
-            front, arrays = None, self.transport.receive(source)
+            interface, arrays = None, self.transport.receive(source)
         assert arrays is not None
         start = time.perf_counter()
-        high, moved = self._received(source, arrays, is_left=front is None)
+        high, moved = self._received(source, arrays, is_left=interface is None)
         copying = time.perf_counter() - start
-        if front is None or high is None:
+        if interface is None or high is None:
             return None
         steps += [
             RankStep(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
@@ -470,40 +478,40 @@ class _Member:
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         start = time.perf_counter()
         with self.device.driven():
-            front = self._slabs.joined(front, high)
+            interface = self._slabs.joined(interface, high)
         work = time.perf_counter() - start
         steps.append(RankStep(self.transport.rank, stage, moved, seconds + copying, waiting, work))
-        return front
+        return interface
 
     def _received(
         self, source: int, arrays: list[NDArray[Any]], *, is_left: bool
-    ) -> tuple[Front | None, int]:
-        """Return the front that a message has, or that it offers, and its bytes.
+    ) -> tuple[Interface | None, int]:
+        """Return the interface that a message has, or that it offers, and its bytes.
 
-        None for the front of a row that is left, here or there.
+        None for the interface of a row that is left, here or there.
         """
         if len(arrays) == 1 + _OFFERED:
             head, offer = arrays[1 : 1 + _HEAD], arrays[1 + _HEAD :]
-            front: Front | None = front_from_head(head)
+            interface: Interface | None = interface_from_head(head)
             if not is_left:
                 assert self._inbox is not None
                 with self.device.driven():
-                    front = self._inbox.take(offer, front_from_head(head))
-            answer = _REFUSED if front is None else _TAKEN
+                    interface = self._inbox.take(offer, interface_from_head(head))
+            answer = _REFUSED if interface is None else _TAKEN
             self.transport.send(source, [np.array([answer], np.int64)])
-            if front is not None:
-                return front, offered_bytes(offer) + sum(array.nbytes for array in head)
+            if interface is not None:
+                return interface, offered_bytes(offer) + sum(array.nbytes for array in head)
             again = self.transport.receive(source)
             assert again is not None
             arrays = again
         if not arrays:
             return None, 0
-        return front_from_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
+        return interface_from_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
 
-    def make_row_of_parts(self, front: Front) -> Row:
-        """Return the row of a sample from the front of all ranks."""
+    def make_row_of_parts(self, interface: Interface) -> Row:
+        """Return the row of a sample from the interface of all ranks."""
         with self.device.driven():
-            return self._slabs.make_row_of_parts(front)
+            return self._slabs.make_row_of_parts(interface)
 
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:

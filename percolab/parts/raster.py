@@ -1,4 +1,4 @@
-"""The front of a slab on the CPU: its runs joined as by the labeler raster, its faces read."""
+"""The interface of a slab on the CPU: its runs joined as by the labeler raster, its faces read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from percolab.lattices.topology import count_words
 from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.measure.tallies import compute_row_width
-from percolab.parts.front import Face, Front, FrontSums, join_digits, no_face
+from percolab.parts.interface import Face, Interface, InterfaceSums, join_digits, no_face
 from percolab.parts.kernels import measure_slab, read_face
 from percolab.parts.parts import Cut, Slab, Whole
 from percolab.parts.words import SlabKeys, fill_cut, fill_slab
@@ -48,7 +48,7 @@ class SampleKey:
 
 
 class SlabRaster:
-    """Finds the fronts of the parts of one lattice, one after the other, in memory of its own.
+    """Finds the interfaces of the parts of one lattice, one after the other, in memory of its own.
 
     whole:      the lattice
     most_layers: of the thickest part
@@ -79,12 +79,14 @@ class SlabRaster:
         words = count_words(points)
         drawn = whole.lattice.num_classes + whole.model.draws_sites
         periods = 8 * points if "periodic" in whole.boundary[:-1] else 0
-        # Sites of the last axis' end layers and their flags, while a front is found.
+        # Sites of the last axis' end layers and their flags, while an interface is found.
         ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
         return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
 
-    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
-        """Return the front of a part of a sample; the one that follows is not begun."""
+    def make_interface(
+        self, part: Slab, draw: SampleKey, following: Slab | None = None
+    ) -> Interface:
+        """Return the interface of a part of a sample; the one that follows is not begun."""
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
         opened = self.opened[: top.num_bond_words].reshape(top.exists.shape)
@@ -94,7 +96,7 @@ class SlabRaster:
         fill_slab(keys, first, top.exists, top.occupied, adjacency, opened, drawn)
         occupied = drawn if drawn.size else top.occupied
         runs = Runs(self.runs.starts[:words], self.runs.first[:words], *self.runs[2:])
-        periods = self.periods[:points] if top.num_seam_bonds else self.periods[:0]
+        periods = self.periods[:points] if top.num_periodic_bonds else self.periods[:0]
         windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         count, wrapping = find_clusters(opened.ravel(), adjacency, occupied, runs, windings)
         forest = runs, periods
@@ -105,7 +107,7 @@ class SlabRaster:
         sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
         sums = sums_from_row(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         layers = part.first_layer, part.layers, self.whole.num_layers
-        return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
+        return Interface(*layers, top.num_axes, low, high, sizes, flags, sums)
 
     def _face(
         self,
@@ -133,11 +135,11 @@ class SlabRaster:
         return Face(roots, codes)
 
 
-def sums_from_row(row: NDArray[np.int64], flags: int, loop: int) -> FrontSums:
+def sums_from_row(row: NDArray[np.int64], flags: int, loop: int) -> InterfaceSums:
     """Return the sums of the finished clusters of a slab from their row."""
     clusters, powers, bins = ClusterSums(*row[:NUMBERS].tolist()), (0, 0), ()
     if row.size > rows.ROW_WIDTH:
         digits = row[rows.CUBES : rows.BINS].view(np.uint64)
         powers = join_digits(digits[:2]), join_digits(digits[2:])
         bins = tuple(row[rows.BINS :].tolist())
-    return FrontSums(clusters, *powers, bins, flags, loop)
+    return InterfaceSums(clusters, *powers, bins, flags, loop)

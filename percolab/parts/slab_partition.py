@@ -15,7 +15,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import MAX_POINTS
-from percolab.parts.front import Front
+from percolab.parts.interface import Interface
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankJob, choose_rank_layers, find_first_layer
@@ -55,7 +55,7 @@ class SlabDivision:
 
     @property
     def stages(self) -> int:
-        """Stages in which fronts are joined by a tree."""
+        """Stages in which interfaces are joined by a tree."""
         return (self.ranks - 1).bit_length()
 
     def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
@@ -66,11 +66,11 @@ class SlabDivision:
         """Return how many layers rank 0 measures of a sample."""
         return sum(self.layers[size][0])
 
-    def continues(self, size: int, rank: int, front: Front) -> bool:
-        """Return whether a front is of the first slabs of a rank."""
+    def continues(self, size: int, rank: int, interface: Interface) -> bool:
+        """Return whether an interface is of the first slabs of a rank."""
         layers = self.layers[size]
         return rank < len(layers) and is_first_slab(
-            front, layers[rank], find_first_layer(layers, rank)
+            interface, layers[rank], find_first_layer(layers, rank)
         )
 
     def run_record(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The row of one sample by slabs: fronts made and joined one after the other."""
+"""The row of one sample by slabs: interfaces made and joined one after the other."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Protocol
 
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
-from percolab.parts import front as on_host
-from percolab.parts.front import Front, Row, front_bytes, joining_bytes, make_row
+from percolab.parts import interface as on_host
+from percolab.parts.interface import Interface, Row, interface_bytes, joining_bytes, make_row
 from percolab.parts.parts import Parts, Slab, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
 
@@ -59,23 +59,25 @@ def _shared(layers: int, reach: int) -> tuple[int, ...]:
 
 
 class Maker(Protocol):
-    """Finds fronts of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
+    """Finds interfaces of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
 
-    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
-        """Return the front of a part of a sample, with its arrays where they were made.
+    def make_interface(
+        self, part: Slab, draw: SampleKey, following: Slab | None = None
+    ) -> Interface:
+        """Return the interface of a part of a sample, with its arrays where they were made.
 
         following: the part of the sample that is requested next, which may be begun by then.
         """
 
 
 class Joiner(Protocol):
-    """Joins fronts where they lie: :mod:`percolab.parts.front`, or what does so on CUDA."""
+    """Joins interfaces where they lie: :mod:`percolab.parts.interface`, or what does so on CUDA."""
 
-    def join(self, low: Front, high: Front) -> Front:
-        """Return the front of two neighbouring parts."""
+    def join(self, low: Interface, high: Interface) -> Interface:
+        """Return the interface of two neighbouring parts."""
 
-    def close(self, front: Front) -> Front:
-        """Return the front of a whole torus, closed."""
+    def close(self, interface: Interface) -> Interface:
+        """Return the interface of a whole torus, closed."""
 
 
 class Slabs:
@@ -84,7 +86,8 @@ class Slabs:
     whole:  the lattice
     layers: those of each slab, from the first on
     tally:  whether sizes are tallied
-    kind:   "cpu", or "cuda" for the selected GPU, where fronts stay until the next but one is made
+    kind:   "cpu", or "cuda" for the selected GPU, where interfaces stay until the next but one is
+            made
     first_layer: where the slabs begin that are a part of the lattice; None if they are all of it
 
     InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
@@ -113,11 +116,11 @@ class Slabs:
         self._labeler: Maker
         self._joiner: Joiner
         if self._is_cuda:
-            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.join_cuda import InterfacesCuda
             from percolab.parts.tiled_cuda import SlabTiled
 
             self._labeler = SlabTiled(whole, max(layers), tally=tally)
-            self._joiner = FrontsCuda()
+            self._joiner = InterfacesCuda()
         else:
             self._labeler = SlabRaster(whole, max(layers), tally=tally)
             self._joiner = on_host
@@ -126,81 +129,83 @@ class Slabs:
     def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
         """Return the memory that a row takes, at no larger p.
 
-        Tables, one slab, and three fronts while two are joined, as if every open bond at a face led
-        to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
+        Tables, one slab, and three interfaces while two are joined, as if every open bond at a face
+        led to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
         """
         starts = accumulate((0, *layers[:-1]))
         tables = Parts.memory(whole, zip(starts, layers), kind)
         if kind == "cuda":
-            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.join_cuda import InterfacesCuda
             from percolab.parts.tiled_cuda import SlabTiled
 
             slab = SlabTiled.memory(whole, layers, p)
-            return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
+            return tables.plus(slab).plus(InterfacesCuda.memory(whole, p))
         slab = SlabRaster.memory(whole, max(layers))
         bonds, sites = whole.open_at_face(p)
         kinds = {"has_periods": whole.has_periods}
-        fronts = 3 * front_bytes(2 * bonds, 2 * sites, **kinds)
-        fronts += joining_bytes(4 * sites, **kinds)
-        return tables.plus(slab).plus(Memory(host=fronts))
+        interfaces = 3 * interface_bytes(2 * bonds, 2 * sites, **kinds)
+        interfaces += joining_bytes(4 * sites, **kinds)
+        return tables.plus(slab).plus(Memory(host=interfaces))
 
-    def front(self, n: int, draw: SampleKey) -> Front:
-        """Return the front of the n-th slab of a sample."""
-        return self._labeler.make_front(self._part(n), draw)
+    def interface(self, n: int, draw: SampleKey) -> Interface:
+        """Return the interface of the n-th slab of a sample."""
+        return self._labeler.make_interface(self._part(n), draw)
 
     def _part(self, n: int) -> Slab:
         return self._parts.part(self._starts[n], self.layers[n])
 
-    def fronts(self, draw: SampleKey, front: Front | None = None) -> Iterator[Front]:
-        """Yield the front of the first slab of a sample, of the first two ... of all.
+    def interfaces(
+        self, draw: SampleKey, interface: Interface | None = None
+    ) -> Iterator[Interface]:
+        """Yield the interface of the first slab of a sample, of the first two ... of all.
 
-        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
-        and on the host.  What is yielded lies where it was made.
+        interface: of the first slabs of this sample, from which on it goes; it must be of whole
+        slabs, and on the host.  What is yielded lies where it was made.
         """
-        if front is not None:
-            front = self.placed(front)
-        first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
+        if interface is not None:
+            interface = self.placed(interface)
+        first = 0 if interface is None else (0, *accumulate(self.layers)).index(interface.layers)
         for n in range(first, len(self.layers)):
             following = self._part(n + 1) if n + 1 < len(self.layers) else None
-            own = self._labeler.make_front(self._part(n), draw, following)
-            front = own if front is None else self._joiner.join(front, own)
-            yield front
+            own = self._labeler.make_interface(self._part(n), draw, following)
+            interface = own if interface is None else self._joiner.join(interface, own)
+            yield interface
 
-    def joined(self, low: Front, high: Front) -> Front:
-        """Return the front of neighbours: of these slabs, as yielded, and one from the host."""
+    def joined(self, low: Interface, high: Interface) -> Interface:
+        """Return the interface of neighbours: of these slabs, as yielded, and one from the host."""
         return self._joiner.join(low, self.placed(high))
 
-    def placed(self, front: Front) -> Front:
-        """Return a front where fronts are joined, which may be there or on the host."""
+    def placed(self, interface: Interface) -> Interface:
+        """Return an interface where interfaces are joined, which may be there or on the host."""
         if not self._is_cuda:
-            return front
+            return interface
         from percolab.parts.join_cuda import to_device
 
-        return to_device(front)
+        return to_device(interface)
 
-    def make_row_of_parts(self, front: Front) -> Row:
-        """Return the row of a sample from the front of all its slabs."""
+    def make_row_of_parts(self, interface: Interface) -> Row:
+        """Return the row of a sample from the interface of all its slabs."""
         if self.whole.is_closed:
-            front = self._joiner.close(self.placed(front))
-        return make_row(front)
+            interface = self._joiner.close(self.placed(interface))
+        return make_row(interface)
 
-    def copied(self, front: Front) -> Front:
-        """Return a front that was yielded, with its arrays on the host."""
+    def copied(self, interface: Interface) -> Interface:
+        """Return an interface that was yielded, with its arrays on the host."""
         if not self._is_cuda:
-            return front
+            return interface
         from percolab.parts.join_cuda import to_host
 
-        return to_host(front)
+        return to_host(interface)
 
     def row(self, draw: SampleKey) -> Row:
-        """Return the row of a sample, its fronts joined one after the other."""
-        *_, front = self.fronts(draw)
-        return self.make_row_of_parts(front)
+        """Return the row of a sample, its interfaces joined one after the other."""
+        *_, interface = self.interfaces(draw)
+        return self.make_row_of_parts(interface)
 
 
-def is_first_slab(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
-    """Return whether a front is that of the first of slabs with these layers, from a layer on."""
-    return front.first_layer == first_layer and front.layers in accumulate(layers)
+def is_first_slab(interface: Interface, layers: Sequence[int], first_layer: int = 0) -> bool:
+    """Return whether an interface is that of the first of these slabs, from a layer on."""
+    return interface.first_layer == first_layer and interface.layers in accumulate(layers)
 
 
 def refusal(whole: Whole, kind: str) -> str:

@@ -1,7 +1,7 @@
-"""The front of a slab on a CUDA device: its tiles joined as by the labeler tiled, its faces read.
+"""The interface of a slab on a CUDA device: tiles joined as by the labeler tiled, faces read.
 
 Everything is as on the CPU (:mod:`percolab.parts.raster`), but for the numbers of the clusters of
-a front, which may be in any order.
+an interface, which may be in any order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.tallies import compute_row_width
-from percolab.parts.front import Face, Front, FrontSums, front_bytes
-from percolab.parts.front_cuda import (
+from percolab.parts.interface import Face, Interface, InterfaceSums, interface_bytes
+from percolab.parts.interface_cuda import (
     FACE_WORDS,
     count_bonds_kernel,
     flag_layers_kernel,
@@ -58,7 +58,8 @@ cuda = load_cuda()
 _SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
 #: Kinds of slabs, of equal tables, whose tables stay on the device; the oldest goes.
 _MOST_KINDS = 4
-# The arrays of a front have this part more elements than one needs, for the samples that follow.
+# The arrays of an interface have this part more elements than one needs, for the samples that
+# follow.
 _SPARE = 10
 
 
@@ -172,10 +173,10 @@ class SlabLabels(Tiled):
 
 
 class SlabTiled:
-    """Finds the fronts of the parts of one lattice, one after the other, in memory of its own.
+    """Finds the interfaces of the parts of one lattice, one after the other, in memory of its own.
 
-    The arrays of a front are those of the device.  They stay until the next front but one is made:
-    there are two sets of them, which take turns.
+    The arrays of an interface are those of the device.  They stay until the next interface but one
+    is made: there are two sets of them, which take turns.
 
     whole:      the lattice
     most_layers: of the thickest part
@@ -209,10 +210,10 @@ class SlabTiled:
         if whole.model.draws_sites:
             self._all_sites = cuda.to_device(np.full(words, 0xFFFFFFFF, np.uint32))
             self._above, self._below = (cuda.device_array(words, np.uint32) for _ in range(2))
-        self._fronts = DeviceArrays(_SPARE, 2), DeviceArrays(_SPARE, 2)
+        self._interfaces = DeviceArrays(_SPARE, 2), DeviceArrays(_SPARE, 2)
         kinds = np.uint32, np.uint64, np.int64
         self._none = {kind: cuda.device_array(0, kind) for kind in kinds}
-        #: Clusters of the front, and vacant sites.
+        #: Clusters of the interface, and vacant sites.
         self._counts = cuda.device_array(1, np.uint32), cuda.device_array(1, np.uint32)
         pinned = np.uint32, np.uint32, np.uint32, np.int32
         self._pinned = Pinned(*(cuda.pinned_array(1, kind) for kind in pinned))
@@ -220,10 +221,11 @@ class SlabTiled:
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
-        """Return the memory of its arrays, which two fronts are among, at no larger p.
+        """Return the memory of its arrays, which two interfaces are among, at no larger p.
 
         layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of
-        whichever is smaller.  Fronts are as if every open bond at a face led to its own cluster.
+        whichever is smaller.  Interfaces are as if every open bond at a face led to its own
+        cluster.
         """
         kinds = _kinds_kept(whole, layers)
         extents = [whole.slab_extent(thick) for thick in kinds]
@@ -241,12 +243,12 @@ class SlabTiled:
         slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
         slab += 4 * max(bound.crossing for bound in bounds)
         nodes = max(bound.tiles * _border_capacity(whole, n) for bound, n in zip(bounds, kinds))
-        slab += (24 if largest.seam_bonds else 16) * nodes
-        parts = slab + _cut_bytes(whole, layers) + _front_bytes(whole, layers, p)
+        slab += (24 if largest.periodic_bonds else 16) * nodes
+        parts = slab + _cut_bytes(whole, layers) + _interface_bytes(whole, layers, p)
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
-        """Draw and label a part, whose front is requested next; this does not wait for it."""
+        """Draw and label a part, whose interface is requested next; this does not wait for it."""
         self._take_keys(draw)
         labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
@@ -259,11 +261,13 @@ class SlabTiled:
         self._label(labeler)
         self._begun = Begun(key, labeler, sides, counted)
 
-    def make_front(self, part: Slab, draw: SampleKey, following: Slab | None = None) -> Front:
-        """Return the front of a part of a sample, with arrays of the device.
+    def make_interface(
+        self, part: Slab, draw: SampleKey, following: Slab | None = None
+    ) -> Interface:
+        """Return the interface of a part of a sample, with arrays of the device.
 
         following: the part of the sample that is requested next.  It is begun before this waits, so
-        that the device is idle neither then nor while something else is done with the front.
+        that the device is idle neither then nor while something else is done with the interface.
         """
         key = part.first_layer, part.layers, draw
         if self._begun is None or self._begun.key != key:
@@ -277,7 +281,7 @@ class SlabTiled:
         clusters = int(self._pinned.clusters[0])
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
-        return Front(*layers, below, over, sizes, flags, sums)
+        return Interface(*layers, below, over, sizes, flags, sums)
 
     def _take_keys(self, draw: SampleKey) -> None:
         if draw != self._draw:
@@ -400,8 +404,8 @@ class SlabTiled:
         self, part: Slab, labeler: SlabLabels, sides: tuple[Side, Side]
     ) -> tuple[Face, Face, Any, Any]:
         """Return both faces, and arrays of the sizes and flags of their clusters."""
-        self._fronts = self._fronts[::-1]
-        room, launch, nodes = self._fronts[0], self.launches, labeler.nodes
+        self._interfaces = self._interfaces[::-1]
+        room, launch, nodes = self._interfaces[0], self.launches, labeler.nodes
         faces = [self._read_face(part, labeler, side) for side in sides]
         total = sum(face.num_bonds for face in faces)
         most = min(total, 2 * self.whole.reach * self.whole.layer_points)
@@ -417,7 +421,7 @@ class SlabTiled:
 
     def _read_face(self, part: Slab, labeler: SlabLabels, side: Side) -> Face:
         """Return a face as roots of nodes, which are marked."""
-        crossed, room, has_codes = side.crossed, self._fronts[0], self.whole.has_periods
+        crossed, room, has_codes = side.crossed, self._interfaces[0], self.whole.has_periods
         if crossed is None:
             return Face(self._none[np.uint32], self._none[np.int64])
         bonds = crossed.num_bonds
@@ -436,7 +440,7 @@ class SlabTiled:
 
     def _wait_for_sums(
         self, labeler: SlabLabels, following: Slab | None, draw: SampleKey
-    ) -> FrontSums:
+    ) -> InterfaceSums:
         """Wait, with what follows begun, and return the sums of what touches no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)
@@ -494,21 +498,21 @@ def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
     phases = {whole.phase(first) for first in accumulate((0, *layers))}
     words = count_words(whole.reach * whole.layer_points)
     classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
-    seam_bonds = whole.slab_extent(whole.reach).seam_bonds
-    masks = 1 + (seam_bonds > 0)
-    cut = 4 * masks * classes * words + 20 * seam_bonds
+    periodic_bonds = whole.slab_extent(whole.reach).periodic_bonds
+    masks = 1 + (periodic_bonds > 0)
+    cut = 4 * masks * classes * words + 20 * periodic_bonds
     opened = 4 * classes * words + 4 * (classes * words // FACE_WORDS + 2)
     sites = 3 * 4 * words * whole.model.draws_sites
     return len(phases) * (cut + 8 * classes) + 2 * opened + sites + 8 * whole.lattice.num_classes
 
 
-def _front_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
-    """Return the bytes of two fronts as they are found, which take turns."""
+def _interface_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
+    """Return the bytes of two interfaces as they are found, which take turns."""
     bonds, _ = whole.open_at_face(p)
     is_all = not whole.is_closed and sum(layers) == whole.num_layers
     faces = min(len(layers) - 1, 2) if is_all else 2
     clusters = min(faces * bonds, 2 * whole.reach * whole.layer_points)
-    one = front_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
+    one = interface_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
     # Every array has at least two elements.
     return 2 * (one + one // _SPARE + 96)
 
@@ -527,7 +531,7 @@ def _on_device(cut: Cut) -> Cut:
     adjacency = cut.adjacency
     there = {
         name: cuda.to_device(getattr(adjacency, name))
-        for name in ("ends", "seam", "seam_bonds", "seam_ends", "seam_codes")
+        for name in ("ends", "periodic_words", "periodic_bonds", "periodic_ends", "periodic_codes")
     }
     exists = cuda.to_device(cut.exists)
     return Cut(cuda.to_device(cut.classes), exists, adjacency._replace(**there))

@@ -13,7 +13,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import find_seam_number, has_bit, seam_word
+from percolab.kernels.neighbours import find_periodic_number, has_bit, periodic_word
 
 # Words made at a time where they have to be shifted; one of so many is made twice.
 _CHUNK = 1024
@@ -82,9 +82,9 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
 
 @njit
-def find_cut_seam(adjacency, place, bit):
-    """Return which bond of a cut's seam list is bit ``bit`` of word ``place``."""
-    return find_seam_number(int64(32) * int64(place) + int64(bit), adjacency.seam_bonds)
+def find_cut_bond(adjacency, place, bit):
+    """Return which bond of a cut's list of periodic bonds is bit ``bit`` of word ``place``."""
+    return find_periodic_number(int64(32) * int64(place) + int64(bit), adjacency.periodic_bonds)
 
 
 @njit(nogil=True, cache=True)
@@ -116,12 +116,12 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
 @njit
 def _close_cut(cut, upper, lower, opened):
     """Close the bonds that have a vacant site above or below."""
-    words, seam = int64(cut.adjacency.num_words), cut.adjacency.seam
+    words, periodic = int64(cut.adjacency.num_words), cut.adjacency.periodic_words
     for n in range(cut.classes.size):
         down = int64(cut.adjacency.ends[n])
         for word in range(words):
             place = n * words + word
-            aside = seam_word(seam, place)
+            aside = periodic_word(periodic, place)
             left = uint32(opened[place] & upper[word])
             kept = left
             while left != uint32(0):
@@ -129,7 +129,9 @@ def _close_cut(cut, upper, lower, opened):
                 left = uint32(left & uint32(left - uint32(1)))
                 other = int64(32) * word + int64(bit) + down
                 if has_bit(aside, bit):
-                    other = int64(cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)])
+                    other = int64(
+                        cut.adjacency.periodic_ends[find_cut_bond(cut.adjacency, place, bit)]
+                    )
                 if is_vacant(lower, uint32(0), uint32(other)):
                     kept = uint32(kept & ~uint32(uint32(1) << bit))
             opened[place] = kept

@@ -14,8 +14,8 @@ from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit, seam_word
-from percolab.parts.words import find_cut_seam
+from percolab.kernels.neighbours import has_bit, periodic_word
+from percolab.parts.words import find_cut_bond
 
 cuda = load_cuda()
 
@@ -111,7 +111,10 @@ def close_cut_kernel(cut, upper, lower, opened):
         words = uint32(cut.adjacency.num_words)
         n = uint32(place // words)
         word = uint32(place - uint32(n * words))
-        down, aside = int64(cut.adjacency.ends[n]), seam_word(cut.adjacency.seam, place)
+        down, aside = (
+            int64(cut.adjacency.ends[n]),
+            periodic_word(cut.adjacency.periodic_words, place),
+        )
         left = uint32(opened[place] & upper[word])
         kept = left
         while left != uint32(0):
@@ -119,7 +122,7 @@ def close_cut_kernel(cut, upper, lower, opened):
             left = uint32(left & uint32(left - uint32(1)))
             other = int64(int64(uint32(uint32(word << uint32(5)) + bit)) + down)
             if has_bit(aside, bit):
-                other = int64(cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)])
+                other = int64(cut.adjacency.periodic_ends[find_cut_bond(cut.adjacency, place, bit)])
             if is_vacant(lower, uint32(0), uint32(other)):
                 kept = uint32(kept & ~uint32(uint32(1) << bit))
         opened[place] = kept

@@ -3,7 +3,7 @@
 request    what is requested, and what the results file has of it
 engine     device, labeler and threads that sample it        (sampler: one task made ready)
 placement  the tasks, with p given or found                   (pilot: where they are looked for)
-wanted     the blocks that every task should have, round by round
+targets    the blocks that every task should have, round by round
 measured   the missing ones, as they are finished
 stored     results with these blocks, saved now and then
 executors  who makes them: threads, processes, given ones     (calls, processes, mpi, dask)

@@ -204,7 +204,7 @@ def _engine_of_ranks(
 
 
 def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
-    """Raise InputError unless slabs, if any, are measured on this host, beside the checkpoints."""
+    """Raise InputError unless slabs, if any, are measured on the host of the checkpoints."""
     if slabs is not None and executor not in (None, *EXECUTORS):
         raise InputError(
             "--slabs: threads or processes of one host measure slabs; on many hosts take --part "
@@ -235,11 +235,11 @@ def _engine_on(
             workers = count_workers(executor)
     check_workers(workers)
     engine = Engine(device, labeler, workers, devices, executor)
-    held, share = 0, memory_share(len(study.sizes))
+    in_use, share = 0, memory_share(len(study.sizes))
     layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
-        given: dict[str, Any] = {"held": held, "device": device, "share": share}
+        given: dict[str, Any] = {"in_use": in_use, "device": device, "share": share}
         if slabs not in (None, "auto"):
             layers[size] = choose_slabs(task, slabs, engine.in_slabs, **given)
             continue
@@ -247,8 +247,8 @@ def _engine_on(
             task.structure.check_size(size, task.boundary)
             # What a process needs, every process needs.
             needed = required_memory(task, labeler, device, engine.threads)
-            beside = held + (engine.processes - 1) * needed
-            check_memory(task, labeler, device, engine.threads, held=beside, share=share)
+            elsewhere = in_use + (engine.processes - 1) * needed
+            check_memory(task, labeler, device, engine.threads, in_use=elsewhere, share=share)
         except InputError as error:
             if slabs is None:
                 raise InputError(f"{error}{advice(task)}") from error
@@ -257,7 +257,7 @@ def _engine_on(
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
-        held += engine.processes * needed
+        in_use += engine.processes * needed
     if layers:
         check_labeler(options.get("labeler"), device)
     if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:
@@ -309,9 +309,9 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
 
 
 @contextmanager
-def report_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
-    """Call ``tell`` once if Numba compiles for a device inside, which it need not if cached."""
-    calls = iter([tell])
+def report_compiling(report: Callable[[], None], device: Device) -> Iterator[None]:
+    """Call ``report`` once if Numba compiles for a device inside, which it need not if cached."""
+    calls = iter([report])
 
     def on_start(listener: Any, event: Any) -> None:
         for first in calls:

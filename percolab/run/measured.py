@@ -75,17 +75,17 @@ class Jobs(Iterator[BlockJob]):
 
 def missing_jobs(
     results: StoredResults,
-    wanted: Mapping[str, int],
+    blocks: Mapping[str, int],
     samplers: Mapping[str, BlockSampler],
     part: JobPart = WHOLE,
 ) -> Jobs:
-    """Return the jobs that bring each task to ``wanted`` blocks, of any number.
+    """Return the jobs that bring each task to its number of ``blocks``.
 
     part: the blocks that are made here.
     """
     return Jobs(
         _iterate_jobs(results.tasks[task_id], task_id, count, samplers[task_id], part)
-        for task_id, count in wanted.items()
+        for task_id, count in blocks.items()
     )
 
 
@@ -105,20 +105,20 @@ def count_site_labelings(item: TaskResult, blocks: int) -> int:
 
 
 def sites_to_label(
-    results: StoredResults, wanted: Mapping[str, int], part: JobPart = WHOLE
+    results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE
 ) -> tuple[int, int]:
-    """Return the site labelings that tasks' first ``wanted`` blocks take, and those left to do.
+    """Return the site labelings that the first ``blocks`` of tasks take, and those left to do.
 
     part: the blocks that count.
     """
     total = left = 0
-    for key, count in wanted.items():
+    for key, count in blocks.items():
         item = results.tasks[key]
-        held = item.count_below(count)
+        present = item.count_below(count)
         if part != WHOLE:
-            held = sum(map(part.has, item.numbers_below(count)))
+            present = sum(map(part.has, item.numbers_below(count)))
         total += count_site_labelings(item, part.count(count))
-        left += count_site_labelings(item, part.count(count) - held)
+        left += count_site_labelings(item, part.count(count) - present)
     return total, left
 
 

@@ -56,8 +56,8 @@ def begin_checkpoints(
         elif found.rank_row[1:] in sampler.items(number)[: rows[block]]:
             # Its row is done.
             continue
-        elif sampler.uses_front(found, rows[block]) and found.front is not None:
-            layers[block].append(found.front.layers)
+        elif sampler.uses_interface(found, rows[block]) and found.interface is not None:
+            layers[block].append(found.interface.layers)
         else:
             others[block].append(file)
     for (task_id, number), counts in layers.items():

@@ -27,7 +27,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import FLOW_WORDS, LOW_BITS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
-from percolab.parts.front import Row
+from percolab.parts.interface import Row
 from percolab.parts.partitions import Division
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader
@@ -82,14 +82,14 @@ def choose_slabs(
     slabs: int | str,
     samples: int,
     *,
-    held: int = 0,
+    in_use: int = 0,
     device: Device = CPU,
     share: float = 0.9,
 ) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
     slabs: how many, or "auto".  samples: that are measured at a time on this host, a GPU each.
-    held: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
+    in_use: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
     InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
     """
     whole = make_split_lattice(task)
@@ -97,7 +97,7 @@ def choose_slabs(
         check_labelable(whole, device)
     except InputError as error:
         raise InputError(f"slabs: {error}") from error
-    free = Memory(psutil.virtual_memory().available - held)
+    free = Memory(psutil.virtual_memory().available - in_use)
     if device.is_shared:
         free = Memory(free.host, int(share * device.free_memory()))
     needed = partial(needed_memory, whole, samples, device, most_open(task))
@@ -247,7 +247,7 @@ class PartsSampler:
             saved = len(rows)
 
         def save_if_due() -> None:
-            # Also within a row, before a rank saves its front of it, which is of no use without
+            # Also within a row, before a rank saves its interface of it, which is of no use without
             # the rows before.
             if saved < len(rows) and saving.is_due:
                 save()
@@ -312,10 +312,10 @@ class PartsSampler:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
         bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
         width = BINS + bins if bins else ROW_WIDTH
-        front = found.front
+        interface = found.interface
         is_own = all(len(row.numbers) == width for row in found.rows) and (
-            front is None
-            or (len(front.sums.bins), front.num_layers) == (bins, self.whole.num_layers)
+            interface is None
+            or (len(interface.sums.bins), interface.num_layers) == (bins, self.whole.num_layers)
         )
         if not is_own or len(found.rows) > len(self.items(found.number)):
             assert self.checkpoints is not None
@@ -324,14 +324,14 @@ class PartsSampler:
                 "none of its task; remove it to measure what it has anew"
             )
 
-    def uses_front(self, found: Checkpoint, rows: int) -> bool:
+    def uses_interface(self, found: Checkpoint, rows: int) -> bool:
         """Return whether a rank continues from its checkpoint, where a block has so many rows."""
-        if found.rank_row is None or found.front is None:
+        if found.rank_row is None or found.interface is None:
             return False
         rank, *row = found.rank_row
         if tuple(row) not in self.items(found.number)[rows : rows + 1]:
             return False
-        return self.ranks.division.continues(self.task.size, rank, found.front)
+        return self.ranks.division.continues(self.task.size, rank, found.interface)
 
 
 def make_in_worker(
@@ -388,12 +388,12 @@ def warm_up_parts(task: Task, division: Division) -> None:
     division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
 
 
-def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
+def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs") -> None:
     """Raise InputError if p is left to a pilot, which measures samples as a whole.
 
-    asked: what a user requested.
+    option: what a user requested.
     """
     if None in missing:
         raise InputError(
-            f"{asked}: give p (-p); the pilot that finds it measures samples as a whole"
+            f"{option}: give p (-p); the pilot that finds it measures samples as a whole"
         )

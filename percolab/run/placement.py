@@ -1,6 +1,6 @@
 """Where a study is sampled: its tasks with their p, placed by pilots unless they are given.
 
-What is placed is a value: the results that there were, and beside them empty ones of the tasks that
+What is placed is a value: the results that there were, and with them empty ones of the tasks that
 are new.
 """
 
@@ -44,10 +44,10 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
         task = new_task(results.study, opened.own, rule, size, values)
         new.append(place_task(results.study, task, _samples(rule, size), pilot))
     results = with_tasks(results, new)
-    asked = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
-    for line in rounded_up(asked, results, rule):
+    requested_tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
+    for line in rounded_up(requested_tasks, results, rule):
         watcher.noted(line)
-    return Placed(results, tuple(asked))
+    return Placed(results, tuple(requested_tasks))
 
 
 def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
@@ -66,9 +66,9 @@ def new_task(
     Where there are none, the blocks are such that they make up the samples that are requested.
     """
     task = study.task(size, p)
-    held = [item for item in own if item.size == size]
-    if held:
-        return replace(task, block_size=held[0].block_size, burn_in=held[0].burn_in)
+    existing = [item for item in own if item.size == size]
+    if existing:
+        return replace(task, block_size=existing[0].block_size, burn_in=existing[0].burn_in)
     chosen: Task = study.kind.choose_blocks(study, task, _samples(rule, size))
     return chosen
 
@@ -86,17 +86,17 @@ def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
 def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
     """Return one line for every size whose blocks do not make up the samples requested.
 
-    Nothing is said of one that has them already.
+    One that has them already has no line.
     """
     lines = []
-    for size, asked in (rule.samples or {}).items() if rule.target_error is None else ():
+    for size, requested in (rule.samples or {}).items() if rule.target_error is None else ():
         own = [task for task in tasks if task.size == size]
-        made = max(-(-asked // task.block_size) * task.block_size for task in own)
-        held = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
-        if made != asked and min(held, default=0) < made:
+        made = max(-(-requested // task.block_size) * task.block_size for task in own)
+        present = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
+        if made != requested and min(present, default=0) < made:
             block_size = max(task.block_size for task in own)
             lines.append(
-                f"L = {size}: {made} samples are made, not {asked}: a block has {block_size}"
+                f"L = {size}: {made} samples are made, not {requested}: a block has {block_size}"
             )
     return lines
 

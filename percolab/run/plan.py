@@ -45,7 +45,7 @@ from percolab.run.placement import new_task, pilot_conditions, place, rounded_up
 from percolab.run.rank_group import check_split_executor
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study
 from percolab.run.stored import saving_seconds
-from percolab.run.wanted import first_targets, foresee_targets
+from percolab.run.targets import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
@@ -184,7 +184,7 @@ class _Planning:
                 self._notes.append(f"memory at most: of this host, which has {where}")
         self._watcher, self._kind = watcher, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
-        # What samplers are told by size, as the window in which T is looked for first.
+        # What samplers get by size, as the window in which T is looked for first.
         self._hints: dict[int, dict[str, Any]] = {}
         self._pilots: dict[str, _Pilot] = {}
         # Of every task, at the end: blocks, how many of them are missing, and the bytes of a group.
@@ -204,14 +204,14 @@ class _Planning:
         requested = {(task.stream_seed, task.method) for task in whole}
         there = [item for item in joined(results).tasks.values() if item.blocks]
         others = [x for x in there if (x.task.stream_seed, x.task.method) not in requested]
-        held = {item.task.id: item.num_samples for item in others}
+        stored = {item.task.id: item.num_samples for item in others}
         begin = time.perf_counter()
         information, reason = self._information([*(item.task for item in others), *whole])
         fitting = time.perf_counter() - begin
         if rule.target_error is not None:
             if information is None:
                 raise InputError(f"--plan: the pilot finds no p_c: {reason}")
-            targets, rounds = foresee_targets(results, rule, whole, information, held)
+            targets, rounds = foresee_targets(results, rule, whole, information, stored)
         for task in tasks:
             item, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
             self._missing[task.id] = count - item.count_below(count)
@@ -221,7 +221,7 @@ class _Planning:
         error = np.inf
         if information is not None:
             samples = {row.L: row.samples for row in rows}
-            error = information.error({task.id: samples[task.size] for task in whole} | held)
+            error = information.error({task.id: samples[task.size] for task in whole} | stored)
         new = {task.id: self._groups(task) - len(results.tasks[task.id].blocks) for task in tasks}
         more = sum(max(count, 0) * self._bytes[key] for key, count in new.items())
         file_bytes = len(encode(results)) + round(more)
@@ -242,7 +242,7 @@ class _Planning:
             start_seconds=start,
             placing_seconds=placing,
             analysis_seconds=analysis if sampling else 0.0,
-            # A file is built in memory, from arrays that are stacked, beside the blocks.
+            # A file is built in memory, from arrays that are stacked, while the blocks are kept.
             host_bytes=base * engine.pythons + sum(row.host_bytes for row in rows) + 4 * file_bytes,
             base_bytes=base,
             device_bytes=sum(row.device_bytes for row in rows),
@@ -336,13 +336,13 @@ class _Planning:
     def _measure_all(self, targets: Mapping[int, int]) -> None:
         """Measure the tasks of which samples are missing; all, for a target error."""
         left, is_open = _SECONDS, self._opened.rule.target_error is not None
-        held = {task.id: self._results.tasks[task.id].num_samples for task in self._tasks}
-        tasks = [task for task in self._tasks if is_open or held[task.id] < targets[task.size]]
+        stored = {task.id: self._results.tasks[task.id].num_samples for task in self._tasks}
+        tasks = [task for task in self._tasks if is_open or stored[task.id] < targets[task.size]]
         for later, task in zip(range(len(tasks), 0, -1), tasks):
             if self._engine.ranks is not None or task.size in self._engine.slabs:
                 self._pilots[task.id] = self._measure_layers(task)
                 continue
-            enough = targets[task.size] - (0 if is_open else held[task.id])
+            enough = targets[task.size] - (0 if is_open else stored[task.id])
             begin = time.perf_counter()
             self._pilots[task.id] = self._measure_whole(task, left / later, enough)
             # What a small size does not use goes to the larger ones.

@@ -19,7 +19,7 @@ from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
-from percolab.parts.front import Row
+from percolab.parts.interface import Row
 from percolab.parts.partitions import Available, Division, StudyLattices, choose_partition
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankStep, follow

@@ -114,8 +114,8 @@ def _open_requested_device(request: SweepRequest) -> Device:
 class Opened:
     """What a file has, and what is requested of it.
 
-    results: those of the file, or empty ones; their study is the union of the file's and the one
-    asked.  asked: the study of what is wanted this time.  rule: with the samples of its sizes.
+    results: those of the file, or empty ones; their study is the union of the file's and
+    the requested one.  requested: the study of this request.  rule: with the samples of its sizes.
     is_described: whether the file says all that already.
     """
 
@@ -135,10 +135,10 @@ class Opened:
         found: dict[int, tuple[float, ...] | None] = {}
         fixed = self.requested.kind.fixed_p
         for size in self.requested.sizes:
-            held = [task for task in self.own if task.size == size]
-            if not held:
+            existing = [task for task in self.own if task.size == size]
+            if not existing:
                 found[size] = self.requested.p or self.results.study.p if fixed is None else fixed
-            elif more := set(self.requested.p or ()) - {p for task in held for p in task.p}:
+            elif more := set(self.requested.p or ()) - {p for task in existing for p in task.p}:
                 found[size] = tuple(sorted(more))
         return found
 
@@ -389,12 +389,12 @@ def _stored_stop_rule(
             samples[size] = max(samples.get(size, 0), item.num_samples)
     target = None
     for run in results.runs:
-        asked = run.get("asked")
-        if not isinstance(asked, Mapping) or not size_of.keys() & run["blocks"].keys():
+        record = run.get("asked")
+        if not isinstance(record, Mapping) or not size_of.keys() & run["blocks"].keys():
             continue
-        error = asked.get("target_error")
+        error = record.get("target_error")
         target = error if type(error) is float and 0 < error < 1 else None
-        counts = asked.get("samples", {})
+        counts = record.get("samples", {})
         if target is not None and not counts:
             samples = {}
         for task_id, count in counts.items() if isinstance(counts, Mapping) else ():

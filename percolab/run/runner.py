@@ -1,6 +1,6 @@
 """A study from request to stored blocks: each step makes a value of the one before.
 
-request -> placed tasks -> wanted blocks -> measured blocks -> results
+request -> placed tasks -> target blocks -> measured blocks -> results
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from percolab.run.request import (
     request_record,
 )
 from percolab.run.stored import Saver, with_blocks
-from percolab.run.wanted import current_targets, is_finished, next_targets, wanted_blocks
+from percolab.run.targets import current_targets, is_finished, next_targets, target_blocks
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.stop_rule import StopRule
@@ -145,14 +145,14 @@ def _sampled(
     saver: Saver,
     watcher: Watcher,
 ) -> StoredResults:
-    """Return results with all blocks of a part that a rule wants, round by round."""
-    results, asked = placed.results, request_record(placed.tasks, rule, part)
+    """Return results with all blocks of a part that a rule requires, round by round."""
+    results, request = placed.results, request_record(placed.tasks, rule, part)
     targets: dict[int, int] | None = current_targets(results, rule)
     while targets is not None:
         if rule.target_error is not None:
-            asked = asked | {"round": {str(size): count for size, count in targets.items()}}
-        wanted = wanted_blocks(placed.tasks, targets)
-        _LOGGER.debug("round of %d blocks in all: %s", sum(wanted.values()), dict(wanted))
-        results = with_blocks(results, wanted, asked, pool, engine, saver, watcher, part)
+            request = request | {"round": {str(size): count for size, count in targets.items()}}
+        blocks = target_blocks(placed.tasks, targets)
+        _LOGGER.debug("round of %d blocks in all: %s", sum(blocks.values()), dict(blocks))
+        results = with_blocks(results, blocks, request, pool, engine, saver, watcher, part)
         targets = next_targets(results, rule, targets)
     return results

@@ -1,7 +1,7 @@
 """What is saved of samples in parts while they are measured, and when.
 
-A block has a checkpoint with its finished rows, and every rank of slabs has one with the front of
-its own slabs of the row in work; a rank may be alone.
+A block has a checkpoint with its finished rows, and every rank of slabs has one with the interface
+of its own slabs of the row in work; a rank may be alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from percolab.parts.front import Front
+from percolab.parts.interface import Interface
 from percolab.parts.partitions import make_job
 from percolab.parts.ranks import AnyJob, Checkpointer, RankJob, find_first_layer
 from percolab.parts.raster import SampleKey
@@ -65,7 +65,7 @@ class Saving:
 
 
 class RankCheckpointer:
-    """Saves the front of one rank's first slabs in a checkpoint, for the rows of one task.
+    """Saves the interface of one rank's first slabs in a checkpoint, for the rows of one task.
 
     That is done next to a results file that this rank sees; where it has another disk than rank 0
     there is none.
@@ -87,8 +87,8 @@ class RankCheckpointer:
         self._saving = Saving(checkpoints)
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
-    def begin(self, draw: SampleKey) -> Front | None:
-        """Begin a row; return the front that is kept of it, on the host, or None.
+    def begin(self, draw: SampleKey) -> Interface | None:
+        """Begin a row; return the interface that is kept of it, on the host, or None.
 
         InputError: the checkpoint is damaged.
         """
@@ -96,20 +96,22 @@ class RankCheckpointer:
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
         self._row = RankRow(self._rank, draw.sample, draw.threshold)
-        held = self._checkpoints.load(self._task_id, self._number, self._rank)
-        if held is None or held.front is None:
+        checkpoint = self._checkpoints.load(self._task_id, self._number, self._rank)
+        if checkpoint is None or checkpoint.interface is None:
             return None
-        is_same = held.key[:2] == (self._task_id, self._number) and held.rank_row == self._row
-        is_own = is_first_slab(held.front, self._layers, self._first_layer)
-        return held.front if is_same and is_own else None
+        is_same = (
+            checkpoint.key[:2] == (self._task_id, self._number) and checkpoint.rank_row == self._row
+        )
+        is_own = is_first_slab(checkpoint.interface, self._layers, self._first_layer)
+        return checkpoint.interface if is_same and is_own else None
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to keep a front."""
+        """Whether it is time to keep an interface."""
         return self._saving.is_due
 
-    def keep(self, copied: Callable[[], Front]) -> None:
-        """Begin to keep the front that ``copied`` returns on the host."""
+    def keep(self, copied: Callable[[], Interface]) -> None:
+        """Begin to keep the interface that ``copied`` returns on the host."""
         if self._checkpoints.path.exists():
             self._saving.begin(
                 lambda: Checkpoint(self._task_id, self._number, (), copied(), self._row)
@@ -130,7 +132,7 @@ class CheckpointedJob(RankJob):
     kept: tuple[str, str, int] = ("", "", 1)
 
     def checkpointer(self, rank: int) -> Checkpointer:
-        """Return what saves the fronts of a rank."""
+        """Return what saves the interfaces of a rank."""
         path, task_id, block_size = self.kept
         own = rank, self.layers[rank], find_first_layer(self.layers, rank)
         return RankCheckpointer(Checkpoints(Path(path)), task_id, block_size, *own)
@@ -141,7 +143,7 @@ class CheckpointedJob(RankJob):
 
 
 def with_checkpoints(job: AnyJob, checkpoints: Checkpoints | None, task: Task) -> AnyJob:
-    """Return a job whose ranks save their fronts, if they have any and there is a results file."""
+    """Return a job whose ranks save their interfaces, if there is a results file."""
     if checkpoints is None or not isinstance(job, RankJob):
         return job
     return CheckpointedJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))

@@ -127,8 +127,8 @@ class ScalingSearch:
         estimate = _estimate(results)
         if estimate is not None:
             return estimate.threshold.value
-        held = [results.tasks[task.id] for task in own_tasks(results)]
-        best = max(held, key=lambda item: item.num_samples, default=None)
+        own = [results.tasks[task.id] for task in own_tasks(results)]
+        best = max(own, key=lambda item: item.num_samples, default=None)
         return None if best is None or not best.blocks else best.task.p[0]
 
     def find_p(self, study: Study, engine: Engine) -> float:
@@ -257,16 +257,16 @@ class ScalingSearch:
         """Return the tasks and blocks that give all sizes so many samples at their centres."""
         new: list[Task] = []
         blocks: dict[str, int] = {}
-        for size, wanted in samples.items():
+        for size, number in samples.items():
             slope = self._slope(size, results) if estimate is None else estimate.slope(size)
-            triple = self._triple(results, size, p, slope, wanted, is_sure=estimate is not None)
+            triple = self._triple(results, size, p, slope, number, is_sure=estimate is not None)
             new += [t for t in (triple.centre, *triple.sides) if t.id not in results.tasks]
-            count = max(ceil(wanted / triple.centre.block_size), _LEAST_BLOCKS)
-            count = max(count, _held(results, triple.centre))
+            count = max(ceil(number / triple.centre.block_size), _LEAST_BLOCKS)
+            count = max(count, _num_blocks(results, triple.centre))
             blocks[triple.centre.id] = count
             for side in triple.sides:
                 share = min(max(ceil(SIDE_SHARE * count), _LEAST_SIDE_BLOCKS), count)
-                blocks[side.id] = max(share, _held(results, side))
+                blocks[side.id] = max(share, _num_blocks(results, side))
         return Round(tuple(new), blocks)
 
     def _triple(
@@ -341,7 +341,7 @@ class ScalingSearch:
         return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
 
 
-def _held(results: StoredResults, task: Task) -> int:
+def _num_blocks(results: StoredResults, task: Task) -> int:
     """Return the blocks that a task has."""
     return len(results.tasks[task.id].blocks) if task.id in results.tasks else 0
 

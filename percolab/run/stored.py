@@ -138,27 +138,27 @@ class _Run:
 
 def with_blocks(
     results: StoredResults,
-    wanted: Mapping[str, int],
-    asked: Mapping[str, Any],
+    blocks: Mapping[str, int],
+    request: Mapping[str, Any],
     pool: WorkerPool,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
     part: JobPart = WHOLE,
 ) -> StoredResults:
-    """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
+    """Return results with the first ``blocks`` of tasks, and the record of the run.
 
-    They are the ones given if these have the blocks.  asked: what is requested, as the run's record
-    has it.  part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
+    They are the ones given if these have the blocks.  request: as the record of the run has it.
+    part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
     are lost, after the finished blocks were saved; any other error comes through, after that.
     """
-    total, left = sites_to_label(results, wanted, part)
+    total, left = sites_to_label(results, blocks, part)
     if not left:
         return results
-    run = _Run(results, engine.record() | {"asked": asked}, watcher)
+    run = _Run(results, engine.record() | {"asked": request}, watcher)
     watcher.started(total, total - left)
     try:
-        jobs = missing_jobs(results, wanted, pool.samplers, part)
+        jobs = missing_jobs(results, blocks, pool.samplers, part)
         _keep_all(run, Work(jobs, pool), saver)
     finally:
         watcher.finished()

@@ -1,4 +1,4 @@
-"""A threshold to the precision asked for: what is sampled next, until the error is small enough.
+"""A threshold to the requested precision: what is sampled next, until the error is small enough.
 
 In the plane p_c is the root of P(two directions) - P(no direction) on tori
 (:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  The samples
@@ -346,14 +346,14 @@ class _Search:
             tasks = [_in_blocks(task, work) for task in placed]
             first = _ROUNDS[0] * work
             return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
-        held, done = results.tasks, self._done(results)
+        stored, done = results.tasks, self._done(results)
         sides = {
-            size: () if has_slopes(held[task.id]) else _side_tasks(results, task)
+            size: () if has_slopes(stored[task.id]) else _side_tasks(results, task)
             for size, task in centres.items()
         }
         every_side = [side for pair in sides.values() for side in pair]
-        is_begun = all(len(held[task.id].blocks) >= LEAST_BLOCKS for task in centres.values())
-        if is_begun and all(side.id in held and held[side.id].blocks for side in every_side):
+        is_begun = all(len(stored[task.id].blocks) >= LEAST_BLOCKS for task in centres.values())
+        if is_begun and all(side.id in stored and stored[side.id].blocks for side in every_side):
             following = self._next_work(results, done)
             if following is None:
                 return None
@@ -366,14 +366,14 @@ class _Search:
             work = done
         blocks = {}
         for size, task in centres.items():
-            count = max(_blocks_with(task, work), held[task.id].num_blocks)
+            count = max(_blocks_with(task, work), stored[task.id].num_blocks)
             blocks[task.id] = count
             for side in sides[size]:
                 share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
                 blocks[side.id] = max(
-                    min(share, count), held[side.id].num_blocks if side.id in held else 0
+                    min(share, count), stored[side.id].num_blocks if side.id in stored else 0
                 )
-        return Round(tuple(side for side in every_side if side.id not in held), blocks)
+        return Round(tuple(side for side in every_side if side.id not in stored), blocks)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
         """Return of each size the task of one p with the most samples.
@@ -405,10 +405,10 @@ class _Search:
         """
         found = []
         for size, root in self._roots(results).items():
-            task, wanted = centres[size], self._goal.error or root.value.error
+            task, target = centres[size], self._goal.error or root.value.error
             away = root.slope * (root.value.value - task.p[0])
             known = root.slope * root.value.error
-            is_bent = bend_of(away, self._states) / root.slope > _BEND_SHARE * wanted
+            is_bent = bend_of(away, self._states) / root.slope > _BEND_SHARE * target
             if is_bent and known < abs(away) / 3 and has_slopes(results.tasks[task.id]):
                 p = _rounded(root.value.value, root.value.error)
                 found.append(replace(task, p=(p,)))

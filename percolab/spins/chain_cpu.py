@@ -116,8 +116,8 @@ class CpuChain:
         most, compiled = max(batch.topology.num_points // _WALKED, 2), cast(Any, walk_sweeps)
         while sweeps:
             key = self._generator, self._chain, self.sweep + 1, sweeps, most
-            beside = batch.opened, self.spins, self._walk
-            done = compiled(*key, self.rule, self._planes, *there, *beside)
+            arrays = batch.opened, self.spins, self._walk
+            done = compiled(*key, self.rule, self._planes, *there, *arrays)
             self.sweep += done
             sweeps -= done
             if sweeps:

@@ -27,7 +27,7 @@ from percolab.spins.kernels_cuda import (
     COUNTS,
     begin_kernel,
     clear_words_kernel,
-    close_seam_kernel,
+    close_periodic_kernel,
     keep_kernel,
     keep_tallies_kernel,
     mark_labels_kernel,
@@ -187,7 +187,7 @@ class CudaChains:
                 for _ in range(step):
                     self._enqueue()
 
-            if self.labeler.is_recordable:
+            if self.labeler.is_capturable:
                 self._launches.call(("sweeps", step, *kind), work)
             else:
                 work()
@@ -219,9 +219,9 @@ class CudaChains:
         bonds = self.planes, batch.exists, batch.existing_sites, batch.adjacency, batch.opened
         key = self._generator, self._chains, self._clock, self.rule, self._planes
         launch.one(open_satisfied_kernel, self._num_words, items, *key, *bonds, self._counts)
-        seam = self.batch.topology.num_seam_bonds
+        periodic = self.batch.topology.num_periodic_bonds
         ends = self._planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
-        launch.one(close_seam_kernel, seam, items, *ends, batch.opened, self._counts)
+        launch.one(close_periodic_kernel, periodic, items, *ends, batch.opened, self._counts)
 
     def _enqueue(self) -> None:
         """Launch one sweep."""
@@ -258,8 +258,8 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        beside = bool(self.rule.seeds or self.rule.by_word)
-        shared = int(labeler.nodes.room) + beside * self._planes * TILE_WORDS
+        has_seeds = bool(self.rule.seeds or self.rule.by_word)
+        shared = int(labeler.nodes.room) + has_seeds * self._planes * TILE_WORDS
         launch.blocks(
             repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
             labeler.tile_launch_grid(items),

@@ -15,7 +15,7 @@ from numba.extending import overload
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.kernels.runs import fill_segments
 from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
@@ -100,10 +100,10 @@ def _keep_equal(plane, first, last, delta, alive):
 
 
 def keep_satisfied(planes, num_planes, adjacency, k, alive):
-    """Leave of the bonds of class k, none of them across a seam, those of equal spins, in place."""
+    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins."""
     for word in range(alive.size):
-        wanted = alive[word]
-        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), wanted)
+        requested = alive[word]
+        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), requested)
 
 
 @overload(keep_satisfied)
@@ -138,27 +138,27 @@ def _keep_satisfied(planes, num_planes, adjacency, k, alive):
 @njit(nogil=True, cache=True)
 def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins, opened):
     """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
-    num_words, seam, here = int64(adjacency.num_words), adjacency.seam, uint32(0)
+    num_words, periodic, here = int64(adjacency.num_words), adjacency.periodic_words, uint32(0)
     satisfied = int64(0)
     for k in range(len(adjacency.ends)):
         begin = k * num_words
         alive = spins.alive[begin : begin + num_words]
         for word in range(num_words):
-            beyond = uint32(seam_word(seam, begin + word))
+            beyond = uint32(periodic_word(periodic, begin + word))
             alive[word] = uint32(exists[begin + word] & ~beyond)
         keep_satisfied(spins.planes, num_planes, adjacency, k, alive)
         for word in range(num_words):
             satisfied += int64(popcount(alive[word]))
-            beyond = uint32(seam_word(seam, begin + word))
+            beyond = uint32(periodic_word(periodic, begin + word))
             alive[word] = uint32(alive[word] | uint32(exists[begin + word] & beyond))
-    for n in range(adjacency.seam_bonds.size):
-        _, i, j = seam_bond(n, opened, here, adjacency)
+    for n in range(adjacency.periodic_bonds.size):
+        _, i, j = periodic_bond(n, opened, here, adjacency)
         one = spin_at(spins.planes, here, num_planes, num_words, i)
         other = spin_at(spins.planes, here, num_planes, num_words, j)
         if one == other:
             satisfied += 1
         else:
-            bond = adjacency.seam_bonds[n]
+            bond = adjacency.periodic_bonds[n]
             bit = uint32(uint32(1) << uint32(bond & 31))
             spins.alive[bond >> 5] = uint32(spins.alive[bond >> 5] & ~bit)
     seed = seed_at(chain.bonds, sweep)
@@ -300,7 +300,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
 
 @njit(nogil=True, cache=True)
 def write_spin_numbers(satisfied, count, counts, row):
-    """Write the numbers of a sweep beside its clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
+    """Write the numbers of a sweep but those of clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
     row[SATISFIED], row[OPEN_BONDS] = satisfied, count
     largest, squares = int64(0), int64(0)
     for number in counts:

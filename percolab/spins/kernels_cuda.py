@@ -12,7 +12,7 @@ from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
-from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.measure.rows import ROW_WIDTH
 from percolab.spins.words import (
     changed,
@@ -27,7 +27,7 @@ cuda = load_cuda()
 
 #: Up to so many states are counted by words, more by sites.
 _FEW_STATES = 8
-#: What is counted of a sweep beside the states: satisfied and open bonds.
+#: What is counted of a sweep besides the states: satisfied and open bonds.
 COUNTS = 2
 MOST_COUNTS = COUNTS + MOST_STATES
 
@@ -80,10 +80,10 @@ def count_states(planes, start, num_planes, num_words, word, there, states, shar
 def open_satisfied_kernel(
     generator, chains, clock, rule, num_planes, planes, exists, occupied, adjacency, opened, counts
 ):
-    """Write the open bonds of a sweep, those across seams as if all of them were satisfied.
+    """Write the open bonds of a sweep, periodic bonds as if all of them were satisfied.
 
     One thread a word of sites.  counts: uint64 (chains, COUNTS + states), zeros before; of the
-    bonds across seams only the open ones are counted.
+    bonds across periodic boundaries only the open ones are counted.
     """
     shared = cuda.shared.array(MOST_COUNTS, types.uint32)
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
@@ -101,7 +101,7 @@ def open_satisfied_kernel(
         for k in range(len(adjacency.ends)):
             index = uint32(uint32(uint32(k) * num_words) + word)
             here = exists[index]
-            beyond = uint32(here & seam_word(adjacency.seam, index))
+            beyond = uint32(here & periodic_word(adjacency.periodic_words, index))
             inner = uint32(here & ~beyond)
             same = satisfied_word(planes, start, num_planes, adjacency, k, word, inner)
             satisfied = uint32(satisfied + uint32(popcount(same)))
@@ -121,23 +121,23 @@ def open_satisfied_kernel(
 
 
 @cuda.jit(cache=True)
-def close_seam_kernel(num_planes, planes, adjacency, words_per_item, opened, counts):
-    """Close the bonds across seams that join different spins, and count the others."""
+def close_periodic_kernel(num_planes, planes, adjacency, words_per_item, opened, counts):
+    """Close the periodic bonds that join different spins, and count the others."""
     shared = cuda.shared.array(COUNTS, types.uint32)
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x < COUNTS:
         shared[cuda.threadIdx.x] = uint32(0)
     cuda.syncthreads()
-    if n < adjacency.seam_bonds.size:
+    if n < adjacency.periodic_bonds.size:
         num_words = uint32(adjacency.num_words)
         start = uint32(uint32(item * uint32(num_planes)) * num_words)
         base = uint32(item * uint32(words_per_item))
-        is_open, i, j = seam_bond(n, opened, base, adjacency)
+        is_open, i, j = periodic_bond(n, opened, base, adjacency)
         one = spin_at(planes, start, num_planes, num_words, i)
         if one == spin_at(planes, start, num_planes, num_words, j):
             cuda.atomic.add(shared, 0, uint32(1))
         elif is_open:
-            bond = adjacency.seam_bonds[n]
+            bond = adjacency.periodic_bonds[n]
             bit = uint32(uint32(1) << uint32(bond & 31))
             cuda.atomic.and_(opened, uint32(base + uint32(bond >> 5)), uint32(~bit))
             cuda.atomic.add(shared, 1, uint32(1))

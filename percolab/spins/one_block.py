@@ -34,7 +34,7 @@ cuda = load_cuda()
 
 #: Shared memory that a block may have, in bytes.
 _MOST_SHARED = 48 * 1024
-#: Classes of bonds beside the chain's, and axes, that numbers of a few bits have room for.
+#: Classes of bonds other than the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3
 #: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
 _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
@@ -61,10 +61,10 @@ def choose_thread_parts(topology: Topology, chains: int) -> int:
 
 
 def _most_nodes(topology: Topology) -> int:
-    """Return how many clusters may touch a seam or an end layer."""
-    owners = topology.seam_bonds % (32 * topology.num_words)
+    """Return how many clusters may touch a periodic boundary or an end layer."""
+    owners = topology.periodic_bonds % (32 * topology.num_words)
     sites, _ = topology.end_flags()
-    return int(np.unique(np.concatenate([owners, topology.seam_ends, sites])).size)
+    return int(np.unique(np.concatenate([owners, topology.periodic_ends, sites])).size)
 
 
 def _list_capacity(topology: Topology) -> int:
@@ -80,7 +80,7 @@ def shared_bytes(topology: Topology, planes: int) -> int:
     """Return the dynamic shared memory of a block, for spins with so many bit planes."""
     others, listed = len(_other_classes(topology)), _list_capacity(topology)
     scratch = scratch_words(others, listed, _most_nodes(topology))
-    beyond = topology.num_bond_words if topology.num_seam_bonds else 0
+    beyond = topology.num_bond_words if topology.num_periodic_bonds else 0
     return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
 
 
@@ -119,8 +119,8 @@ class OneBlockChains(CudaChains):
         self._shared = shared_bytes(top, self._planes)
         others = _other_classes(top)
         listed, nodes = _list_capacity(top), _most_nodes(top)
-        words, sites = np.divmod(top.seam_bonds, 32 * top.num_words)
-        pairs = sites | top.seam_ends.astype(np.int64) << OTHER | words << CLASS
+        words, sites = np.divmod(top.periodic_bonds, 32 * top.num_words)
+        pairs = sites | top.periodic_ends.astype(np.int64) << OTHER | words << CLASS
         end_sites, end_flags = labeler.end_flags
         self._block = ChainLattice(
             exists=batch.exists,
@@ -128,7 +128,7 @@ class OneBlockChains(CudaChains):
             shifts=tuple(np.int32(top.deltas[k]) for k in others),
             rows=(np.int32(0),) * len(others),
             pairs=cuda.to_device(pairs.astype(np.uint32)),
-            codes=batch.adjacency.seam_codes,
+            codes=batch.adjacency.periodic_codes,
             end_sites=end_sites,
             end_flags=end_flags,
             points=np.uint32(top.num_points),

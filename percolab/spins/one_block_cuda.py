@@ -7,13 +7,14 @@ Few chains leave most of the device idle, and more parts make them faster; where
 chains one part is best.
 
 Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the
-bonds across seams.  Runs are numbered in the order of their sites through the whole lattice, so
-that the root of a tree is its first run.
+bonds across periodic boundaries.  Runs are numbered in the order of their sites through the whole
+lattice, so that the root of a tree is its first run.
 
-A cluster so found becomes a *node* if an open bond leads from it across a seam, or if it holds a
-site of an end layer.  Nodes are numbered in the order of their first sites.  A forest of them, with
-periods, is joined by the bonds across seams (:mod:`percolab.measure.wrapping_cuda`), so that its
-roots have the first sites of whole clusters, too.
+A cluster so found becomes a *node* if an open bond leads from it across a periodic boundary, or if
+it holds a site of an end layer.  Nodes are numbered in the order of their first sites.  A forest of
+them, with periods, is joined by the bonds across periodic boundaries
+(:mod:`percolab.measure.wrapping_cuda`), so that its roots have the first sites of whole clusters,
+too.
 
 ``info`` holds of every node:
 
@@ -34,7 +35,7 @@ from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
-from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.kernels.runs import fill_segments, low_bits
 from percolab.labelers.tiled.all_tiles import run_at
 from percolab.labelers.tiled.one_tile import (
@@ -85,7 +86,7 @@ _NO_FIELD = 0xFFFFFFFF ^ (0xFFF << FIELD)
 #: What a block adds up of the clusters, and how many clusters are as large as the largest.
 MOST_SUMS = NUMBERS + 1
 _empty, _with_cluster, _put, _take = SUMS32.empty, SUMS32.with_cluster, SUMS32.put, SUMS32.take
-#: Where the second end and the class begin in what is stored of a bond across a seam.
+#: Where the second end and the class begin in what is stored of a bond across a periodic boundary.
 OTHER, CLASS = 12, 24
 _SITE = 0xFFF
 
@@ -97,7 +98,8 @@ class ChainLattice(NamedTuple):
     occupied:  uint32 (num_words,), the sites that there are
     shifts:    of every class but the chain's, how many sites the other end is away, int32 each
     rows:      as many zeros, int32
-    pairs:     uint32, of every bond across a seam: owner, other end << OTHER, class << CLASS
+    pairs:     uint32, of every bond across a periodic boundary: owner, other end << OTHER, class <<
+               CLASS
     codes:     int32, over how many periods they lead
     end_sites, end_flags: uint32, sites of end layers, and bit 2a (first layer of axis a) or 2a + 1
     points:    grid points, uint32
@@ -152,7 +154,7 @@ def scratch_words(classes: int, listed: int, nodes: int) -> int:
 
 
 def dynamic_words(num_words: int, scratch: int, beyond: int, planes: int) -> int:
-    """Return the words of dynamic shared memory; beyond: words of bonds that cross seams."""
+    """Return the words of dynamic shared memory; beyond: words of periodic bonds."""
     return 32 * num_words + scratch + beyond + 3 * planes * num_words
 
 
@@ -216,11 +218,11 @@ def _number_block(counts, count, totals, part):
 
 @cuda.jit(device=True)
 def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, chained, beyond, part):
-    """Write the open bonds of a word inside the lattice, those across seams apart.
+    """Write the open bonds of a word inside the lattice, those across periodic boundaries apart.
 
     links: gets the open bonds of all classes but the chain's, chained: of that one.  Returns
-    satisfied bonds + open bonds << 16; of the bonds across seams all that are drawn are written,
-    but none is counted.
+    satisfied bonds + open bonds << 16; of the bonds across periodic boundaries all that are drawn
+    are written, but none is counted.
     """
     seed, number, threshold = key
     word, num_words = part.word, block.num_words
@@ -231,7 +233,7 @@ def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, cha
             if word < num_words:
                 index = uint32(uint32(uint32(k) * num_words) + word)
                 here = block.exists[index]
-                across = uint32(here & seam_word(adjacency.seam, index))
+                across = uint32(here & periodic_word(adjacency.periodic_words, index))
                 inner = uint32(here & ~across)
                 same = satisfied_word(planes, uint32(0), num_planes, adjacency, k, word, inner)
                 alive = uint32(same | across)
@@ -281,7 +283,7 @@ def _count_extra_bonds(links, classes, word, bits):
 
 @cuda.jit(device=True)
 def _join_runs(table, starts, first, slots, chained, totals, links, queue, block, part):
-    """Find the clusters without bonds across seams, as in a tile; return the number of runs."""
+    """Find the clusters without periodic bonds, as in a tile; return the number of runs."""
     shifts, rows, room = block.shifts, block.rows, block.listed
     word, thread, threads = part.word, part.thread, part.threads
     own, below = _thread_bits(part)
@@ -353,20 +355,20 @@ def _number_node(entry, special, numbers):
 
 @cuda.jit(device=True)
 def _pair_ends(pair):
-    """Return the two ends of a bond across a seam."""
+    """Return the two ends of a bond across a periodic boundary."""
     return uint32(pair & uint32(_SITE)), uint32(uint32(pair >> uint32(OTHER)) & uint32(_SITE))
 
 
 @cuda.jit(device=True)
 def _pair_word(pair, num_words):
-    """Return the bond word of a bond across a seam."""
+    """Return the bond word of a bond across a periodic boundary."""
     owner = uint32(uint32(pair & uint32(_SITE)) >> uint32(5))
     return uint32(uint32(uint32(pair >> uint32(CLASS)) * num_words) + owner)
 
 
 @cuda.jit(device=True)
 def _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond):
-    """Mark what becomes a node, and close the bonds across seams between different spins.
+    """Mark what becomes a node, and close the periodic bonds between different spins.
 
     Returns the satisfied and the open ones among these bonds, as :func:`_draw_bonds` does.
     """
@@ -410,7 +412,7 @@ def _begin_nodes(table, runs, special, numbers, forest, info):
 
 @cuda.jit(device=True)
 def _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond):
-    """Join the nodes at the ends of the open bonds across seams, and note what wraps."""
+    """Join the nodes at the ends of the open periodic bonds, and note what wraps."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.pairs.size):
         pair = block.pairs[n]
@@ -612,6 +614,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
     num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
     plane_words = uint32(uint32(num_planes) * num_words)
+    # Dynamic shared memory: the table of runs; links and queue, later the forest of nodes; words of
+    # periodic bonds; planes of spins, digits and marks.
     scratch = table[uint32(num_words << uint32(5)) :]
     forest = cuda.shared.array(0, types.uint64)[uint32(num_words << uint32(4)) :]
     queue = scratch[2 * len(block.shifts) * TILE_WORDS :]
@@ -621,6 +625,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     digits = planes[plane_words:]
     marks = digits[plane_words:]
     loops = Loops(first_loop, flags, block.axes, block.width)
+    # Load the spins; nothing is counted yet.
     base, n = uint32(item * plane_words), thread
     while n < plane_words:
         planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
@@ -637,6 +642,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     by_word = not depends and rule.by_word != uint32(0)
     cuda.syncthreads()
     for slot in range(count):
+        # 1. Draw the open bonds, find where runs start, draw digits of new spins, and count states.
         sweep = uint64(sweep + uint64(1))
         key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
         counted = _draw_bonds(
@@ -658,10 +664,12 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
                     planes, uint32(0), num_planes, num_words, word, there, rule.states, counts
                 )
         cuda.syncthreads()
+        # 2. Join the runs of sites to the clusters inside the lattice.
         runs = _join_runs(
             table, starts, first, numbers, chained, strips, scratch, queue, block, part
         )
         nodes = uint32(0)
+        # 3. Make clusters that touch a periodic boundary or an end layer nodes, and join these.
         if block.nodes != uint32(0):
             more = _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond)
             counted = uint32(counted + more)
@@ -675,6 +683,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond)
             cuda.syncthreads()
             _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block)
+        # 4. Choose the new spins of clusters, and measure the clusters.
         cuda.atomic.add(counts, 0, counted)
         if depends:
             seed, number = seed_at(chains.sites[item], sweep), chains.number[item]
@@ -693,6 +702,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         add_atomically(totals, sums)
         cuda.syncthreads()
         add_second(totals, sums)
+        # 5. Write the new spins, and keep the numbers of the sweep.
         _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)
@@ -700,6 +710,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             place = int64(item) * int64(count) + int64(slot)
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
+    # Store the spins.
     n = thread
     while n < plane_words:
         memory[uint32(base + n)] = planes[n]

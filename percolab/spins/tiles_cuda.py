@@ -156,6 +156,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     known = cuda.shared.array(0, types.uint32)
     beside = known[nodes.room :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    # Find the word of this thread, and where its runs start.
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
@@ -166,12 +167,14 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     least = uint32(block * nodes.room)
     seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
     number = chains.number[item]
+    # Load the old spins, or the digits of new ones.
     if depends and count > uint32(0):
         for plane in range(num_planes):
             start = uint32(base + uint32(uint32(plane) * tiles.num_words))
             beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
     if by_word and count > uint32(0):
         _write_digits_at(generator, seed, number, site, num_planes, beside, word)
+    # Draw the new spins of clusters at the border of the tile.
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
@@ -179,6 +182,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     cuda.syncthreads()
     if count == uint32(0):
         return
+    # Give every run of the word the spin of its cluster.
     begins = uint32(edges & occupied)
     runs = uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(first[word]))
     # The first plane is found with the spins of the runs; most models have no other.

@@ -21,21 +21,22 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import find_seam_number, seam_word
+from percolab.kernels.neighbours import find_periodic_number, periodic_word
 from percolab.lattices.topology import Topology, pack_bits
 from percolab.spins.kernels_cpu import choose_sites
 from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 
 
 class Walk(NamedTuple):
-    """What walks need beside the spins and the words of open bonds.
+    """What walks need in addition to the spins and the words of open bonds.
 
     found:    uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
     drawn:    uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
     stamp:    int64 (1,), of the sweep in work
     ends:     int64 (seeds,), how many sites had been found when each walk ended
-    arrivals: int64 (seam bonds,), the numbers of the seam bonds in the order of their other ends
-    landing:  int32 (seam bonds,), these ends, ascending
+    arrivals: int64 (periodic bonds,), the numbers of the periodic bonds in the order of their other
+              ends
+    landing:  int32 (periodic bonds,), these ends, ascending
     landed:   uint32 (num_words,), the sites among them
     """
 
@@ -50,7 +51,7 @@ class Walk(NamedTuple):
 
 def new_walk(topology: Topology, seeds: int) -> Walk:
     """Return what walks on a lattice need, from so many sites in a sweep."""
-    ends = topology.seam_ends
+    ends = topology.periodic_ends
     order = np.argsort(ends, kind="stable").astype(np.int64)
     is_end = np.zeros(topology.num_points, bool)
     is_end[ends] = True
@@ -80,15 +81,15 @@ def _draw_word(generator, chain, seed, num_planes, exists, adjacency, planes, op
     """Write the open bonds of word w of class k."""
     num_words, here = int64(adjacency.num_words), uint32(0)
     index = k * num_words + w
-    there, beyond = uint32(exists[index]), uint32(seam_word(adjacency.seam, index))
+    there, beyond = uint32(exists[index]), uint32(periodic_word(adjacency.periodic_words, index))
     inner, left = uint32(there & ~beyond), uint32(there & beyond)
     alive = satisfied_word(planes, here, num_planes, adjacency, k, uint32(w), inner)
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
-        n = find_seam_number(32 * index + int64(bit), adjacency.seam_bonds)
+        n = find_periodic_number(32 * index + int64(bit), adjacency.periodic_bonds)
         one = spin_at(planes, here, num_planes, num_words, uint32(32 * w + int64(bit)))
-        other = spin_at(planes, here, num_planes, num_words, uint32(adjacency.seam_ends[n]))
+        other = spin_at(planes, here, num_planes, num_words, uint32(adjacency.periodic_ends[n]))
         if one == other:
             alive = uint32(alive | uint32(uint32(1) << bit))
     found = uint32(0)
@@ -108,7 +109,7 @@ def _walk_from(
     The walk ends where there are ``most`` sites or more in the queue.  site: is in no cluster that
     was found.
     """
-    num_words, seam = int64(adjacency.num_words), adjacency.seam
+    num_words, periodic = int64(adjacency.num_words), adjacency.periodic_words
     queue[begin] = uint32(site)
     found[site >> 5] = uint32(found[site >> 5] | uint32(uint32(1) << uint32(site & 31)))
     head, tail = begin, begin + 1
@@ -117,6 +118,7 @@ def _walk_from(
         head += 1
         w, own = i >> 5, uint32(uint32(1) << uint32(i & 31))
         for k in range(len(adjacency.ends)):
+            # The bonds of the site.
             delta, index = int64(adjacency.ends[k]), k * num_words + w
             if drawn[index] != stamp:
                 drawn[index] = stamp
@@ -125,15 +127,15 @@ def _walk_from(
                 )
             if uint32(opened[index] & own) != uint32(0):
                 j = i + delta
-                if uint32(seam_word(seam, index) & own) != uint32(0):
-                    bond = 32 * index + (i & 31)
-                    j = int64(adjacency.seam_ends[find_seam_number(bond, adjacency.seam_bonds)])
+                if uint32(periodic_word(periodic, index) & own) != uint32(0):
+                    n = find_periodic_number(32 * index + (i & 31), adjacency.periodic_bonds)
+                    j = int64(adjacency.periodic_ends[n])
                 bit = uint32(uint32(1) << uint32(j & 31))
                 if uint32(found[j >> 5] & bit) == uint32(0):
                     found[j >> 5] = uint32(found[j >> 5] | bit)
                     queue[tail] = uint32(j)
                     tail += 1
-            # And the bond of another site that ends here.
+            # The bond of the same class of another site that ends here.
             j = i - delta
             if j < 0 or j >> 5 >= num_words:
                 continue
@@ -146,15 +148,17 @@ def _walk_from(
                 _draw_word(
                     generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, j >> 5
                 )
-            if uint32(uint32(opened[index] & bit) & ~uint32(seam_word(seam, index))) != uint32(0):
+            inner = uint32(opened[index] & ~uint32(periodic_word(periodic, index)))
+            if uint32(inner & bit) != uint32(0):
                 found[j >> 5] = uint32(found[j >> 5] | bit)
                 queue[tail] = uint32(j)
                 tail += 1
+        # The periodic bonds of other sites that end here.
         if uint32(landed[w] & own) == uint32(0):
             continue
         n = int64(np.searchsorted(landing, i))
         while n < landing.size and landing[n] == i:
-            bond = int64(adjacency.seam_bonds[arrivals[n]])
+            bond = int64(adjacency.periodic_bonds[arrivals[n]])
             n += 1
             index = bond >> 5
             k, v = index // num_words, index % num_words

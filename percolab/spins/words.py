@@ -36,14 +36,14 @@ class Chain(NamedTuple):
 
 
 @njit
-def satisfied_word(planes, start, num_planes, adjacency, k, word, wanted):
-    """Return which of the wanted bonds of word (k, word) join equal spins.
+def satisfied_word(planes, start, num_planes, adjacency, k, word, requested):
+    """Return which of the requested bonds of word (k, word) join equal spins.
 
-    The planes of the configuration begin at ``planes[start]``.  Bonds across a periodic seam must
-    not be wanted.
+    The planes of the configuration begin at ``planes[start]``.  Bonds across a periodic boundary
+    must not be requested.
     """
     num_words = uint32(adjacency.num_words)
-    same = uint32(wanted)
+    same = uint32(requested)
     for plane in range(num_planes):
         if same != uint32(0):
             first = uint32(uint32(start) + uint32(uint32(plane) * num_words))

@@ -1,9 +1,9 @@
 """Checkpoints of blocks that are measured in parts, next to the results file.
 
 A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`).  That of a block has the rows that
-are finished; every rank of slabs, which may be alone, has one with the front of its layers of the
-row in work.  Like a results file it is written next to its place and renamed, so that it is whole
-at any moment; nothing in it is evaluated.
+are finished; every rank of slabs, which may be alone, has one with the interface of its layers of
+the row in work.  Like a results file it is written next to its place and renamed, so that it is
+whole at any moment; nothing in it is evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.sums import ROW
-from percolab.parts.front import Face, Front, FrontSums, Row, join_digits, split_digits
+from percolab.parts.interface import Face, Interface, InterfaceSums, Row, join_digits, split_digits
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
@@ -39,7 +39,7 @@ Key = tuple[str, int, int | None]
 
 
 class RankRow(NamedTuple):
-    """A rank, and the sample and the threshold of the row that its front is of."""
+    """A rank, and the sample and the threshold of the row that its interface is of."""
 
     rank: int
     sample: int
@@ -48,18 +48,18 @@ class RankRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Finished rows of a block, or the front of a rank.
+    """Finished rows of a block, or the interface of a rank.
 
     task_id, number: of the block
     rows:            of its samples at their p that are finished, p by p and sample by sample
-    front:           of the first slabs of a rank, in its own checkpoint; else None
-    rank_row:        whose front it is, and of which row
+    interface:       of the first slabs of a rank, in its own checkpoint; else None
+    rank_row:        whose interface it is, and of which row
     """
 
     task_id: str
     number: int
     rows: tuple[Row, ...] = ()
-    front: Front | None = None
+    interface: Interface | None = None
     rank_row: RankRow | None = None
 
     @property
@@ -153,7 +153,7 @@ def _check_shapes(root: Node) -> None:
 
 
 def _encoded(checkpoint: Checkpoint) -> Node:
-    rows, front = checkpoint.rows, checkpoint.front
+    rows, interface = checkpoint.rows, checkpoint.interface
     root = Node(
         attributes={"format": _FORMAT.name, "task": checkpoint.task_id, "numbers": _NUMBERS},
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
@@ -164,23 +164,24 @@ def _encoded(checkpoint: Checkpoint) -> Node:
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
     if checkpoint.rank_row is not None:
         root.datasets["rank_row"] = Data(np.array(checkpoint.rank_row, np.uint64))
-    if front is not None:
-        root.groups["front"] = _encoded_front(front)
+    if interface is not None:
+        root.groups["front"] = _encoded_interface(interface)
     return root
 
 
-def _encoded_front(front: Front) -> Node:
-    sums, powers, bins = front.sums.to_arrays()
+def _encoded_interface(interface: Interface) -> Node:
+    sums, powers, bins = interface.sums.to_arrays()
     arrays: dict[str, NDArray[Any]] = {
         "place": np.array(
-            [front.first_layer, front.layers, front.num_layers, front.axes], np.int64
+            [interface.first_layer, interface.layers, interface.num_layers, interface.axes],
+            np.int64,
         ),
-        "low_clusters": front.low.clusters,
-        "low_codes": front.low.codes,
-        "high_clusters": front.high.clusters,
-        "high_codes": front.high.codes,
-        "sizes": front.sizes,
-        "flags": front.flags,
+        "low_clusters": interface.low.clusters,
+        "low_codes": interface.low.codes,
+        "high_clusters": interface.high.clusters,
+        "high_codes": interface.high.codes,
+        "sizes": interface.sizes,
+        "flags": interface.flags,
         "sums": sums,
         "powers": powers.reshape(_POWERS[:2]),
         "bins": bins,
@@ -198,15 +199,15 @@ def _decoded(root: Node) -> Checkpoint:
         rows = tuple(
             Row(own, *map(join_digits, digits)) for own, digits in zip(numbers, powers, strict=True)
         )
-    front = _decoded_front(root.groups["front"]) if "front" in root.groups else None
+    interface = _decoded_interface(root.groups["front"]) if "front" in root.groups else None
     rank_row = None
     if "rank_row" in root.datasets:
         rank, sample, threshold = root.array("rank_row", np.uint64).tolist()
         rank_row = RankRow(rank, sample, threshold)
-    return Checkpoint(root.text("task"), number, rows, front, rank_row)
+    return Checkpoint(root.text("task"), number, rows, interface, rank_row)
 
 
-def _decoded_front(node: Node) -> Front:
+def _decoded_interface(node: Node) -> Interface:
     place = node.array("place", np.int64).tolist()
     sizes, flags = node.array("sizes", np.uint64), node.array("flags", np.uint32)
     low, high = (
@@ -221,8 +222,8 @@ def _decoded_front(node: Node) -> Front:
         if face.num_bonds and face.clusters.max() >= sizes.size:
             raise ValueError("a bond leads to a cluster that is not there")
     powers = node.array("powers", np.uint64, _POWERS[1:])
-    sums = FrontSums.from_arrays(
+    sums = InterfaceSums.from_arrays(
         (node.array("sums", np.int64), powers, node.array("bins", np.int64))
     )
     first_layer, layers, num_layers, axes = place
-    return Front(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)
+    return Interface(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)

@@ -43,7 +43,6 @@ def handle_signals() -> Iterator[None]:
     A signal that somebody else handles already is left to them.
     """
     global _raised
-    _raised = None
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,6 +57,7 @@ def handle_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        _raised = None
         sys.unraisablehook = print_ignored
         for number in ours:
             signal.signal(number, defaults[number])

@@ -133,33 +133,33 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
 
 def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
     """Return members without two groups of which one has a part of the samples of the other."""
-    held = [[item.blocks[number] for number in sorted(item.blocks)] for item in members]
-    if all(block.count == 1 for own in held for block in own):
+    blocks = [[item.blocks[number] for number in sorted(item.blocks)] for item in members]
+    if all(block.count == 1 for own in blocks for block in own):
         return list(members)
 
     def lost(found: Iterable[list[AnyBlock]]) -> tuple[float, int]:
         pairs = [
             (sum(block.count for block in before), sum(block.count for block in after))
-            for before, after in zip(held, found, strict=True)
+            for before, after in zip(blocks, found, strict=True)
         ]
         return max(1 - after / before for before, after in pairs), -sum(n for _, n in pairs)
 
-    choices = [_align(held, without_large=large) for large in (True, False)]
+    choices = [_align(blocks, without_large=large) for large in (True, False)]
     return [
         TaskResult(item.task, {block.number: block for block in own}, item.columns, item.end)
         for item, own in zip(members, min(choices, key=lost), strict=True)
     ]
 
 
-def _align(held: Sequence[list[AnyBlock]], *, without_large: bool) -> list[list[AnyBlock]]:
+def _align(blocks: Sequence[list[AnyBlock]], *, without_large: bool) -> list[list[AnyBlock]]:
     """Return the blocks of members in groups that are the same, or have nothing in common.
 
-    held: blocks of each, ascending.  Where a group has the samples of a part of another one, the
+    blocks: of each member, ascending.  Where a group has the samples of a part of another one, the
     larger is left out, or else the part.
     """
-    found: list[list[AnyBlock]] = [[] for _ in held]
-    for first, count in _outermost(held):
-        inside = [_within(own, first, first + count) for own in held]
+    found: list[list[AnyBlock]] = [[] for _ in blocks]
+    for first, count in _outermost(blocks):
+        inside = [_within(own, first, first + count) for own in blocks]
         sums = [sum(block.count for block in own) for own in inside]
         if set(sums) <= {0, count}:
             parts = [_as_one(own, count) for own in inside]
@@ -176,10 +176,10 @@ def _align(held: Sequence[list[AnyBlock]], *, without_large: bool) -> list[list[
     return found
 
 
-def _outermost(held: Sequence[list[AnyBlock]]) -> list[tuple[int, int]]:
+def _outermost(blocks: Sequence[list[AnyBlock]]) -> list[tuple[int, int]]:
     """Return first number and blocks of every group that is no part of a larger one."""
     largest: dict[int, int] = {}
-    for block in (block for own in held for block in own):
+    for block in (block for own in blocks for block in own):
         largest[block.number] = max(largest.get(block.number, 0), block.count)
     found: list[tuple[int, int]] = []
     for number in sorted(largest):

@@ -346,4 +346,4 @@ def most_crossing(extent: Extent) -> int:
         for offset in extent.offsets
         for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
     ]
-    return sum(cuts) + extent.seam_bonds
+    return sum(cuts) + extent.periodic_bonds

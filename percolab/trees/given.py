@@ -149,8 +149,8 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
     """
     points, classes = topology.num_points, topology.num_classes
     if values.size != classes * points or len(values) != classes:
-        wanted = (classes, *(topology.shape[::-1] or (points,)))
-        raise InputError(f"weights have the shape {values.shape}, but bonds have {wanted}")
+        expected = (classes, *(topology.shape[::-1] or (points,)))
+        raise InputError(f"weights have the shape {values.shape}, but bonds have {expected}")
     flat = values.reshape(classes, points)
     exists = np.stack([unpack_bits(words, points) for words in topology.exists])
     if flat.dtype.kind == "f":

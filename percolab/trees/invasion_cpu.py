@@ -393,6 +393,7 @@ def advance_invasion(
     by_site, class_size = draw.by_site, ground.class_size
     room = int64(ground.degree + 1)
     while True:
+        # Stop for more room before a step that might need it.
         step = count[STEPS]
         if (
             2 * (count[ENTRIES] + room) > table.size
@@ -403,6 +404,7 @@ def advance_invasion(
         ):
             return False
         site, item, entry, found = int64(-1), int64(-1), int64(0), 1
+        # Take the next source that still leads on, or else the least item of the frontier.
         is_source = count[EXPANDED] < sources.size
         if is_source:
             ends[0], bonds[0] = sources[count[EXPANDED]], -1
@@ -417,6 +419,7 @@ def advance_invasion(
             if item < 0:
                 return True
             site = int64(items[item].to)
+        # Invade the site, unless it was reached by another bond before.
         if site >= 0:
             entry = find_entry(table, entries, count, site >> 5)
             if not is_source:
@@ -427,6 +430,7 @@ def advance_invasion(
                 count[STEPS] += 1
                 count[FRONT] -= int64(by_site)
             found = neighbours(axes, first, steps, site, ends, bonds)
+        # Put what the site leads to into the frontier.
         for n in range(found):
             end, bond, there = ends[n], bonds[n], entry
             if end >> 5 != site >> 5:
@@ -445,6 +449,7 @@ def advance_invasion(
             prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
             _push(items, near, heads, count, prefix, bond, end, step)
             count[FRONT] += 1
+        # Note the size of the frontier, and the first step that reaches the target.
         if not is_source:
             fronts[step] = count[FRONT]
             if count[REACHED] < 0 and _is_target(axes, target.layers, target.sites, site):

@@ -75,7 +75,7 @@ class Kruskal(OneTree):
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; given: for given keys, which are not counted."""
-        words, found = extent.num_words, 4 * extent.num_words + extent.seam_bytes
+        words, found = extent.num_words, 4 * extent.num_words + extent.periodic_bytes
         if extent.shape:
             crossing = most_crossing(extent)
             found += tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing

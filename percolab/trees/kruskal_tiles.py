@@ -165,7 +165,7 @@ def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.i
         leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
         owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
-        crossing, ends, _ = topology.list_seam_bonds(k)
+        crossing, ends, _ = topology.list_periodic_bonds(k)
         other[np.searchsorted(owner, crossing)] = ends
         found.append(np.column_stack([k * stride + owner, owner, other]))
     return np.concatenate(found)

@@ -19,7 +19,7 @@ from percolab.trees.readings_cuda import (
     clear_kernel,
     degrees_kernel,
     lattice_degrees_kernel,
-    seam_degrees_kernel,
+    periodic_degrees_kernel,
     tally_degrees_kernel,
     weigh_kernel,
 )
@@ -90,7 +90,7 @@ class ReadingsBatch:
         counted = batch.opened, batch.adjacency, words, degrees
         if top.neighbours is None:
             launch.each(lattice_degrees_kernel, top.num_points, items, *counted)
-            launch.one(seam_degrees_kernel, top.num_seam_bonds, items, *counted)
+            launch.one(periodic_degrees_kernel, top.num_periodic_bonds, items, *counted)
         else:
             sites = np.uint32(items * top.num_points)
             launch.each(clear_kernel, int(sites), 1, degrees, sites)

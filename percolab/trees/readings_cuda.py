@@ -9,7 +9,7 @@ from percolab.bonds.digits import fill_planes
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit, inner_word, seam_bond
+from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.trees.rounds_cuda import find_ends
 
 cuda = load_cuda()
@@ -125,7 +125,8 @@ def degrees_kernel(tree, adjacency, words_per_item, degrees):
 def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
     """Count the bonds of the trees at every site of a lattice, but for those that others own.
 
-    These are counted if they are not across a seam, and so found by the index difference.
+    These are counted if they are not across a periodic boundary, and so found by the index
+    difference.
     """
     item, points = uint32(cuda.blockIdx.y), uint32(adjacency.num_points)
     base = uint32(item * words_per_item)
@@ -142,17 +143,19 @@ def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
                 j = uint32(i - uint32(adjacency.ends[k]))
                 if j < points:
                     word = uint32(first + uint32(j >> uint32(5)))
-                    if has_bit(inner_word(tree, adjacency.seam, base, word), j & uint32(31)):
+                    if has_bit(
+                        inner_word(tree, adjacency.periodic_words, base, word), j & uint32(31)
+                    ):
                         degree = uint32(degree + uint32(1))
             degrees[uint32(uint32(item * points) + i)] = degree
 
 
 @cuda.jit(cache=True)
-def seam_degrees_kernel(tree, adjacency, words_per_item, degrees):
-    """Count the bonds across seams at the sites that do not own them: one thread a bond."""
+def periodic_degrees_kernel(tree, adjacency, words_per_item, degrees):
+    """Count the periodic bonds at the sites that do not own them: one thread a bond."""
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < uint32(adjacency.seam_bonds.size):
-        is_open, _, j = seam_bond(n, tree, uint32(item * words_per_item), adjacency)
+    if n < uint32(adjacency.periodic_bonds.size):
+        is_open, _, j = periodic_bond(n, tree, uint32(item * words_per_item), adjacency)
         if is_open:
             place = uint32(uint32(item * uint32(adjacency.num_points)) + j)
             cuda.atomic.add(degrees, place, uint32(1))

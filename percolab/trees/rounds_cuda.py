@@ -31,7 +31,7 @@ from percolab.bonds.words import uniform_number
 from percolab.kernels.bits import highest_one, lowest_one
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import find_seam_number, has_bit, other_end, seam_word
+from percolab.kernels.neighbours import find_periodic_number, has_bit, other_end, periodic_word
 
 cuda = load_cuda()
 
@@ -232,11 +232,11 @@ def find_ends(own, adjacency):
     stride = uint32(uint32(adjacency.num_words) << uint32(5))
     k = uint32(own // stride)
     i = uint32(own - uint32(k * stride))
-    if adjacency.seam_bonds.size and has_bit(
-        seam_word(adjacency.seam, uint32(own >> uint32(5))), own & uint32(31)
+    if adjacency.periodic_bonds.size and has_bit(
+        periodic_word(adjacency.periodic_words, uint32(own >> uint32(5))), own & uint32(31)
     ):
-        n = find_seam_number(int64(own), adjacency.seam_bonds)
-        return i, uint32(adjacency.seam_ends[n])
+        n = find_periodic_number(int64(own), adjacency.periodic_bonds)
+        return i, uint32(adjacency.periodic_ends[n])
     return i, other_end(adjacency.ends, k, i)
 
 

@@ -1,4 +1,4 @@
-"""The row of a tree and the numbers beside it, as studies store them."""
+"""The row of a tree and the numbers that go with it, as studies store them."""
 
 from __future__ import annotations
 

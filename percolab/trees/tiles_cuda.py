@@ -98,7 +98,7 @@ class BoruvkaTiles(NamedTuple):
 
 @cuda.jit(cache=True)
 def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
-    """List the bonds between tiles first, and tell their ends the least prefix.
+    """List the bonds between tiles first, and give their ends the least prefix.
 
     crossing: uint32 (n,), their numbers in an item.
     """

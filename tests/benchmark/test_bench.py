@@ -348,7 +348,7 @@ def image_time(size):
     return PeerTime("site image", size, size**2, 0.6, 1.0, "cupyx", "labels", "", 1, 1e-6, 1)
 
 
-def test_a_panel_holds_one_line_for_every_program_and_stage():
+def test_a_panel_has_one_line_for_every_program_and_stage():
     records = [
         stage_time(stage, size, labeler, ratio=ratio)
         for ratio in (0.5, 1.0)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, run_simulated
-from slab_support import compare_fronts
+from slab_support import compare_interfaces
 
 import percolab
 from percolab.analysis.theory.critical import critical_probability
@@ -23,7 +23,7 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.parts.front import close, make_row
+from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -178,8 +178,8 @@ def test_slabs_on_a_gpu_equal_the_cpu():
         model = Model.parse(text)
         whole = Whole(load_lattice("square"), (1501, 141), (boundary,) * 2, model)
         draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
-        (front,) = compare_fronts(whole, [draw], [70, 31, 40])
-        row = make_row(close(front) if whole.is_closed else front)
+        (interface,) = compare_interfaces(whole, [draw], [70, 31, 40])
+        row = make_row(close(interface) if whole.is_closed else interface)
         topology = whole.lattice.topology(whole.shape, whole.boundary)
         one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
         expected = cpu_labeler("raster", topology, model).rows(0, 5, *one)[0]

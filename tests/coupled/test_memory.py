@@ -63,8 +63,10 @@ def extent_and_topology(name, boundary):
     kinds = (boundary,) * len(shape)
     topology = lattice.topology(shape, kinds)
     before = Extent.of_structure(lattice, shape, kinds)
-    assert replace(before, seam_bonds=0) == replace(Extent.of_topology(topology), seam_bonds=0)
-    assert topology.seam_bonds.size <= before.seam_bonds <= 2 * topology.seam_bonds.size
+    assert replace(before, periodic_bonds=0) == replace(
+        Extent.of_topology(topology), periodic_bonds=0
+    )
+    assert topology.periodic_bonds.size <= before.periodic_bonds <= 2 * topology.periodic_bonds.size
     return before, topology
 
 

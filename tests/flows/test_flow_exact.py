@@ -2,12 +2,14 @@
 
 from itertools import product
 
+import networkx as nx
 import numpy as np
 import pytest
 from flow_support import expected_flow, sample_flows
 
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds
+from percolab.lattices.dual import find_faces
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -81,3 +83,32 @@ def test_a_quarter_of_all_bonds_are_bridges_at_the_threshold_of_the_square_latti
     error = densities.std(ddof=1) / np.sqrt(len(flows))
     assert error < 6e-4
     assert abs(densities.mean() - 0.25) < 4 * error + size**-1.25
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("square", (9, 8)),
+        ("kagome", (8, 6)),
+        ("lieb", (8, 8)),
+        pytest.param("triangular", (9, 8), marks=pytest.mark.slow),
+        pytest.param("snub-square", (8, 8), marks=pytest.mark.slow),
+    ],
+)
+def test_a_bond_in_the_plane_is_a_bridge_if_its_faces_are_one_cluster_of_the_dual(name, shape):
+    lattice = load_lattice(name)
+    topology = lattice.topology(shape, ("open", "open"))
+    faces, none = find_faces(lattice, topology), np.empty(0, np.int32)
+    circuit = Circuit(list_bonds(topology), topology.num_points, none, none)
+    assert nx.is_connected(nx.Graph(circuit.bonds.sites.tolist()))
+    rng, seen = np.random.default_rng(7), 0
+    for number in range(40):
+        is_open = rng.random(len(faces)) < rng.choice([0.5, 0.7, 0.85])
+        dual = nx.MultiGraph(faces[~is_open].tolist())
+        dual.add_nodes_from(range(faces.max() + 1))
+        cluster = {face: n for n, own in enumerate(nx.connected_components(dual)) for face in own}
+        same = np.array([cluster[a] == cluster[b] for a, b in faces[is_open].tolist()], bool)
+        flow = Flow(circuit, is_open.astype(np.uint8), seed=number)
+        assert np.array_equal(flow.bridges, same)
+        seen += same.any() and not same.all()
+    assert seen > 10

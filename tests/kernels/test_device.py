@@ -136,7 +136,7 @@ for device in ("cuda:0", "cuda:1"):
 
 
 @pytest.mark.gpu
-def test_a_process_that_drove_two_gpus_ends_well():
+def test_a_process_with_two_gpus_ends_without_an_error():
     from numba import cuda
 
     if not cuda.is_available() or len(cuda.gpus) < 2:

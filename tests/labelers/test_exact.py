@@ -129,7 +129,7 @@ def test_all_configurations_are_measured_exactly(name, labeler, kind):
     is_open, weight = configurations(topology)
     rows = rows_of(cpu_labeler(labeler, topology), words_of(topology, is_open))
     assert_enumeration(exact(name), rows, is_open.sum(axis=1), weight)
-    # Two bonds side by side may differ in the seams they cross.
+    # Two bonds side by side may differ in the periodic boundaries they cross.
     if kind == "computed" and len(is_open) == 2 ** exact(name)["E"]:
         assert_windings(exact(name), rows[:, SPANNING], is_open.sum(axis=1))
     else:

@@ -95,16 +95,16 @@ def test_every_bond_is_inside_a_tile_or_between_two(name):
         inner = unpack_bits(inner_words(tiling), topology.num_points)[k, owner]
         direct = other - owner == topology.deltas[k]
         same = np.all(tile_of(owner, tiling) == tile_of(other, tiling), axis=1)
-        # A bond across a seam is never inside, even if its ends lie in one tile.
-        seam = (
+        # A bond across a periodic boundary is never inside, even if its ends lie in one tile.
+        periodic = (
             np.zeros_like(inner)
-            if topology.seam is None
-            else unpack_bits(topology.seam, topology.num_points)[k, owner]
+            if topology.periodic_words is None
+            else unpack_bits(topology.periodic_words, topology.num_points)[k, owner]
         )
-        np.testing.assert_array_equal(inner, same & ~seam)
+        np.testing.assert_array_equal(inner, same & ~periodic)
         assert direct[inner].all()
         code = np.zeros_like(owner)
-        code[seam] = topology.seam_codes
+        code[periodic] = topology.periodic_codes
         word = k * topology.num_words + owner // 32
         expected = np.column_stack([word, owner, other, code])[~inner]
         found = crossing_bonds(tiling)
@@ -164,7 +164,7 @@ def place_in_tile(sites, tiling):
     return x // 32 + wide * (y + high * z), x % 32
 
 
-def test_what_cannot_be_tiled_is_told():
+def test_lattices_that_cannot_be_tiled_are_refused():
     assert "graph" in why_not_tiled(graph_topology(3, [(0, 1)], source=[0], target=[2]))
     assert "4" in why_not_tiled(lattice("hypercubic_4d").topology((2, 2, 2, 2)))
     assert "chain" in why_not_tiled(lattice_from_text(CHAIN, where="chain").topology((40,)))

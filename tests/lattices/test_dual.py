@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import product
 from math import prod
 
+import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,7 +12,7 @@ from helpers import RESULTS, count_by_walking
 
 from percolab.cli import main
 from percolab.errors import InputError
-from percolab.lattices.dual import make_dual
+from percolab.lattices.dual import find_faces, make_dual
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
 
@@ -34,6 +35,31 @@ def test_sites_and_faces_are_exchanged(name):
     assert is_drawn_planar(dual)
     again = make_dual(dual, name="again")
     assert bonds_and_sites(again) == (bonds, sites)
+
+
+@pytest.mark.parametrize("name", PLANAR)
+def test_faces_of_a_topology_are_those_of_the_cells_and_around_the_outside(name):
+    lattice = load_lattice(name)
+    bonds, sites = bonds_and_sites(lattice)
+    for cells in ((1, 1), (1, 2), (3, 2)):
+        topology = lattice.topology(tuple(np.multiply(cells, lattice.cell)), TORUS)
+        faces = find_faces(lattice, topology)
+        assert faces.max() + 1 == (bonds - sites) * prod(cells)
+        # A face has as many bonds around it, on either side, as those of a dual site.
+        sizes = np.bincount(faces.ravel())
+        if name != "lieb":
+            dual = make_dual(lattice, name="dual")
+            shape = tuple(np.multiply(cells, dual.cell))
+            ends = dual.topology(shape, TORUS).bonds()[:, 1:]
+            degrees = np.bincount(ends.ravel())
+            assert Counter(sizes) == Counter(degrees[degrees > 0])
+    topology = lattice.topology(tuple(np.multiply((3, 2), lattice.cell)), ("open", "open"))
+    pairs = topology.bonds()[:, 1:]
+    graph = nx.Graph(pairs.tolist())
+    # Euler's formula: V - E + F is 1 and the pieces, of which each has an outside here.
+    pieces = nx.number_connected_components(graph)
+    found = find_faces(lattice, topology).max() + 1
+    assert len(graph) - len(pairs) + found == 2 * pieces
 
 
 def count_windings(lattice, shape):

@@ -115,7 +115,7 @@ def test_explicit_list_holds_the_same_bonds(name):
 def test_unused_bits_of_the_last_word_are_zero(name):
     for case, topology in parity_topologies(name):
         masks = [topology.occupied, *topology.exists]
-        masks += [] if topology.seam is None else [*topology.seam]
+        masks += [] if topology.periodic_words is None else [*topology.periodic_words]
         spare = 32 * topology.num_words - topology.num_points
         beyond = [unpack_bits(mask, 32 * topology.num_words)[-spare:] for mask in masks]
         assert spare == 0 or not np.any(beyond), case

@@ -29,7 +29,7 @@ SHAPES = {
     4: ((3, 4, 5, 3), (32, 2, 3, 2)),
     5: ((3, 2, 4, 3, 5),),
 }
-#: The columns of an empty list of seam bonds.
+#: The columns of an empty list of periodic bonds.
 NONE = np.empty((3, 0), np.int64)
 #: Long bonds of one axis; and of two, with a vacant point, that lead aside by more than a cell.
 FILES = {
@@ -58,23 +58,23 @@ def points_at(item, shape, points):
 
 
 def list_by_points(item, shape, boundary):
-    """Return exists, occupied, and the seam bonds as (number, other end, code), point by point."""
-    exists, seams, stride = [], [np.empty((0, 3), np.int64)], -(-prod(shape) // 32) * 32
+    """Return exists, occupied and the periodic bonds (number, other end, code), point by point."""
+    exists, bonds, stride = [], [np.empty((0, 3), np.int64)], -(-prod(shape) // 32) * 32
     for k, bond in enumerate(item.bonds):
         place, there = points_at(item, shape, bond.at)
         ends = [x + step for x, step in zip(place, bond.offset)]
         beyond = [(end < 0) | (end >= n) for end, n in zip(ends, shape)]
         for outside, kind in zip(beyond, boundary):
             there &= ~outside | (kind == "periodic")
-        seam = (there & np.any(beyond, axis=0)).ravel()
+        periodic = (there & np.any(beyond, axis=0)).ravel()
         other = sum(end % n * prod(shape[:a]) for a, (end, n) in enumerate(zip(ends, shape)))
         periods = np.stack([(end // n).ravel() for end, n in zip(ends, shape)], axis=1)
-        number = k * stride + np.flatnonzero(seam)
-        columns = number, other.ravel()[seam], period_codes(periods[seam])
-        seams.append(np.column_stack(columns))
+        number = k * stride + np.flatnonzero(periodic)
+        columns = number, other.ravel()[periodic], period_codes(periods[periodic])
+        bonds.append(np.column_stack(columns))
         exists.append(there.ravel())
     _, vacant = points_at(item, shape, item.vacant)
-    return np.array(exists), ~vacant, np.concatenate(seams)
+    return np.array(exists), ~vacant, np.concatenate(bonds)
 
 
 def topologies(name):
@@ -90,11 +90,11 @@ def topologies(name):
 @pytest.mark.parametrize("name", [*BUILT_IN, *FILES])
 def test_masks_and_lists_are_those_of_every_point(name):
     for item, shape, boundary, topology in topologies(name):
-        exists, occupied, seams = list_by_points(item, shape, boundary)
+        exists, occupied, periodic = list_by_points(item, shape, boundary)
         np.testing.assert_array_equal(topology.exists, pack_bits(exists))
         np.testing.assert_array_equal(topology.occupied, pack_bits(occupied.ravel()))
-        listed = topology.seam_bonds, topology.seam_ends, topology.seam_codes
-        np.testing.assert_array_equal(np.column_stack(listed), seams)
+        listed = topology.periodic_bonds, topology.periodic_ends, topology.periodic_codes
+        np.testing.assert_array_equal(np.column_stack(listed), periodic)
         index = np.arange(occupied.size).reshape(occupied.shape)
         for axis, (pair, kind) in enumerate(zip(topology.end_layers, boundary)):
             depth = min(item.per_size[axis], shape[axis]) * (kind == "open")
@@ -108,38 +108,38 @@ def test_masks_and_lists_are_those_of_every_point(name):
 def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     cut = 0
     for _, _, _, topology in topologies(name):
-        whole = topology.exists, topology.seam, topology.seam_bonds
+        whole = topology.exists, topology.periodic_words, topology.periodic_bonds
         for words in (1, 5):
             monkeypatch.setattr(grid, "_PART_WORDS", words)
             again = replace(topology)
             cut += len(again.parts) > 1
             np.testing.assert_array_equal(again.exists, whole[0])
-            np.testing.assert_array_equal(again.seam_bonds, whole[2])
+            np.testing.assert_array_equal(again.periodic_bonds, whole[2])
             if whole[1] is not None:
-                np.testing.assert_array_equal(again.seam, whole[1])
+                np.testing.assert_array_equal(again.periodic_words, whole[1])
         monkeypatch.undo()
     assert cut > 0
 
 
 @pytest.mark.parametrize("name", ["triangular", "stacked-triangular", "hypercubic_4d", "far"])
-def test_seam_lists_are_equal_in_pieces_of_any_size(name, monkeypatch):
+def test_lists_of_periodic_bonds_are_equal_in_pieces_of_any_size(name, monkeypatch):
     cut = 0
     for item, shape, boundary, topology in topologies(name):
-        _, _, seams = list_by_points(item, shape, boundary)
+        _, _, periodic = list_by_points(item, shape, boundary)
         stride = 32 * topology.num_words
         for most, words in ((32, 2**17), (40, 1), (1000, 5)):
-            monkeypatch.setattr(topology_room, "seam_piece_length", lambda _, most=most: most)
+            monkeypatch.setattr(topology_room, "periodic_piece_length", lambda _, most=most: most)
             monkeypatch.setattr(grid, "_PART_WORDS", words)
             for k in range(topology.num_classes):
-                pieces = list(topology.seam_list_pieces(k))
+                pieces = list(topology.periodic_list_pieces(k))
                 cut += len(pieces) > 1
                 assert all(0 < owners.size <= most for owners, _, _ in pieces)
                 words_of = [set(owners >> 5) for owners, _, _ in pieces]
                 assert all(map(set.isdisjoint, words_of, words_of[1:]))
                 listed = np.column_stack([np.concatenate(each) for each in zip(*pieces)] or NONE)
-                expected = seams[seams[:, 0] // stride == k] - (k * stride, 0, 0)
+                expected = periodic[periodic[:, 0] // stride == k] - (k * stride, 0, 0)
                 np.testing.assert_array_equal(listed, expected)
-                whole = topology.list_seam_bonds(k)
+                whole = topology.list_periodic_bonds(k)
                 assert [each.dtype for each in whole] == [np.int32, np.int32, np.int64]
                 np.testing.assert_array_equal(np.column_stack(whole), expected)
         monkeypatch.undo()
@@ -174,7 +174,7 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
         topology = load_lattice(name).topology(shape, (kind,) * len(shape))
         looked_at.clear()
         assert topology.exists.any()
-        assert (topology.seam is None) == (kind == "open")
+        assert (topology.periodic_words is None) == (kind == "open")
         assert make_tiling(topology, 1, 1).num_crossing > 0
         work.append(sum(looked_at))
     assert len(topology.parts) >= 32
@@ -184,13 +184,13 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
 def test_bonds_in_boxes_have_both_ends_in_one(name):
     for item, shape, boundary, topology in topologies(name):
-        seams = list_by_points(item, shape, boundary)[2][:, 0]
+        periodic = list_by_points(item, shape, boundary)[2][:, 0]
         k, owner, other = topology.bonds().T
         for edges in ((32, 4, 2, 2), (3, 5, 1, 3)):
             place = np.unravel_index([owner, other], shape[::-1])[::-1]
             boxes = np.array([x // edge for x, edge in zip(place, edges)])
             stays = np.all(boxes[:, 0] == boxes[:, 1], axis=0)
-            stays &= ~np.isin(32 * topology.num_words * k + owner, seams)
+            stays &= ~np.isin(32 * topology.num_words * k + owner, periodic)
             expected = np.zeros((topology.num_classes, topology.num_points), bool)
             expected[k[stays], owner[stays]] = True
             found = [bonds_in_boxes(topology, n, edges) for n in range(topology.num_classes)]
@@ -223,7 +223,7 @@ def test_memory_of_a_topology_is_stated(name, shape, kind):
 
     for stated, requested in (
         (extent.base_bytes, ()),
-        (extent.topology_bytes, ("exists", "seam_bonds")),
+        (extent.topology_bytes, ("exists", "periodic_bonds")),
     ):
         _, used, peak = traced(lambda requested=requested: made(*requested))
         assert 0.85 * stated <= used <= stated + 10_000

@@ -90,7 +90,7 @@ def test_fourth_powers_of_the_largest_cluster_do_not_overflow():
     assert int(low) + (int(high) << 64) == x * y
 
 
-def test_what_was_tallied_is_stored_and_continued(tmp_path):
+def test_tallies_are_stored_and_continued(tmp_path):
     out = tmp_path / "sizes.h5"
     asked = {"L": [8, 12], "p": [0.45, 0.5], "measure": "sizes", "device": "cpu", "block_size": 50}
     sweep("square", samples=100, out=out, **asked)

@@ -80,8 +80,8 @@ def labels_in_tiles(topology, opened, edge):
     right, down = np.array(topology.offsets).T[:, k]
     x, y = i % width, i // width
     inside = (x // edge == (x + right) // edge) & (y // edge == (y + down) // edge)
-    if topology.seam is not None:
-        inside &= ~np.isin(bonds, topology.seam_bonds)
+    if topology.periodic_words is not None:
+        inside &= ~np.isin(bonds, topology.periodic_bonds)
     closed = np.zeros(32 * opened.size, bool)
     closed[bonds[inside]] = True
     host = cpu_labeler("reference", topology)

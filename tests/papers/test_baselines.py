@@ -106,7 +106,7 @@ def test_a_labeler_that_is_not_there_on_a_device_is_not_replaced():
 def test_registered_names_are_those_of_the_classes(name):
     assert labeler_class(name, "cuda").name == name
     assert LABELERS[name].summary
-    assert labeler_class(name, "cuda").is_recordable == ("relaxation" not in name)
+    assert labeler_class(name, "cuda").is_capturable == ("relaxation" not in name)
 
 
 def test_a_tile_is_no_smaller_than_a_bond_is_long():

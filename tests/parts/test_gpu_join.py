@@ -1,15 +1,15 @@
-"""CUDA joins fronts as the CPU does, on a real GPU."""
+"""CUDA joins interfaces as the CPU does, on a real GPU."""
 
 import numpy as np
 import pytest
-from front_support import assert_same_front, fake_front, joined_on_gpu, random_steps
 from helpers import lattice, probabilities
+from interface_support import assert_same_interface, fake_interface, joined_on_gpu, random_steps
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
-from percolab.parts.front import join
+from percolab.parts.interface import join
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import thicknesses
@@ -23,14 +23,14 @@ SHAPES = {"square": (700, 90), "kagome": (502, 60), "cubic": (60, 50, 24)}
 
 @pytest.fixture(scope="module")
 def gpu():
-    from percolab.parts.join_cuda import FrontsCuda
+    from percolab.parts.join_cuda import InterfacesCuda
 
-    return FrontsCuda()
+    return InterfacesCuda()
 
 
 @pytest.mark.parametrize("boundary", [OPEN, TORUS, MIXED], ids=["open", "torus", "mixed"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_joined_fronts_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
+def test_joined_interfaces_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
     shape, rng = SHAPES[name], np.random.default_rng(len(name))
     for number, p in enumerate(probabilities(name) * 2):
         whole = Whole(lattice(name), shape, boundary[: len(shape)])
@@ -38,30 +38,30 @@ def test_joined_fronts_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
         labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
         draw = SampleKey(number % 2, 5, number, p_to_threshold(p))
         starts = np.cumsum([0, *layers[:-1]])
-        fronts = [
-            labeler.make_front(parts.part(int(start), thick), draw)
+        interfaces = [
+            labeler.make_interface(parts.part(int(start), thick), draw)
             for start, thick in zip(starts, layers)
         ]
         chain = number % 3 == 0
         steps = [0] * 4 if chain else random_steps(5, rng)
-        joined_on_gpu(gpu, fronts, steps, whole, keep=chain)
+        joined_on_gpu(gpu, interfaces, steps, whole, keep=chain)
 
 
 def made(rng, entries, clusters, *, codes):
-    """Return two fronts with random entries of equally many bonds a face.
+    """Return two interfaces with random entries of equally many bonds a face.
 
     Clusters are at places of their own, so that none winds.
     """
-    fronts, places = [], rng.integers(-20, 20, (2, clusters, 2))
+    interfaces, places = [], rng.integers(-20, 20, (2, clusters, 2))
     for side in range(2):
         named = np.concatenate([np.arange(clusters), rng.integers(clusters, size=entries)])
         faces = [rng.permutation(named) for _ in range(2)]
         given = [period_codes(places[side, face]) for face in faces] if codes else None
         sizes = rng.integers(1, 2**40, clusters)
-        front = fake_front(side, sizes, *faces, codes=given, bins=num_bins(2**50))
-        front.flags[:] = rng.integers(16, size=clusters)
-        fronts.append(front)
-    return fronts
+        interface = fake_interface(side, sizes, *faces, codes=given, bins=num_bins(2**50))
+        interface.flags[:] = rng.integers(16, size=clusters)
+        interfaces.append(interface)
+    return interfaces
 
 
 @pytest.mark.parametrize("codes", [False, True], ids=["open", "torus"])
@@ -73,7 +73,7 @@ def test_many_random_entries_are_joined_as_on_the_cpu(gpu, entries, clusters, co
     for _ in range(3):
         low, high = made(rng, entries, clusters, codes=codes)
         expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
-        assert_same_front(expected, found)
+        assert_same_interface(expected, found)
         assert not expected.sums.loop
 
 
@@ -83,10 +83,10 @@ def test_paths_of_a_million_links_are_joined(gpu):
     links = np.arange(500_000)
     faces = np.repeat(links, 2)[1:-1], np.repeat(links[:-1], 2)
     for step in (1, -1):
-        low = fake_front(0, np.ones(links.size), [], faces[0][::step])
-        high = fake_front(1, np.ones(links.size - 1), faces[1][::step], [0])
+        low = fake_interface(0, np.ones(links.size), [], faces[0][::step])
+        high = fake_interface(1, np.ones(links.size - 1), faces[1][::step], [0])
         found = to_host(gpu.join(to_device(low), to_device(high)))
-        assert_same_front(join(low, high), found)
+        assert_same_interface(join(low, high), found)
         assert found.sizes.tolist() == [2 * links.size - 1]
 
 

@@ -1,4 +1,4 @@
-"""Fronts go from the GPU of one process to that of another, by memory that both map."""
+"""Interfaces go from the GPU of one process to that of another, by memory that both map."""
 
 import multiprocessing
 from contextlib import closing
@@ -16,8 +16,8 @@ from percolab.parts.ranks import (
     RankJob,
     choose_rank_layers,
     follow,
-    front_from_head,
-    front_head_arrays,
+    interface_from_head,
+    interface_head_arrays,
     offered_bytes,
 )
 from percolab.parts.raster import SampleKey
@@ -30,33 +30,33 @@ WHOLE = Whole(load_lattice("cubic"), (40, 36, 60), ("periodic", "open", "periodi
 DRAWS = [SampleKey(0, 1, sample, 2**62) for sample in (2, 3)]
 
 
-def front_of(draw, kind):
-    """Return the slabs and a front of the upper half of the lattice."""
+def interface_of(draw, kind):
+    """Return the slabs and an interface of the upper half of the lattice."""
     slabs = Slabs(WHOLE, (30,), kind=kind, first_layer=30)
-    return slabs, slabs.front(0, draw)
+    return slabs, slabs.interface(0, draw)
 
 
-def offer_fronts(pipe, device):
+def offer_interfaces(pipe, device):
     from percolab.parts.peers_cuda import Outbox
 
     with Device("cuda", device).driven():
         outbox = Outbox()
         for draw in DRAWS:
-            _, front = front_of(draw, "cuda")
-            pipe.send(front_head_arrays(front) + outbox.offer(front))
+            _, interface = interface_of(draw, "cuda")
+            pipe.send(interface_head_arrays(interface) + outbox.offer(interface))
             pipe.recv()
 
 
 # Of one GPU, and from one to another where there are two.
 @pytest.mark.parametrize("device", [0, 1])
-def test_a_front_of_another_process_is_copied_here(device):
+def test_an_interface_of_another_process_is_copied_here(device):
     if device >= gpu_count("cuda"):
         pytest.skip("there are no two GPUs")
     from percolab.parts.peers_cuda import Inbox
 
     mine, other = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=offer_fronts, args=(other, device), daemon=True
+        target=offer_interfaces, args=(other, device), daemon=True
     )
     process.start()
     with Device("cuda", 0).driven():
@@ -64,9 +64,9 @@ def test_a_front_of_another_process_is_copied_here(device):
         for draw in DRAWS:
             assert mine.poll(120)
             *head, where, name = mine.recv()
-            slabs, expected = front_of(draw, "cuda")
+            slabs, expected = interface_of(draw, "cuda")
             expected = slabs.copied(expected)
-            found = slabs.copied(inbox.take([where, name], front_from_head(head)))
+            found = slabs.copied(inbox.take([where, name], interface_from_head(head)))
             assert expected.num_bytes == offered_bytes([where, name]) > 0
             # A loop may be found either way around.
             assert replace(found.sums, loop=0) == replace(expected.sums, loop=0)
@@ -81,7 +81,7 @@ def test_a_front_of_another_process_is_copied_here(device):
             mine.send("copied")
         # What does not exist any more cannot be mapped.
         process.join(60)
-        assert inbox.take([where, name], front_from_head(head)) is None
+        assert inbox.take([where, name], interface_from_head(head)) is None
 
 
 def follow_with_socket(folder, size):
@@ -89,8 +89,8 @@ def follow_with_socket(folder, size):
         follow(transport)
 
 
-def test_ranks_of_two_processes_hand_on_fronts_without_the_host(tmp_path_factory, monkeypatch):
-    """Rows are those of the whole lattice; the message has no more than the place of the front."""
+def test_ranks_of_two_processes_hand_on_interfaces_without_the_host(tmp_path_factory, monkeypatch):
+    """Rows are those of the whole lattice; the message has only the place of the interface."""
     folder = tmp_path_factory.mktemp("s")
     process = multiprocessing.get_context("spawn").Process(
         target=follow_with_socket, args=(folder, 2), daemon=True

@@ -1,4 +1,4 @@
-"""Fronts of slabs on a real GPU: those of the CPU, on lattices larger than the simulator can do."""
+"""Interfaces of slabs on a real GPU: those of the CPU, on lattices too large for the simulator."""
 
 from itertools import product
 
@@ -10,7 +10,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.lattices.lattice import load_lattice
-from percolab.parts.front import close, make_row
+from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
@@ -35,8 +35,8 @@ def draws_of(name, model, number):
 
 
 @pytest.mark.parametrize("name", ["square", "triangular", "kagome", "cubic", "bcc"])
-def test_fronts_and_rows_are_those_of_the_cpu(name):
-    from slab_support import compare_fronts
+def test_interfaces_and_rows_are_those_of_the_cpu(name):
+    from slab_support import compare_interfaces
 
     item = load_lattice(name)
     boundaries = product(("open", "periodic"), repeat=item.dimension)
@@ -50,8 +50,8 @@ def test_fronts_and_rows_are_those_of_the_cpu(name):
         whole = Whole(item, shape, boundary, model)
         draws = draws_of(name, model, n)
         reference = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
-        for draw, front in zip(draws, compare_fronts(whole, draws, slabs, tally=tally)):
-            row = make_row(close(front) if whole.is_closed else front)
+        for draw, interface in zip(draws, compare_interfaces(whole, draws, slabs, tally=tally)):
+            row = make_row(close(interface) if whole.is_closed else interface)
             one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
             expected = reference.rows(draw.generator, draw.seed, *one)[0]
             np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
@@ -59,13 +59,13 @@ def test_fronts_and_rows_are_those_of_the_cpu(name):
 
 @pytest.mark.parametrize("bits", [31, 36, 41, 54])
 @pytest.mark.parametrize("width", [3001, 2048])
-def test_fronts_far_inside_are_those_of_the_cpu(bits, width):
-    from slab_support import compare_fronts
+def test_interfaces_far_inside_are_those_of_the_cpu(bits, width):
+    from slab_support import compare_interfaces
 
     shape, boundary = (width, 2**55 // width), ("periodic", "open")
     whole = Whole(load_lattice("square"), shape, boundary, MODELS[bits % 4])
     draws = [SampleKey(generator, 5, 1, p_to_threshold(0.7)) for generator in (0, 1)]
-    compare_fronts(whole, draws, (100, 50, 100), 2**bits // width - 120, tally=True)
+    compare_interfaces(whole, draws, (100, 50, 100), 2**bits // width - 120, tally=True)
 
 
 def test_open_bonds_before_every_block_of_a_face_are_counted():

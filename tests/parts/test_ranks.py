@@ -27,8 +27,8 @@ from percolab.parts.ranks import (
     RankJob,
     choose_rank_layers,
     follow,
-    front_from_arrays,
-    front_to_arrays,
+    interface_from_arrays,
+    interface_to_arrays,
     most_message,
 )
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -106,7 +106,7 @@ WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
 DRAW = SampleKey(0, 1, 2, p_to_threshold(0.5))
 
 
-def test_steps_tell_what_every_rank_did():
+def test_steps_report_what_every_rank_did():
     job = RankJob(WHOLE, choose_rank_layers(WHOLE, 6, 12))
     ((_, steps),) = by_ranks(job, [DRAW])
     # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
@@ -119,28 +119,28 @@ def test_steps_tell_what_every_rank_did():
     assert sum(step.bytes > 100 for step in steps) == 5
 
 
-def test_a_message_is_the_front():
-    front = Slabs(WHOLE, (30,), tally=True).front(0, DRAW)
-    clusters = front.sums.clusters._replace(sum_squares=2**64 + 5)
-    wide = replace(front.sums, clusters=clusters, cubes=2**190 + 1, loop=-7)
-    front = replace(front, sums=wide)
-    found = front_from_arrays(front_to_arrays(front))
+def test_a_message_is_the_interface():
+    interface = Slabs(WHOLE, (30,), tally=True).interface(0, DRAW)
+    clusters = interface.sums.clusters._replace(sum_squares=2**64 + 5)
+    wide = replace(interface.sums, clusters=clusters, cubes=2**190 + 1, loop=-7)
+    interface = replace(interface, sums=wide)
+    found = interface_from_arrays(interface_to_arrays(interface))
     assert found.sums == wide
     assert [type(getattr(found.sums, item.name)) for item in fields(wide)] == [
         type(getattr(wide, item.name)) for item in fields(wide)
     ]
-    for one, other in zip(front_to_arrays(found), front_to_arrays(front), strict=True):
+    for one, other in zip(interface_to_arrays(found), interface_to_arrays(interface), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 class Memory64:
-    """Stands for memory of GPUs that processes of one host can map: fronts by their 64 bytes.
+    """Stands for memory of GPUs that processes of one host can map: interfaces by their 64 bytes.
 
     What a rank offers takes the place of what it offered before.
     """
 
     def __init__(self, *, is_refused=False):
-        self.is_refused, self.fronts, self.taken, self.asked = is_refused, {}, 0, 0
+        self.is_refused, self.interfaces, self.taken, self.asked = is_refused, {}, 0, 0
 
     def peers_of(self, transport, _device):
         """Stand for :func:`percolab.parts.ranks.find_peers`."""
@@ -151,9 +151,9 @@ class Outbox64:
     def __init__(self, memory, rank):
         self.memory, self.name = memory, np.full(64, rank, np.uint8)
 
-    def offer(self, front):
-        arrays = [array.copy() for array in front_to_arrays(front)[-6:]]
-        self.memory.fronts[self.name.tobytes()] = arrays
+    def offer(self, interface):
+        arrays = [array.copy() for array in interface_to_arrays(interface)[-6:]]
+        self.memory.interfaces[self.name.tobytes()] = arrays
         return [np.array([0, *(array.size for array in arrays)]), self.name]
 
 
@@ -161,19 +161,19 @@ class Inbox64:
     def __init__(self, memory):
         self.memory = memory
 
-    def take(self, offer, front):
+    def take(self, offer, interface):
         self.memory.asked += 1
         if self.memory.is_refused:
             return None
         self.memory.taken += 1
-        arrays = self.memory.fronts[offer[1].tobytes()]
+        arrays = self.memory.interfaces[offer[1].tobytes()]
         assert offer[0].tolist()[1:] == [array.size for array in arrays]
-        return front_from_arrays([*front_to_arrays(front)[:-6], *arrays])
+        return interface_from_arrays([*interface_to_arrays(interface)[:-6], *arrays])
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 @pytest.mark.parametrize("is_refused", [False, True])
-def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
+def test_interfaces_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
     memory = Memory64(is_refused=is_refused)
     job, draws = (
         RankJob(WHOLE, choose_rank_layers(WHOLE, ranks, 15)),
@@ -194,7 +194,7 @@ def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, mon
 
 @pytest.mark.parametrize("memory", [None, Memory64(), Memory64(is_refused=True)])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
+def test_a_cancelled_row_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
     if memory is not None:
         monkeypatch.setattr("percolab.parts.ranks.find_peers", memory.peers_of)
@@ -227,10 +227,10 @@ class Slow(SlabRaster):
 
     made = 0
 
-    def make_front(self, part, draw, following=None):
+    def make_interface(self, part, draw, following=None):
         Slow.made += 1
         time.sleep(0.01)
-        return super().make_front(part, draw, following)
+        return super().make_interface(part, draw, following)
 
 
 @pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
@@ -252,12 +252,12 @@ def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
 
 
 class Broken(SlabRaster):
-    """Cannot find the front of the last layers."""
+    """Cannot find the interface of the last layers."""
 
-    def make_front(self, part, draw, following=None):
+    def make_interface(self, part, draw, following=None):
         if part.first_layer >= 24:
             raise ZeroDivisionError("of a rank")
-        return super().make_front(part, draw, following)
+        return super().make_interface(part, draw, following)
 
 
 def test_a_rank_that_fails_fails_the_others(monkeypatch):

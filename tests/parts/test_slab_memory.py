@@ -40,7 +40,7 @@ def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
     ):
         slabs, parts = tiled_cuda.SlabTiled(whole, max(layers), tally=True), Parts(whole)
         for thick in layers:
-            slabs.make_front(parts.part(start, thick), SampleKey(0, 5, 1, 2**62))
+            slabs.make_interface(parts.part(start, thick), SampleKey(0, 5, 1, 2**62))
             start += thick
     # What crosses between tiles is bounded by that of a lattice without vacancies.
     assert peak.most <= said <= (1.5 if name == "kagome" else 1.3) * peak.most

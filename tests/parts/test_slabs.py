@@ -14,7 +14,7 @@ from parts_support import (
     NAMES,
     SIZES,
     boundaries_of,
-    fronts_of,
+    interfaces_of,
     join_in_order,
     ps_of,
     row_by_slabs,
@@ -31,7 +31,16 @@ from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.measure.tallies import EXACT, bin_edges, num_bins
-from percolab.parts.front import Face, Front, FrontSums, close, front_bytes, join, make_row, no_face
+from percolab.parts.interface import (
+    Face,
+    Interface,
+    InterfaceSums,
+    close,
+    interface_bytes,
+    join,
+    make_row,
+    no_face,
+)
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import (
@@ -130,10 +139,10 @@ def test_wrapping_rows_about_the_threshold(name):
         assert_rows_equal(name, boundary, BOND, 0, p, int(rng.integers(1, 9)), **given)
 
 
-def assert_fronts_equal(one, other):
-    """Assert that two fronts are equal in every number, codes of periods left out."""
+def assert_interfaces_equal(one, other):
+    """Assert that two interfaces are equal in every number, codes of periods left out."""
     assert one.sums == other.sums
-    for item in fields(Front):
+    for item in fields(Interface):
         if item.name in ("low", "high"):
             clusters = getattr(one, item.name).clusters, getattr(other, item.name).clusters
             np.testing.assert_array_equal(*clusters, err_msg=item.name)
@@ -143,27 +152,27 @@ def assert_fronts_equal(one, other):
 
 @pytest.mark.parametrize("model", MODELS[:3], ids=str)
 @pytest.mark.parametrize("name", ["square", "kagome", "cubic", "far_reaching"])
-def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
+def test_interfaces_join_to_the_interface_of_the_thicker_slab(name, model):
     item, rng = structure(name), np.random.default_rng(4)
     shape = (*SIZES[item.dimension][:-1], 10**6)
     whole = Whole(item, shape, ("open",) * item.dimension, model)
     for p in ps_of(name):
         draw = SampleKey(0, 5, 1, p_to_threshold(p))
-        (expected,) = fronts_of(whole, draw, [17], 1001, tally=True)
-        pieces = fronts_of(whole, draw, [3, 2, 7, 5], 1001, tally=True)
+        (expected,) = interfaces_of(whole, draw, [17], 1001, tally=True)
+        pieces = interfaces_of(whole, draw, [3, 2, 7, 5], 1001, tally=True)
         for order in ("chain", "tree", [2, 1, 0], [1, 1, 0], random_order(4, rng)):
-            assert_fronts_equal(join_in_order(pieces, order), expected)
+            assert_interfaces_equal(join_in_order(pieces, order), expected)
 
 
-def test_a_front_has_only_clusters_that_touch_a_face():
+def test_an_interface_has_only_clusters_that_touch_a_face():
     whole = Whole(lattice("square"), (40, 40), ("periodic",) * 2)
-    fronts = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(0.4)), [10, 10, 10, 10])
-    for front in (*fronts, join(*fronts[:2]), join_in_order(fronts, "tree")):
-        named = np.concatenate([front.low.clusters, front.high.clusters])
-        assert np.unique(named).tolist() == list(range(front.num_clusters))
+    interfaces = interfaces_of(whole, SampleKey(0, 5, 1, p_to_threshold(0.4)), [10, 10, 10, 10])
+    for interface in (*interfaces, join(*interfaces[:2]), join_in_order(interfaces, "tree")):
+        named = np.concatenate([interface.low.clusters, interface.high.clusters])
+        assert np.unique(named).tolist() == list(range(interface.num_clusters))
         # Numbers are in the order in which the entries name them.
         assert (np.diff(np.unique(named, return_index=True)[1]) > 0).all()
-        assert front.sums.clusters.clusters > front.num_clusters > 0
+        assert interface.sums.clusters.clusters > interface.num_clusters > 0
 
 
 #: The first word of a slab in a class, about: where numbers of sites, words or both lose 32 bits.
@@ -192,7 +201,7 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
     assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
     threshold = p_to_threshold(0.8)
-    front = labeler.make_front(part, SampleKey(generator, 5, 1, threshold))
+    interface = labeler.make_interface(part, SampleKey(generator, 5, 1, threshold))
     sites = part.first_site + np.arange(-width, (layers + 1) * width, dtype=object)
 
     def drawn(klass):
@@ -219,11 +228,11 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
         opened, pack_bits(np.stack([right[1:-1].ravel(), inside.ravel()]))
     )
     np.testing.assert_array_equal(labeler.occupied, pack_bits(occupied[1:-1].ravel()))
-    assert front.low.num_bonds == up[1].sum()
-    assert front.high.num_bonds == up[-1].sum()
+    assert interface.low.num_bonds == up[1].sum()
+    assert interface.high.num_bonds == up[-1].sum()
 
 
-def test_seed_and_sample_tell_slabs_apart():
+def test_slabs_depend_on_seed_and_sample():
     whole = Whole(lattice("square"), (33, 2**40), ("open", "open"))
     draws = [
         SampleKey(0, 5, 1, 2**62),
@@ -233,33 +242,35 @@ def test_seed_and_sample_tell_slabs_apart():
     ]
     starts = (0, 2**33, 2**39)
     found = {
-        (draw, start): tuple(fronts_of(whole, draw, [9], start)[0].high.clusters.tolist())
+        (draw, start): tuple(interfaces_of(whole, draw, [9], start)[0].high.clusters.tolist())
         for draw in draws
         for start in starts
     }
     assert len(set(found.values())) == len(found)
 
 
-def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0):
-    """Return a front of one layer of three, with clusters of given sizes and nothing finished."""
+def fake_interface(first_layer, sizes, low, high, *, flags=0, bins=0):
+    """Return an interface of one layer of three, with clusters of given sizes, none finished."""
     none = np.empty(0, np.int64)
     faces = (Face(np.array(entries, np.uint32), none) for entries in (low, high))
     sizes = np.array(sizes, np.uint64)
-    sums = FrontSums.empty(bins)
-    return Front(first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums)
+    sums = InterfaceSums.empty(bins)
+    return Interface(
+        first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums
+    )
 
 
 def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
     a, b, c, d, e = 2**31 + 7, 2**32 + 1, 3 * 2**40 + 5, 2**44 - 1, 2**33 - 1
     bins = num_bins(2**50)
-    low = fake_front(0, [a, b, c], [], [0, 1, 2, 1], bins=bins)
-    middle = fake_front(1, [d, e, 63, 1], [0, 1, 2, 3], [0, 2], bins=bins)
-    high = fake_front(2, [17, 99], [0, 1], [], bins=bins)
+    low = fake_interface(0, [a, b, c], [], [0, 1, 2, 1], bins=bins)
+    middle = fake_interface(1, [d, e, 63, 1], [0, 1, 2, 3], [0, 2], bins=bins)
+    high = fake_interface(2, [17, 99], [0, 1], [], bins=bins)
     # b meets e and 1; a meets d and then 17; c meets 63 and then 99.
     sizes = [a + d + 17, b + e + 1, c + 63 + 99]
     for order in ("chain", [1, 0]):
-        front = join_in_order([low, middle, high], order)
-        row = make_row(front)
+        interface = join_in_order([low, middle, high], order)
+        row = make_row(interface)
         assert row.sum_squares == sum(size**2 for size in sizes) > 2**63
         assert row.cubes == sum(size**3 for size in sizes) > 2**128
         assert row.fourths == sum(size**4 for size in sizes) > 2**170
@@ -278,25 +289,25 @@ def test_sums_of_many_fourth_powers_carry_through_all_digits():
     rng = np.random.default_rng(5)
     sizes = [*rng.integers(1, 2**60, 1000).tolist(), *([2**60 - 1] * 7)]
     entries, bins = np.arange(1007), num_bins(2**62)
-    low = fake_front(0, sizes, [], entries, bins=bins)
-    sums = join(low, fake_front(1, [0] * 1007, entries, [], bins=bins)).sums
+    low = fake_interface(0, sizes, [], entries, bins=bins)
+    sums = join(low, fake_interface(1, [0] * 1007, entries, [], bins=bins)).sums
     for power, total in ((2, sums.clusters.sum_squares), (3, sums.cubes), (4, sums.fourths)):
         assert total == sum(size**power for size in sizes)
 
 
 def test_small_sizes_are_left_out_of_the_sums_of_cubes():
     sizes = [EXACT - 1, EXACT]
-    low = fake_front(0, sizes, [], [0, 1], bins=num_bins(200))
-    sums = join(low, fake_front(1, [0, 0], [0, 1], [], bins=num_bins(200))).sums
+    low = fake_interface(0, sizes, [], [0, 1], bins=num_bins(200))
+    sums = join(low, fake_interface(1, [0, 0], [0, 1], [], bins=num_bins(200))).sums
     assert (sums.cubes, sums.fourths) == (EXACT**3, EXACT**4)
 
 
 def test_flags_of_two_parts_make_a_cluster_span():
-    low = fake_front(0, [1, 1], [], [0, 1])
+    low = fake_interface(0, [1, 1], [], [0, 1])
     low.flags[:] = 1, 4
-    middle = fake_front(1, [1, 1], [0, 1], [1])
+    middle = fake_interface(1, [1, 1], [0, 1], [1])
     middle.flags[:] = 8, 2
-    high = fake_front(2, [1], [0], [])
+    high = fake_interface(2, [1], [0], [])
     high.flags[:] = 8
     # The first cluster has bits 0 and 3; the second 2, 1 and 3: it spans along axis 1.
     assert make_row(join_in_order([low, middle, high], "chain")).numbers[SPANNING] == 2
@@ -306,17 +317,17 @@ def test_codes_belong_to_the_entries_of_a_face():
     # One cluster on either side meets the other twice, the second time one period on along x.
     codes = period_codes(np.array([[0, 0], [1, 0]]))
     one, two = np.zeros(2, np.uint32), np.ones(1, np.uint64)
-    none, flags = FrontSums.empty(), np.zeros(1, np.uint32)
-    low = Front(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
-    straight = Front(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
-    wound = Front(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
+    none, flags = InterfaceSums.empty(), np.zeros(1, np.uint32)
+    low = Interface(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
+    straight = Interface(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
+    wound = Interface(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
     assert join(low, straight).sums.flags == 1 << 8
     assert join(low, wound).sums.flags == 0
 
 
 def test_loops_of_two_parts_wind_in_two_directions():
     x, y = (int(code) for code in period_codes(np.array([[1, 0], [0, 2]])))
-    none = FrontSums.empty()
+    none = InterfaceSums.empty()
     across = replace(none, flags=1 << 8, loop=x)
     along = replace(none, flags=1 << 9, loop=y)
     assert across.plus(along, 2).flags == 1 << 8 | 1 << 9 | 1 << 16
@@ -338,7 +349,7 @@ def test_tables_of_a_slab_are_those_of_the_whole_lattice():
     for name in ("kagome", "far_reaching", "four-six-twelve"):
         item = structure(name)
         top = item.topology(shape, boundary)
-        inside = unpack_bits(top.exists & ~top.seam, top.num_points)
+        inside = unpack_bits(top.exists & ~top.periodic_words, top.num_points)
         for first, layers in ((0, 5), (7, 6), (19, 5)):
             part = Parts(Whole(item, shape, boundary)).part(first, layers)
             tables, span = part.tables.topology, slice(7 * first, 7 * (first + layers))
@@ -372,14 +383,16 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_memory_of_a_front_is_stated(name):
+def test_memory_of_an_interface_is_stated(name):
     boundary = boundaries_of(name)[-1]
     whole = Whole(structure(name), shape_of(name, boundary), boundary)
     layers = thicknesses(whole, 3)
-    one, two, _ = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), layers)
-    for front in (one, two, join(one, two)):
-        bonds = front.low.num_bonds + front.high.num_bonds
-        assert front.num_bytes == front_bytes(bonds, front.num_clusters, has_periods=True)
+    one, two, _ = interfaces_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), layers)
+    for interface in (one, two, join(one, two)):
+        bonds = interface.low.num_bonds + interface.high.num_bonds
+        assert interface.num_bytes == interface_bytes(
+            bonds, interface.num_clusters, has_periods=True
+        )
         # All bonds are open; from some points of a larger cell none leads down.
         assert 0 < bonds <= 2 * whole.most_crossing
         assert bonds == 2 * whole.most_crossing or prod(whole.lattice.cell) > 1
@@ -424,9 +437,9 @@ OPEN = "open", "open"
         (lambda: Parts(WHOLE).part(4, 3), "layers 4 to 6, but there are 6"),
         (lambda: Parts(Whole(FAR_REACHING, (4, 6), OPEN)).part(0, 1), "reach 2 layers far"),
         (lambda: Parts(Whole(lattice("square"), (2**20, 2**12), OPEN)).part(0, 2**11), "at most"),
-        (lambda: join(*fronts_of(WHOLE, DRAW, [2, 2, 2])[::2]), "no neighbours from 4 on"),
-        (lambda: make_row(fronts_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
-        (lambda: close(fronts_of(WHOLE, DRAW, [3, 3])[0]), "cannot be closed"),
+        (lambda: join(*interfaces_of(WHOLE, DRAW, [2, 2, 2])[::2]), "no neighbours from 4 on"),
+        (lambda: make_row(interfaces_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
+        (lambda: close(interfaces_of(WHOLE, DRAW, [3, 3])[0]), "cannot be closed"),
     ],
 )
 def test_what_is_no_slab_or_no_row_is_refused(call, words):
@@ -435,15 +448,15 @@ def test_what_is_no_slab_or_no_row_is_refused(call, words):
 
 
 def test_faces_of_different_samples_do_not_match():
-    low, _ = fronts_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(0.0)), [3, 3])
-    _, high = fronts_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(1.0)), [3, 3])
+    low, _ = interfaces_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(0.0)), [3, 3])
+    _, high = interfaces_of(WHOLE, SampleKey(0, 5, 1, p_to_threshold(1.0)), [3, 3])
     with pytest.raises(ValueError, match="0 open bonds below a face, 4 above"):
         join(low, high)
 
 
 def test_a_torus_that_is_not_closed_has_no_row():
     whole = Whole(lattice("square"), (4, 6), ("open", "periodic"))
-    (front,) = fronts_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), [6])
+    (interface,) = interfaces_of(whole, SampleKey(0, 5, 1, p_to_threshold(1.0)), [6])
     with pytest.raises(InputError, match="no open face"):
-        make_row(front)
-    assert make_row(close(front)).numbers[1] == prod(whole.shape)
+        make_row(interface)
+    assert make_row(close(interface)).numbers[1] == prod(whole.shape)

@@ -1,4 +1,4 @@
-"""Parts on CUDA, in CUDA's simulator: fronts, joins, studies and ranks are those of the CPU."""
+"""Parts on CUDA, in CUDA's simulator: interfaces, joins, studies and ranks are those of the CPU."""
 
 import importlib.util
 
@@ -17,7 +17,7 @@ CASES = [
     ("slabs", "triangular", "7", "16"),
     # Every seventh case has all lattices, boundaries and ways to be late.
     ("streams", "0", "7"),
-    ("fronts", "made"),
+    ("interfaces", "made"),
     ("slab_study", "choices"),
 ]
 SLOW = [
@@ -25,7 +25,7 @@ SLOW = [
     *(("slabs", name, "0", "1") for name in ("square", "triangular", "cubic", "bcc")),
     *(("slabs", name, "0", "1") for name in ("honeycomb", "kagome", "fcc")),
     ("streams", "0", "1"),
-    *(("fronts", name) for name in ("cubic", "square", "kagome")),
+    *(("interfaces", name) for name in ("cubic", "square", "kagome")),
     *(("slab_study", case) for case in ("study", "gpus")),
     *(("split", case) for case in ("square", "cubic", "study", "checkpoints")),
 ]

@@ -84,7 +84,7 @@ def test_chunks_are_all_of_an_array(monkeypatch):
     assert transport._chunks(ARRAYS[1]) == []
 
 
-def test_messages_wait_in_order_until_they_are_asked_for(tmp_path):
+def test_messages_wait_in_order_until_they_are_received(tmp_path):
     sockets = [Sockets(n, 2, tmp_path) for n in range(2)]
     for one, other in (Local.ranks(2), sockets):
         assert not other.has_message(0)
@@ -125,7 +125,7 @@ def test_a_rank_that_has_ended_is_lost(tmp_path):
     other.close()
 
 
-def test_a_rank_that_never_came_is_lost_as_soon_as_that_is_known(tmp_path):
+def test_a_rank_that_does_not_start_is_reported_as_lost(tmp_path):
     one, two = Sockets(0, 3, tmp_path), Sockets(2, 3, tmp_path)
     threading.Timer(0.05, lambda: setattr(one, "lost", "a rank has ended")).start()
     with pytest.raises(RankLost, match="a rank has ended"):

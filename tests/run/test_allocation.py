@@ -12,7 +12,7 @@ from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
-from percolab.run.wanted import EQUAL_SHARE, Choice, allocate, why_unmet
+from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results
 
 NOTHING = np.zeros((2, 2))
@@ -60,7 +60,7 @@ def test_no_other_division_of_the_same_cost_is_better():
     assert variance(got) < 0.9 * equal
 
 
-def test_a_size_that_tells_nothing_gets_its_equal_share_alone():
+def test_a_size_without_information_gets_only_its_equal_share():
     useless = Choice(np.zeros((2, 2)), 1.0, 1, 1)
     choices = [line_choice(1.0), line_choice(3.0), useless]
     got = allocate(choices, NOTHING, 30_000)
@@ -82,7 +82,7 @@ def test_blocks_are_whole_limits_hold_and_nothing_is_taken_back():
     assert allocate(full, NOTHING, 1e9) == [5, 9]
 
 
-def test_what_is_there_already_is_not_measured_again():
+def test_stored_blocks_are_not_measured_again():
     """A merged file that knows the point at x = 3 leaves the samples to x = 1."""
     choices = [line_choice(1.0), line_choice(3.0)]
     row = np.array([1.0, 3.0])
@@ -122,7 +122,7 @@ def test_priors_matter_less_the_more_samples_there_are(curves):
     assert information.parts({}) == (float("inf"), float("inf"))
 
 
-def test_one_size_alone_tells_nothing_of_p_c(curves):
+def test_one_size_alone_gives_no_p_c(curves):
     information = compute_information(curves)
     alone = {curves[0].label: 1000}
     assert information.error(alone) > 10 * information.error(dict.fromkeys(LABELS, 1000))
@@ -157,7 +157,7 @@ def test_a_target_error_is_that_of_the_whole_error():
 
 
 @pytest.mark.slow
-def test_a_target_that_samples_alone_do_not_reach_is_told_with_the_sizes_that_would(tmp_path):
+def test_an_unreachable_target_is_reported_with_the_sizes_that_reach_it(tmp_path):
     out = tmp_path / "results.h5"
     printed = answer("sweep", "--lattice", "square", "-L", "8,16", "--target-error", "1e-3",
                      "--seed", 3, "--device", "cpu", "--workers", 1, "--quiet",

@@ -66,7 +66,7 @@ def blocks_of(task, numbers, **given):
     return make_sampler(task, device=CPU, **given).sample(numbers)
 
 
-def test_blocks_depend_neither_on_the_order_nor_on_what_else_is_asked():
+def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
     whole = blocks_of(task_of(), [0, 1, 2, 3])
     for block in blocks_of(task_of(), [3, 1]):
         assert_same_block(block, whole[block.number])
@@ -105,7 +105,7 @@ def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
     ],
     ids=str,
 )
-def test_whatever_else_is_asked_gives_other_chains(changes):
+def test_any_other_setting_gives_other_chains(changes):
     (one,), (other,) = blocks_of(task_of(), [1]), blocks_of(task_of(**changes), [1])
     assert not np.array_equal(one.extras["series"][0], other.extras["series"][0])
     assert task_of().id != task_of(**changes).id
@@ -230,7 +230,7 @@ def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn
 
 
 @pytest.mark.parametrize("word", sorted({*MEASURES} - {*KIND.refused_measures, "openings"}))
-def test_what_is_measured_beside_changes_no_other_number(word):
+def test_additional_measurements_change_no_other_number(word):
     plain, more = (
         make_sampler(task_of(measure=measure), device=CPU).sample([1])[0]
         for measure in ((), (word,))
@@ -279,7 +279,7 @@ def parts(**changes):
     return sweep("square", **settings), sweep("square", **(settings | changes))
 
 
-def test_files_of_other_seeds_stand_beside_each_other():
+def test_merged_files_of_other_seeds_keep_their_tasks():
     one, other = parts(seed=6)
     merged = merge([("a", one), ("b", other)])
     assert len(merged.tasks) == 2

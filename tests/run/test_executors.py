@@ -104,7 +104,7 @@ def test_one_long_chain_is_continued_by_others(tmp_path):
     assert without_runs(found) == without_runs(serial(**settings | {"samples": 15 * 8}))
 
 
-def test_the_bonds_of_a_graph_are_asked_for_once(monkeypatch):
+def test_the_bonds_of_a_graph_are_listed_once(monkeypatch):
     settings = {"p": [0.9, 0.95], "samples": 1000, "device": "cpu"}
     expected = sweep(graph=Graph.of_bonds(40, RING), **settings)
     sent = []
@@ -201,7 +201,7 @@ def test_processes_answer_and_raise_what_was_raised():
     assert has_ended(first)
 
 
-def test_processes_tell_what_they_have_come_to():
+def test_processes_report_progress():
     heard = []
     with processes(1, threads=2, on_progress=heard.append) as pool:
         found = [pool.submit(report_progress, n) for n in range(4)]
@@ -233,7 +233,7 @@ def test_nobody_waits_for_a_process_that_still_starts():
     assert time.monotonic() - begin < 50
 
 
-def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
+def test_early_calls_run_in_every_process_but_this():
     hooks = Hooks(begin_after_note, os.getpid, early=early_note)
     with processes(2, hooks=hooks, this=calls.ThisWorker()) as pool:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
@@ -247,7 +247,7 @@ def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
 
 
-def test_a_lost_process_fails_what_it_has_in_hand_alone():
+def test_a_lost_process_fails_only_its_own_jobs():
     with processes(2) as pool:
         kept, lost = pool.submit(time.sleep, 1), pool.submit(os._exit, 3)
         assert isinstance(lost.exception(), BrokenExecutor)
@@ -292,7 +292,7 @@ class Broken(ThreadPoolExecutor):
         return super().submit(lose, call)
 
 
-def test_blocks_are_asked_for_three_times():
+def test_blocks_are_tried_three_times():
     with Broken(2, block=3) as executor:
         found = sweep("square", executor=executor, **GRID | {"L": [8]})
     assert executor.left == 0
@@ -312,7 +312,7 @@ def test_blocks_that_lose_three_workers_end_the_study_with_what_is_finished():
     assert without_runs(found) == without_runs(serial(**GRID | {"L": [8]}))
 
 
-def test_the_command_line_says_how_to_go_on(monkeypatch):
+def test_the_command_line_says_how_to_continue(monkeypatch):
     def lose(*_, **__):
         raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
 
@@ -325,7 +325,7 @@ def test_the_command_line_says_how_to_go_on(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_pool_of_pythons_own_that_is_lost_ends_the_study_with_what_is_finished(monkeypatch):
+def test_a_broken_pool_of_python_ends_the_study_with_finished_blocks(monkeypatch):
     real, made = Callers.blocks, []
 
     def blocks(self, job, future):
@@ -374,21 +374,19 @@ def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, nu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("saves", [1, 7])
-def test_a_parent_that_is_killed_takes_its_processes_with_it_and_the_rerun_ends_equal(
-    tmp_path, saves
-):
+def test_a_killed_parent_ends_its_processes_and_the_rerun_ends_equal(tmp_path, saves):
     path, direct = tmp_path / "r.h5", tmp_path / "direct.h5"
     before = f"""
 import psutil, signal
 real, calls = os.replace, 0
-def stand_in(*arguments):
+def substitute(*arguments):
     global calls
     calls += 1
     real(*arguments)
     if calls == {saves}:
         print(*(child.pid for child in psutil.Process().children()), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-os.replace = stand_in
+os.replace = substitute
 """
     study = (*STUDY, *PROCESSES, "--samples", 2000, "--out", path, "--quiet")
     process = start(*study, before=before)
@@ -441,7 +439,7 @@ def test_one_study_that_is_stopped_here_stops_no_other():
     assert len(other.call(measure_blocks, call)) == 1
 
 
-def test_executors_tell_how_much_they_do_at_once():
+def test_executors_report_how_many_workers_they_have():
     with ThreadPoolExecutor(3) as executor:
         assert count_workers(executor) == 3
     assert count_workers(object()) == os.cpu_count()

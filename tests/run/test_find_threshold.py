@@ -141,7 +141,7 @@ def test_a_smaller_error_keeps_all_blocks_and_adds(tmp_path):
     assert sum(map(len, after.values())) > sum(map(len, before.values()))
 
 
-def test_what_is_there_already_is_not_sampled_again(tmp_path):
+def test_stored_samples_are_not_made_again(tmp_path):
     path = tmp_path / "threshold.h5"
     first = percolab.threshold("square", error=4e-3, device="cpu", out=path)
     data = path.read_bytes()

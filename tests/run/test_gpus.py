@@ -71,7 +71,9 @@ def test_the_record_of_a_run_lists_them():
     assert found["device_name"].count(",") == 1
 
 
-def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_path, monkeypatch):
+def test_samples_in_slabs_are_measured_at_the_same_time_and_continue_after_a_kill(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     # The first GPU has a process that can be killed, too.
     monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: False)
@@ -100,7 +102,7 @@ def test_the_first_is_driven_by_the_process_of_the_study():
     assert without_runs(several) == without_runs(sweep("square", device="cuda:0", **asked))
 
 
-def test_a_study_that_is_over_early_does_not_wait_for_the_others(monkeypatch):
+def test_a_study_that_ends_early_does_not_wait_for_other_workers(monkeypatch):
     monkeypatch.setattr("percolab.run.engine.be_worker", endless_begin)
     monkeypatch.setattr(Processes, "start", START)
     found = sweep("square", device="cuda:0,1", L=[64], p=[0.5], samples=2000)
@@ -121,7 +123,7 @@ class Killer(Watcher):
             process.kill()
 
 
-def test_a_graph_is_told_to_every_gpu():
+def test_every_gpu_gets_the_graph():
     bonds = [(n, (n + 1) % 5000) for n in range(5000)] + [(0, n) for n in range(2, 500)]
     settings = {"p": [0.5, 0.9], "samples": 5000}
     one, two = (

@@ -223,7 +223,7 @@ def test_a_sweep_is_continued_with_the_same_graph_under_any_name_and_with_no_oth
     )
 
 
-def test_a_study_file_names_a_graph_beside_it(tmp_path, monkeypatch):
+def test_a_study_file_names_a_graph_next_to_it(tmp_path, monkeypatch):
     write_edges("bridge.txt", BRIDGE)
     Path("ends.txt").write_text("# far end\n3\n")
     keys = 'graph = "bridge.txt"\nsource = 0\ntarget = "ends.txt"\nmulti = true\np = [0.5]\n'
@@ -236,7 +236,7 @@ def test_a_study_file_names_a_graph_beside_it(tmp_path, monkeypatch):
     assert study.boundary == ("terminals",)
 
 
-def test_terminals_without_a_path_are_told_by_the_pilot_and_counted_at_given_p():
+def test_the_pilot_reports_terminals_without_a_path_and_given_p_count_them():
     write_edges("apart.txt", [(0, 1), (2, 3)])
     ends = ("--graph", "apart.txt", "--source", "0", "--target", "3", "--samples", 100, "--quiet")
     assert "apart.txt does not span at p = 1" in refusal("sweep", *ends)

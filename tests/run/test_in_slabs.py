@@ -21,7 +21,7 @@ from percolab.kinds.memory import estimate_memory
 from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import compute_row_width, find_wide_bin, num_bins
-from percolab.parts.front import Row
+from percolab.parts.interface import Row
 from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import choose_layers, usual_layers
 from percolab.parts.slabs import equal_slabs
@@ -68,7 +68,7 @@ def _task(size, **kinds):
     return Task(lattice("square"), size, **given)
 
 
-def test_slabs_are_as_many_as_memory_asks_for(monkeypatch):
+def test_slabs_are_as_many_as_memory_requires(monkeypatch):
     task = _task(64)
     monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 64 * 64)
     assert choose_slabs(task, "auto", 1) == (64,)
@@ -125,7 +125,7 @@ class WorkerKiller(Watcher):
             process.kill()
 
 
-def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+def test_a_call_of_a_sampler_in_slabs_continues_from_its_checkpoint(tmp_path, monkeypatch):
     sampler, reported = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
     (tmp_path / "results.h5").touch()
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
@@ -141,7 +141,7 @@ def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monk
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_replaced_and_its_sample_goes_on(tmp_path, monkeypatch):
+def test_a_process_that_is_killed_is_replaced_and_its_sample_continues(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     asked = ASKED | {"L": [60], "workers": 2}
     killer, path = WorkerKiller(100), tmp_path / "results.h5"
@@ -159,7 +159,7 @@ def test_a_process_that_is_killed_is_replaced_and_its_sample_goes_on(tmp_path, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, number):
+def test_samples_of_all_processes_continue_after_the_end_of_their_parent(tmp_path, number):
     path, whole = tmp_path / "results.h5", tmp_path / "whole.h5"
     given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
              "cpu", "--workers", 2)  # fmt: skip

@@ -189,7 +189,7 @@ def test_more_samples_workers_and_sizes_continue_the_first_ones(tmp_path):
     assert len(encode(read_results(path))) < 300_000
 
 
-def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
+def test_a_killed_sweep_continues_where_it_was(tmp_path):
     path = tmp_path / "m.h5"
     study = ("sweep", "--lattice", "square", "-L", "8", "--method", "microcanonical",
              "--samples", 200, "--device", "cpu", "--workers", 1, "--quiet")  # fmt: skip

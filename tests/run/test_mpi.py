@@ -126,7 +126,7 @@ def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
         plan_study(request.study, request.rule, **given)
 
 
-def test_python_is_told_to_give_an_executor():
+def test_python_needs_an_executor_of_mpi():
     with pytest.raises(InputError, match=r"in Python give an executor of mpi4py\.futures"):
         sweep("square", L=[4], executor="mpi")
 

@@ -92,7 +92,7 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
 @pytest.mark.parametrize(
     "cut", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, BLOCKS) if n != 3)]
 )
-def test_it_goes_on_at_every_block_as_if_it_had_not_been_stopped(tmp_path, cut, update):
+def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cut, update):
     path = tmp_path / "twice.h5"
     given = {"out": path, "update": update}
     sweep("square", **(SWEEP | given | {"samples": SWEEPS * cut}))
@@ -115,7 +115,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
     assert without_runs(read_results(path)) == without_runs(undivided())
 
 
-def test_more_p_are_further_chains_beside_those_there(tmp_path):
+def test_more_p_are_further_chains(tmp_path):
     path = tmp_path / "grown.h5"
     sweep("square", **(SWEEP | {"out": path, "p": [0.6], "samples": SWEEPS * 2}))
     sweep("square", out=path, **SWEEP)
@@ -157,7 +157,7 @@ def test_every_so_many_sweeps_are_those_of_the_chain_in_which_all_are_measured(u
     assert task_of(every=4, **given).stream_seed == task_of(**given).stream_seed
 
 
-def test_a_file_with_unmeasured_sweeps_goes_on(tmp_path):
+def test_a_file_with_unmeasured_sweeps_continues(tmp_path):
     given = SWEEP | {"every": 4, "sweeps": BURN_IN + 4 * SWEEPS + 3}
     path, whole = tmp_path / "grown.h5", sweep("square", **given)
     assert {item.task.block_size for item in whole.tasks.values()} == {SWEEPS}
@@ -279,7 +279,7 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
         merge([("a", undivided()), ("b", other)])
 
 
-def test_chains_of_other_seeds_stand_beside_each_other():
+def test_chains_of_other_seeds_share_a_file():
     other = sweep("square", **(SWEEP | {"seed": 6, "samples": SWEEPS * 2}))
     merged = merge([("a", undivided()), ("b", other)])
     assert len(merged.tasks) == 4
@@ -347,7 +347,7 @@ def test_blocks_are_no_shorter_than_the_burn_in():
         assert task.chains == 1
 
 
-def test_short_blocks_are_told_and_its_single_start_is_not_compared():
+def test_short_blocks_are_reported_and_a_single_start_is_not_compared():
     items = list(undivided().tasks.values())
     message = short_blocks(items)
     assert message is not None

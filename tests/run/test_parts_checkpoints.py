@@ -24,7 +24,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.measure.sums import ClusterSums
-from percolab.parts.front import FrontSums
+from percolab.parts.interface import InterfaceSums
 from percolab.parts.ranks import Leader, RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
@@ -70,12 +70,12 @@ class Counted(SlabRaster):
 
     made, lock = Counter(), threading.Lock()
 
-    def make_front(self, part, draw, following=None):
+    def make_interface(self, part, draw, following=None):
         # Not those of a small lattice, which are measured first so that all is compiled.
         if part.whole.num_layers == 12:
             with self.lock:
                 self.made[draw, part.first_layer] += 1
-        return super().make_front(part, draw, following)
+        return super().make_interface(part, draw, following)
 
 
 @pytest.fixture
@@ -182,8 +182,8 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
             # After two of rank 0's four slabs of the second sample.
             sampler.sample([3], lambda: len(done) == 6)
         assert len(sampler.checkpoints.load(sampler.task.id, 3).rows) == 1
-        front = sampler.checkpoints.load(sampler.task.id, 3, 0).front
-        assert front.layers == 6 // count
+        interface = sampler.checkpoints.load(sampler.task.id, 3, 0).interface
+        assert interface.layers == 6 // count
         (found,) = sampler.sample([3])
     assert len(done) == 8
     (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([3])
@@ -197,7 +197,7 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
     assert list(Path().iterdir()) == [PATH]
 
 
-def test_rows_are_saved_before_a_front_of_the_next_row(monkeypatch):
+def test_rows_are_saved_before_an_interface_of_the_next_row(monkeypatch):
     """A row of 45 s, and one that is killed in its second minute."""
     PATH.touch()
     seconds, done = [0.0], []
@@ -215,7 +215,7 @@ def test_rows_are_saved_before_a_front_of_the_next_row(monkeypatch):
         sampler.sample([3])
     assert len(sampler.saved_rows(3)) == 1
     held = sampler.checkpoints.load(sampler.task.id, 3, 0)
-    assert (held.rank_row.sample, held.front.layers) == (7, 6)
+    assert (held.rank_row.sample, held.interface.layers) == (7, 6)
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ class Recorder:
         self.calls.append("end")
 
 
-def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
+def test_an_interface_is_sent_once_its_checkpoint_is_written(monkeypatch):
     recorder = Recorder()
     monkeypatch.setattr(RankJob, "checkpointer", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
@@ -292,7 +292,7 @@ def of_third_row():
 
 @killed_both_ways
 def test_where_a_block_continues_is_noted(killed, way):
-    layers = [item.front.layers for item in of_third_row().values()]
+    layers = [item.interface.layers for item in of_third_row().values()]
     # Nothing is noted of what is saved of rows that are done.
     old = next(iter(of_third_row().values()))
     row = RankRow(RANKS["ranks"], 0, p_to_threshold(0.5))
@@ -360,7 +360,7 @@ def test_checkpoints_of_an_earlier_version_are_measured_anew(killed, made, way, 
     assert_whole()
 
 
-def test_what_is_kept_of_another_row_is_not_used(killed, made):
+def test_a_checkpoint_of_another_row_is_not_used(killed, made):
     """As where the rows that came after it are saved, or those before it are not."""
     (block,) = set(Path().glob("split.h5-*.checkpoint")) - set(checkpoints_of_ranks())
     block.unlink()
@@ -370,7 +370,7 @@ def test_what_is_kept_of_another_row_is_not_used(killed, made):
     assert_whole()
 
 
-def test_what_is_kept_of_another_task_is_left_alone(killed, made):
+def test_a_checkpoint_of_another_task_is_left_as_it_is(killed, made):
     for path in Path().glob("split.h5-*.checkpoint"):
         path.rename(re.sub(r"-\w{16}-", f"-{'0' * 16}-", path.name))
     left = sorted(Path().glob("split.h5-*.checkpoint"))
@@ -383,7 +383,7 @@ def test_what_is_kept_of_another_task_is_left_alone(killed, made):
     assert [path.read_bytes() for path in left] == content
 
 
-def test_what_has_the_name_of_another_rank_is_left_alone(killed):
+def test_files_of_another_rank_are_left_as_they_are(killed):
     (path, *_) = of_third_row()
     other = path.rename(re.sub(r"-\d\.", f"-{RANKS['ranks']}.", path.name))
     assert f"{other.resolve()}: is a checkpoint of another task, and is left as it is" in (
@@ -391,11 +391,11 @@ def test_what_has_the_name_of_another_rank_is_left_alone(killed):
     )
 
 
-def test_a_rank_uses_what_is_its_own_alone():
+def test_a_rank_uses_only_its_own_checkpoint():
     whole, layers = split_whole(task()), (3, 3)
     draw, checkpoints = SampleKey(0, 1, 7, p_to_threshold(0.5)), Checkpoints(PATH)
-    front = next(Slabs(whole, layers, first_layer=6).fronts(draw))
-    own = Checkpoint("0" * 16, 3, (), front, RankRow(2, 7, draw.threshold))
+    interface = next(Slabs(whole, layers, first_layer=6).interfaces(draw))
+    own = Checkpoint("0" * 16, 3, (), interface, RankRow(2, 7, draw.threshold))
     path = checkpoints.find_checkpoint("0" * 16, 3, 2)
 
     def begun(layers=layers, first=6, draw=draw, block_size=2, task_id="0" * 16):
@@ -409,8 +409,8 @@ def test_a_rank_uses_what_is_its_own_alone():
     assert begun() is None
     assert written() == path
     found = begun()
-    np.testing.assert_array_equal(found.sizes, front.sizes)
-    assert found.sums == front.sums
+    np.testing.assert_array_equal(found.sizes, interface.sizes)
+    assert found.sums == interface.sums
     assert begun(layers=(3, 1, 2)) is not None
     # Other slabs, ranks, samples and p.
     assert begun(layers=(2, 4)) is None
@@ -430,14 +430,14 @@ def test_a_rank_uses_what_is_its_own_alone():
 
 
 def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
-    draw, front = SampleKey(0, 1, 7, p_to_threshold(0.5)), None
+    draw, interface = SampleKey(0, 1, 7, p_to_threshold(0.5)), None
     whole = split_whole(task())
-    front = next(Slabs(whole, (3, 3), first_layer=6).fronts(draw))
+    interface = next(Slabs(whole, (3, 3), first_layer=6).interfaces(draw))
     checkpointer = RankCheckpointer(
         Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6
     )
     assert checkpointer.begin(draw) is None
-    checkpointer.keep(lambda: front)
+    checkpointer.keep(lambda: interface)
     checkpointer.end()
     assert not Path("elsewhere").exists()
 
@@ -492,20 +492,20 @@ def test_a_changed_byte_of_a_checkpoint_is_refused_or_changes_nothing(killed):
             assert "\n" not in refused
         else:
             # A byte that nothing depends on.
-            assert np.array_equal(held.front.sizes, before.front.sizes)
-            assert held.front.sums == before.front.sums
+            assert np.array_equal(held.interface.sizes, before.interface.sizes)
+            assert held.interface.sums == before.interface.sums
             kept += 1
     assert kept < 10
 
 
-def test_a_checkpoint_is_what_it_was_when_it_is_read(killed):
+def test_a_checkpoint_reads_as_it_was_written(killed):
     held = read_checkpoint(checkpoints_of_ranks()[0])
     again = Checkpoints(Path("other.h5"))
     clusters = ClusterSums(3, 4, 5, 2**70 + 1, 6)
-    wide = FrontSums(clusters, 2**190 + 3, 2**200, (1, 2), 5, -7)
-    for sums in (held.front.sums, wide):
-        again.save(replace(held, front=replace(held.front, sums=sums)))
-        read = again.load(*held.key).front.sums
+    wide = InterfaceSums(clusters, 2**190 + 3, 2**200, (1, 2), 5, -7)
+    for sums in (held.interface.sums, wide):
+        again.save(replace(held, interface=replace(held.interface, sums=sums)))
+        read = again.load(*held.key).interface.sums
         for item in fields(sums):
             one, other = getattr(sums, item.name), getattr(read, item.name)
             assert (one, type(one)) == (other, type(other))

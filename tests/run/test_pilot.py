@@ -86,7 +86,7 @@ def information(grid, centre, spread):
 
 @pytest.mark.parametrize("distance", [0.0, 0.5, 1.45, 3.0, 6.0, 10.0, 100.0])
 @pytest.mark.parametrize("sharper", [1.0, 2.0])
-def test_the_p_values_tell_about_as_much_of_every_axis(distance, sharper):
+def test_the_p_values_give_equal_information_on_every_axis(distance, sharper):
     """However far the transitions of two axes are apart, in standard deviations of the first."""
     scale = 0.002
     centres = 0.4 + scale * np.array([0.0, distance])
@@ -124,7 +124,7 @@ def test_another_seed_is_another_pilot():
     assert place_probabilities(study, PILOT) != place_probabilities(other, PILOT)
 
 
-def test_the_pilot_never_asks_for_the_published_threshold():
+def test_the_pilot_never_uses_the_published_threshold():
     square = load_lattice("square")
     one, other = (study_of(item, 16) for item in (square, replace(square, thresholds=())))
     assert place_probabilities(one, PILOT) == place_probabilities(other, PILOT)

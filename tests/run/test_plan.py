@@ -19,7 +19,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.request import Watcher, make_options
-from percolab.run.wanted import expected_curve
+from percolab.run.targets import expected_curve
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Task
@@ -100,7 +100,7 @@ def test_memory_is_that_of_what_samples(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_plan_counts_what_the_file_holds(tmp_path):
+def test_a_plan_counts_stored_samples(tmp_path):
     path = tmp_path / "results.h5"
     swept(path, **SQUARE | {"samples": 1000})
     before, entries = path.read_bytes(), set(tmp_path.iterdir())
@@ -245,7 +245,7 @@ def test_a_plan_of_another_study_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path, monkeypatch):
+def test_an_interrupted_adaptive_sweep_continues_until_its_target_is_met(tmp_path, monkeypatch):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",
                 "--device", "cpu", "--workers", "1", "--quiet")  # fmt: skip

@@ -57,12 +57,12 @@ def test_ordinary_studies_have_the_default_blocks():
 
 
 @pytest.mark.parametrize("samples", [1, 10, 97, 250])
-def test_samples_asked_are_samples_made(samples):
+def test_requested_samples_are_made(samples):
     results = sweep("square", **SQUARE | {"samples": samples})
     assert {item.num_samples for item in results.tasks.values()} == {samples}
 
 
-def test_one_line_tells_of_samples_that_are_no_whole_blocks():
+def test_one_line_reports_samples_that_are_no_whole_blocks():
     command = ("sweep", "--lattice", "square", "-L", 4, "-p", 0.5, "--device", "cpu",
                "--out", "r.h5")  # fmt: skip
     assert "samples are made" not in run(*command, "--samples", 250).stderr
@@ -165,7 +165,7 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
     assert samples_of()[8, 0.5] == 200
 
 
-def test_an_interrupted_file_goes_on_to_what_was_asked():
+def test_an_interrupted_file_continues_to_its_request():
     with pytest.raises(Interrupted):
         sweep("square", **SQUARE, out="r.h5", watcher=Interrupting())
     assert min(samples_of().values()) < 200
@@ -206,7 +206,7 @@ reference = "H. Kesten, Commun. Math. Phys. 74, 41 (1980)"
 """
 
 
-def test_a_threshold_published_since_is_told_by_fit():
+def test_fit_prints_a_threshold_published_since():
     Path("mine.toml").write_text(CHAIN)
     command = ("sweep", "--lattice", "mine.toml", "-L", "4,6,8", "-p", "0.4:0.6:5", "--samples",
                300, "--device", "cpu", "--out", "r.h5", "--quiet")  # fmt: skip
@@ -256,13 +256,13 @@ def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, mes
         ('out = "nowhere/r.h5"', "the directory"),
     ],
 )
-def test_a_study_file_that_asks_for_nothing_or_a_wrong_file_is_refused(text, message):
+def test_a_study_file_without_a_graph_or_with_a_wrong_one_is_refused(text, message):
     Path("study.toml").write_text(text)
     assert message in refusal("sweep", "study.toml")
     assert [path.name for path in Path().iterdir()] == ["study.toml"]
 
 
-def test_the_record_of_a_run_tells_what_was_asked():
+def test_the_record_of_a_run_has_the_request():
     sweep("square", **SQUARE, out="r.h5")
     (record,) = json.loads(answer("status", "r.h5", "--json"))["runs"]
     assert record["asked"] == {"samples": dict.fromkeys(read_results("r.h5").tasks, 200)}

@@ -26,7 +26,7 @@ from percolab.errors import InputError
 from percolab.kinds.grid import GridSampler
 from percolab.lattices.lattice import load_lattice
 from percolab.run.stored import Interrupted
-from percolab.run.wanted import first_targets, next_targets
+from percolab.run.targets import first_targets, next_targets
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
@@ -59,7 +59,7 @@ def kill_at(function, call, *, after=False):
     return f"""
 import signal
 real, calls = os.{function}, 0
-def stand_in(*arguments):
+def substitute(*arguments):
     global calls
     calls += 1
     if calls == {call} and not {after}:
@@ -67,7 +67,7 @@ def stand_in(*arguments):
     real(*arguments)
     if calls == {call}:
         os.kill(os.getpid(), signal.SIGKILL)
-os.{function} = stand_in
+os.{function} = substitute
 """
 
 
@@ -115,7 +115,7 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
 )
-def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
+def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_continue(
     tmp_path, undisturbed, number
 ):
     path = tmp_path / "results.h5"
@@ -251,7 +251,7 @@ def test_the_order_of_the_sizes_makes_no_other_study(tmp_path, undisturbed):
     assert path.read_bytes() == before
 
 
-def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
+def test_the_pilot_runs_once(tmp_path, monkeypatch):
     path = tmp_path / "results.h5"
     study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)
     answer(*study, "--samples", 100, "--quiet")
@@ -261,7 +261,7 @@ def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
+def test_a_smaller_target_error_continues_and_ends_as_if_requested_at_once(tmp_path):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     study = ("sweep", "--lattice", "square", "-L", "6,12,24", "--device", "cpu", "--quiet")
     answer(*study, "--target-error", "0.02", "--out", path)
@@ -279,7 +279,7 @@ def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path)
     assert path.read_bytes() == before
 
 
-def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupted(tmp_path):
+def test_a_target_error_is_checked_on_whole_rounds_after_any_interruptions(tmp_path):
     """Blocks of a round that was cut short would reach the target; the whole round before not."""
     grid = {"L": [6, 12, 24], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
     rounds = [first_targets(Study(load_lattice("square"), (6, 12, 24), ("open",) * 2),
@@ -328,7 +328,7 @@ def test_samples_limit_a_target_error(tmp_path):
     assert all(item.num_samples == 300 for item in read_results(path).tasks.values())
 
 
-def test_a_merged_file_goes_on_where_its_own_seed_stopped(tmp_path, undisturbed):
+def test_a_merged_file_continues_where_its_own_seed_stopped(tmp_path, undisturbed):
     other, both = tmp_path / "other.h5", tmp_path / "both.h5"
     answer(*STUDY, "--samples", 100, "--seed", 2, "--out", other, "--quiet")
     answer("merge", undisturbed, other, "--out", both)

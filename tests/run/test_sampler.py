@@ -87,7 +87,7 @@ def test_every_block_holds_other_samples():
     assert len({block.sums.tobytes() for block in blocks}) == 10
 
 
-def test_a_sampler_asked_to_stop_gives_no_partial_block():
+def test_a_stopped_sampler_returns_no_partial_block():
     with pytest.raises(Stopped):
         SAMPLER.sample([0], stopped=lambda: True)
 
@@ -101,7 +101,7 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
         check_memory(large, None, CPU, 1)
     check_memory(TASK, None, CPU, 1)
     with pytest.raises(InputError, match=r"in addition to \d+\.\d GB for all else"):
-        check_memory(TASK, None, CPU, 1, held=10**18)
+        check_memory(TASK, None, CPU, 1, in_use=10**18)
 
 
 def test_more_workers_and_sites_need_more_memory():

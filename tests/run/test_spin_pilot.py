@@ -124,7 +124,7 @@ def test_a_burn_in_of_independent_sweeps_is_the_least():
     assert find_burn_in(task_of("square", 6, p=(0.01,)), PILOT).updates <= 30
 
 
-def test_chains_that_stay_in_their_phase_are_told_with_the_burn_in_of_a_phase():
+def test_chains_that_stay_in_their_phase_are_reported_with_its_burn_in():
     found = find_burn_in(task_of("square", 24, "potts:q=20", p=(0.8172,)), PILOT)
     assert 380 < found.updates < 4000
     assert "stay in different phases at p = 0.8172: a transition of first order" in found.warning
@@ -136,7 +136,7 @@ def test_chains_at_a_critical_point_are_in_one_phase(q):
     assert find_burn_in(task_of("square", 24, f"potts:q={q}", p=(p,)), PILOT).warning == ""
 
 
-def test_a_burn_in_that_cannot_be_told_is_said_and_stops_nothing(monkeypatch):
+def test_an_unknown_burn_in_is_reported_and_stops_nothing(monkeypatch):
     monkeypatch.setattr("percolab.kinds.pilots.spins._MOST_SWEEPS", 48)
     found = find_burn_in(task_of("square", 16, "potts:q=4", p=(2 / 3,)), PILOT)
     assert found.updates > 0
@@ -160,7 +160,7 @@ def short_chains(*sizes, model, p):
 
 
 @pytest.mark.slow
-def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error():
+def test_starts_show_a_first_order_transition_which_gets_no_error():
     short_chains(8, 10, 14, model="potts:q=10", p="0.745:0.77:6")
     text = answer("fit", "results.h5")
     record = json.loads(answer("fit", "results.h5", "--json"))
@@ -174,7 +174,7 @@ def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error()
     assert "no error is quoted: chains that started ordered and at random differ" in text
 
 
-def test_a_fit_that_fails_tells_of_the_starts_too():
+def test_a_failed_fit_reports_the_starts_too():
     short_chains(12, 14, 16, model="potts:q=20", p="0.79:0.84:6")
     message = refusal("fit", "results.h5")
     assert "chains that started ordered and at random differ (L = 1" in message

@@ -136,7 +136,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
         team(gpus)
 
 
-def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
+def test_slabs_of_ranks_are_as_many_as_memory_requires(monkeypatch):
     def layers(slabs, executor=None):
         group = make_rank_group([task(64)], ON_CPU, executor=executor, workers=4, slabs=slabs)
         return group.division.layers[64]
@@ -157,13 +157,13 @@ def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
 class Broken(SlabRaster):
     """Fails at the last layers."""
 
-    def make_front(self, part, draw, following=None):
+    def make_interface(self, part, draw, following=None):
         if part.first_layer > 5:
             raise ZeroDivisionError("of a rank")
-        return super().make_front(part, draw, following)
+        return super().make_interface(part, draw, following)
 
 
-def test_what_a_rank_raises_is_raised(monkeypatch):
+def test_an_error_of_a_rank_is_raised(monkeypatch):
     monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
@@ -174,11 +174,11 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
 
 _BEFORE_SLABS = """
 from percolab.parts import raster
-make_front = raster.SlabRaster.make_front
+make_interface = raster.SlabRaster.make_interface
 def replaced(own, part, draw, following=None):
     {code}
-    return make_front(own, part, draw, following)
-raster.SlabRaster.make_front = replaced
+    return make_interface(own, part, draw, following)
+raster.SlabRaster.make_interface = replaced
 """
 PROCESSES = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
 
@@ -202,7 +202,7 @@ def started_ranks(process):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_early", [True, False])
-def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
+def test_a_killed_process_ends_the_run_with_finished_blocks(is_early):
     process = start(*PROCESSES)
     try:
         if not is_early:
@@ -219,7 +219,7 @@ def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_early", [True, False])
-def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(monkeypatch, is_early):
+def test_a_killed_parent_leaves_no_process_and_no_folder(monkeypatch, is_early):
     # With a short name, as sockets must have.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("TMPDIR", folder)

@@ -193,7 +193,7 @@ def test_only_missing_blocks_are_given_out_each_once(step):
     assert max(len(job.numbers) for job in jobs) <= step
 
 
-def test_jobs_are_made_as_they_are_asked_for():
+def test_jobs_are_made_when_workers_are_free():
     results, key = fresh()
     results.tasks[key].blocks = empty_blocks((0, 2))
     tracemalloc.start()

@@ -19,7 +19,7 @@ def new_function():
     return numba.njit(lambda x: x + 1)
 
 
-def test_compiling_is_told_once_and_calling_is_not():
+def test_compiling_is_reported_once_and_calling_is_not():
     message = []
     first, second = new_function(), new_function()
     with report_compiling(lambda: message.append(1), CPU):
@@ -32,7 +32,7 @@ def test_compiling_is_told_once_and_calling_is_not():
     assert message == [1]
 
 
-def test_compiling_for_a_gpu_is_told_too():
+def test_compiling_for_a_gpu_is_reported_too():
     """Numba's CUDA target has events of its own, of another name."""
     events = pytest.importorskip("numba.cuda.core.event")
     message = []

@@ -183,7 +183,7 @@ def test_one_block_a_chain_equals_the_cpu(case, update):
         sweeps = SWEEPS if q > 2 else 2 * SWEEPS + 100
         # Few chains have four threads a word, many have one.
         parts = (4, 2, 1, 1)[n]
-        # Eight planes of spins beside the seams of 4096 sites in space are too much.
+        # Eight planes of spins beside the periodic boundaries of 4096 sites in space are too much.
         fits = q < 256 or topology.num_axes < 3
         with patch.object(one_block, "_MOST_PARTS", parts):
             assert_equal_chains("tiled", topology, update, q, rng, sweeps=sweeps, in_one_block=fits)
@@ -232,7 +232,7 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
 @pytest.mark.parametrize("update", UPDATES)
-def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labeler, update):
+def test_chains_continue_from_given_spins_and_past_sweeps_that_are_not_fetched(labeler, update):
     topology, rule = topology_of("square"), Update.parse(update).rule(3)
     keys = [key_of(53, n, P[3] * (0.8 + 0.1 * n)) for n in range(3)]
     starts = [False, True, False]
@@ -257,7 +257,7 @@ def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labe
 
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda")])
-def test_one_long_chain_goes_on_on_another_device(devices, every):
+def test_one_long_chain_continues_on_another_device(devices, every):
     task = Task(
         lattice("square"), 48, ("periodic",) * 2, (0.55, 0.5858, 0.62), model="ising", burn_in=50,
         block_size=40, every=every, chains=1, seed=9, measure=("series", "sizes", "correlation"),

@@ -79,7 +79,7 @@ def test_consecutive_sweeps_are_correlated_as_they_should_be(name, rng):
 
 @pytest.mark.parametrize("labeler", [None, "four_step"])
 @pytest.mark.parametrize(("q", "update"), [(2, "wolff"), (3, "wolff"), (3, "few:2,flip=0.6")])
-def test_as_many_spins_change_as_the_update_says(q, update, labeler):
+def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler):
     """Wolff: <S_2> / N sites; k clusters: 0.6 times the sites of clusters with a chosen one."""
     topology, sites, p = tiny_topology("square 3 x 3"), 9, P[q]
     rule = Update.parse(update)

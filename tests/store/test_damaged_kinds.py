@@ -145,7 +145,7 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, me
         damage(file)
     sealed_again(path)
     checkpoint = read_checkpoint(path)
-    assert len(checkpoint.rows) == 1 if rank is None else checkpoint.front.layers == 6
+    assert len(checkpoint.rows) == 1 if rank is None else checkpoint.interface.layers == 6
     with pytest.raises(InputError, match=message):
         continued(sampler, checkpoint)
 

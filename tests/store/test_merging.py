@@ -43,7 +43,7 @@ def test_merged_blocks_are_the_bytes_of_an_undivided_run(tmp_path):
     assert encode(merged) == encode(whole)
 
 
-def test_other_seeds_sizes_and_grids_stand_beside_each_other():
+def test_other_seeds_sizes_and_grids_share_a_file():
     parts = [
         part(),
         part(seed=6),
@@ -113,7 +113,7 @@ def test_another_lattice_is_refused():
         merge([("a.h5", part()), ("b.h5", other)])
 
 
-def test_graphs_of_one_name_and_other_bonds_are_told_apart():
+def test_graphs_of_one_name_and_other_bonds_are_distinguished():
     graphs = [Graph.of_bonds(3, bonds) for bonds in ([(0, 1)], [(0, 1), (1, 2)])]
     parts = [sweep(graph=graph, p=[0.5], samples=10, device="cpu") for graph in graphs]
     message = r"b\.h5: its graph differs in content from that of the others \([0-9a-f]{16}, "

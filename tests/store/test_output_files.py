@@ -165,7 +165,7 @@ def test_own_files_that_are_read_are_not_replaced(made, command):
         (("lattices", "square", "--plot"), "square.png", "square-2.png"),
     ],
 )  # fmt: skip
-def test_without_a_name_a_new_one_is_found_and_said(results, command, taken, new):
+def test_without_a_name_a_new_one_is_chosen_and_printed(results, command, taken, new):
     FOREIGN[Path(taken).suffix](taken)
     before = Path(taken).read_bytes()
     done = run(*command)
@@ -217,7 +217,7 @@ def test_a_file_that_is_protected_during_a_run_stays(results, change, message):
     assert read_results("results-rescued.h5").tasks.keys() == small_results().tasks.keys()
 
 
-def test_a_name_beside_is_taken_by_one_alone(monkeypatch):
+def test_one_process_alone_gets_a_temporary_name(monkeypatch):
     """Also where another process makes the file after it was looked for."""
     real = os.open
 

@@ -190,7 +190,7 @@ def test_a_hard_link_does_not_get_around_the_lock(file):
 
 
 @pytest.mark.parametrize("was_there", [True, False])
-def test_a_file_that_another_program_puts_there_is_kept(file, was_there):
+def test_a_file_of_another_program_is_kept(file, was_there):
     if not was_there:
         file.unlink()
     with ResultsWriter(file) as writer:
@@ -247,7 +247,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
         assert set(file.parent.iterdir()) == others
 
 
-def test_what_a_killed_writer_left_is_not_followed_and_goes(tmp_path):
+def test_the_temporary_file_of_a_killed_writer_is_removed_and_not_followed(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
     (tmp_path / ".results.h5.tmp").symlink_to(elsewhere)

@@ -249,7 +249,7 @@ def other_seed(name: str) -> Path:
     return stored(Path(name), sweep("square", device="cpu", workers=1, **SMALL | {"seed": 6}))
 
 
-def test_merged_with_a_full_file_what_only_one_has_is_left_out_and_said(less, full):
+def test_a_column_of_one_file_alone_is_left_out_of_a_merge_with_a_note(less, full):
     other = other_seed("other.h5")
     for n, parts in enumerate([(less, other), (other, less)]):
         done = run("merge", *parts, "--out", f"m{n}.h5")
@@ -263,7 +263,7 @@ def test_merged_with_a_full_file_what_only_one_has_is_left_out_and_said(less, fu
         assert_same_content(Path(f"m{n}.h5"), expected)
 
 
-def test_merged_with_a_file_of_a_later_version_its_column_is_left_out_and_said(more):
+def test_a_column_of_a_later_version_is_left_out_of_a_merge_with_a_note(more):
     done = run("merge", more, other_seed("other.h5"), "--out", "m.h5")
     assert done.stderr.splitlines() == ["left out, since not all of the files have it: perimeter"]
     answer("merge", "full.h5", "other.h5", "--out", "e.h5")
@@ -316,7 +316,7 @@ def test_a_continued_file_keeps_its_columns_and_says_so(less, full, options):
     assert_same_content(less, changed(full, Path("expected.h5"), take_out(taken())))
 
 
-def test_nothing_is_said_where_nothing_is_added(less):
+def test_a_run_that_adds_nothing_prints_nothing(less):
     before = less.read_bytes()
     done = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 60, "--out", less)
     assert done.exit_code == 0

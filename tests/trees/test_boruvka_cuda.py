@@ -33,13 +33,13 @@ SHAPES = {
 
 @needs_cuda
 @pytest.mark.parametrize("case", ["square", "graph", *SLOW])
-def test_simulated_trees_equal_the_judge(case):
+def test_simulated_trees_equal_the_reference(case):
     done = run_simulated("simulated_trees.py", case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
     assert done.stdout.strip() == "equal"
 
 
-def judged(topology, generator, seed, samples):
+def reference_tree(topology, generator, seed, samples):
     keys = [keys_of_sample(generator, seed, sample, topology) for sample in samples]
     return np.array([tree_words(topology, each) for each in keys])
 
@@ -55,7 +55,7 @@ def assert_equal_trees(topology, generator, *, count=3, **options):
         samples = np.arange(first, first + count, dtype=np.uint64)
         assert trees.build(generator, 2**63 + 1, samples) == count
         np.testing.assert_array_equal(
-            trees.words(count), judged(topology, generator, 2**63 + 1, samples)
+            trees.words(count), reference_tree(topology, generator, 2**63 + 1, samples)
         )
         assert_equal_sums(readings.read(count), trees, generator, 2**63 + 1, samples)
 
@@ -63,7 +63,7 @@ def assert_equal_trees(topology, generator, *, count=3, **options):
 @pytest.mark.gpu
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 @pytest.mark.parametrize("name", LATTICES)
-def test_trees_of_lattices_equal_the_judge(name, boundary):
+def test_trees_of_lattices_equal_the_reference(name, boundary):
     item = lattice(name)
     for number, shape in enumerate(SHAPES[item.dimension]):
         # A shape holds whole cells.
@@ -84,7 +84,7 @@ def graphs():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
-def test_trees_of_graphs_equal_the_judge(generator):
+def test_trees_of_graphs_equal_the_reference(generator):
     for topology in graphs():
         assert_equal_trees(topology, generator)
 
@@ -112,7 +112,7 @@ def test_lists_without_room_are_made_anew(name, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_trees_of_given_keys_equal_the_judge():
+def test_trees_of_given_keys_equal_the_reference():
     from percolab.trees.boruvka_cuda import BoruvkaCuda
 
     rng = np.random.default_rng(2)
@@ -129,7 +129,7 @@ def test_trees_of_given_keys_equal_the_judge():
         # Samples and given keys take turns.
         samples = np.array([1, 2], np.uint64)
         trees.build(0, 3, samples)
-        np.testing.assert_array_equal(trees.words(2), judged(topology, 0, 3, samples))
+        np.testing.assert_array_equal(trees.words(2), reference_tree(topology, 0, 3, samples))
         trees.build_given(keys)
         np.testing.assert_array_equal(trees.words(1)[0], tree_words(topology, keys))
 

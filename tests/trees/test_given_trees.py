@@ -34,7 +34,7 @@ def random_edges(seed, *, ties):
     return num_sites, pairs, weights
 
 
-def judged(num_sites, pairs, weights):
+def reference_tree(num_sites, pairs, weights):
     """Return the least tree's bonds by Kruskal's algorithm in plain Python, and its weight."""
     parent = list(range(num_sites))
 
@@ -53,12 +53,12 @@ def judged(num_sites, pairs, weights):
 
 
 @pytest.mark.parametrize("multi", [False, True])
-def test_trees_of_random_graphs_are_those_of_networkx_and_of_a_plain_judge(multi):
+def test_trees_of_random_graphs_are_those_of_networkx_and_of_a_plain_reference(multi):
     networkx = pytest.importorskip("networkx")
     for seed in range(24):
         num_sites, pairs, weights = random_edges(seed, ties=False)
         found = percolab.tree((pairs, weights), num_sites=num_sites, multi=multi)
-        chosen, total = judged(num_sites, pairs, weights)
+        chosen, total = reference_tree(num_sites, pairs, weights)
         assert list(map(tuple, found.bonds.tolist())) == chosen, "in ascending order"
         assert found.weight == float(total), "the nearest float to the exact sum"
         assert found.parts == num_sites - len(chosen)
@@ -78,7 +78,7 @@ def test_integers_are_compared_and_added_exactly():
     for seed in range(24):
         num_sites, pairs, weights = random_edges(seed, ties=True)
         found = percolab.tree((pairs, weights), num_sites=num_sites)
-        _, total = judged(num_sites, pairs, weights)
+        _, total = reference_tree(num_sites, pairs, weights)
         assert type(found.weight) is int
         assert found.weight == total
         assert found.weights.dtype == np.int64
@@ -109,7 +109,7 @@ def test_equal_weights_are_ordered_by_bond_number():
         order = np.argsort(graph.bond_numbers())
         # Sorting is stable where the reference's rows begin with (weight, place by number).
         ranks = np.lexsort((np.arange(len(order)), weights[order])).argsort()
-        chosen, _ = judged(num_sites, pairs[order], ranks)
+        chosen, _ = reference_tree(num_sites, pairs[order], ranks)
         for method, entry in TREE_METHODS.items():
             if "cpu" in entry.classes:
                 found = percolab.tree(graph, weights=weights, method=method)
@@ -123,16 +123,16 @@ def test_a_hub_with_the_largest_number_changes_no_site_of_the_tree():
     weights = rng.normal(size=len(pairs))
     found = percolab.tree((pairs, weights))
     assert found.structure.inner_numbers is not None
-    assert list(map(tuple, found.bonds.tolist())) == judged(300, pairs, weights)[0]
+    assert list(map(tuple, found.bonds.tolist())) == reference_tree(300, pairs, weights)[0]
 
 
-def lattice_judge(topology, values):
+def lattice_reference(topology, values):
     """Return the weight and the bonds of the least tree of a lattice by the plain reference."""
     klass, owner, other = topology.bonds().T
     flat = values.reshape(topology.num_classes, -1)[klass, owner]
     pairs = np.column_stack([owner, other])
     inside = pairs[:, 0] != pairs[:, 1]
-    return judged(topology.num_points, pairs[inside], flat[inside])
+    return reference_tree(topology.num_points, pairs[inside], flat[inside])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_an_array_has_a_weight_for_each_class_and_site(name, shape, boundary):
     exists = np.stack([unpack_bits(words, topology.num_points) for words in topology.exists])
     values[~exists.reshape(values.shape)] = np.nan
     found = percolab.tree(name, weights=values, boundary=boundary)
-    chosen, total = lattice_judge(topology, values)
+    chosen, total = lattice_reference(topology, values)
     assert sorted(map(tuple, found.bonds.tolist())) == sorted(chosen)
     assert found.weight == float(total)
     assert found.parts == 1
@@ -307,7 +307,7 @@ def test_directed_and_unweighted_graphs_are_refused():
         percolab.tree(graph.to_directed())
 
 
-def test_too_little_memory_is_said_before_it_is_taken(monkeypatch):
+def test_too_little_memory_is_reported_before_it_is_taken(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.Device.free_memory", lambda device: 10**6)
     with pytest.raises(InputError, match="the tree of 1000000 sites needs"):
         percolab.tree("square", 1000)

@@ -151,7 +151,7 @@ CASES = list(product((False, True), ("spanning", "all", 17)))
     ],
     ids=str,
 )
-def test_lattice_is_invaded_as_the_judge_does(name, shape, boundary, model):
+def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model):
     lattice = load_lattice(name)
     topology = lattice.topology(shape, boundary)
     axis = len(shape) - 1
@@ -181,7 +181,7 @@ def random_graph(random):
     return graph_topology(sites, random.integers(0, sites, (count, 2)))
 
 
-def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
+def test_graphs_are_invaded_as_the_reference_does_with_ties_too():
     random = np.random.default_rng(2)
     for _ in range(150):
         topology = random_graph(random)
@@ -430,7 +430,7 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
     ],
     ids=str,
 )
-def test_bad_input_from_python_is_told(options, message):
+def test_bad_input_from_python_is_refused(options, message):
     with pytest.raises(InputError) as error:
         invade_named("square", 8, **options)
     assert str(error.value).startswith(message)

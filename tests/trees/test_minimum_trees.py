@@ -110,7 +110,7 @@ def test_certain_bonds_and_those_left_over_are_the_trees_of_all_tiles(bits):
 
 
 @pytest.mark.parametrize("digits", [0, 4, 9])
-def test_bonds_that_agree_in_their_first_digits_are_told_apart_by_all(digits):
+def test_bonds_with_equal_first_digits_are_ordered_by_all_digits(digits):
     mask = np.uint32((2**32 - 1) ^ (2 ** (32 - digits) - 1))
     topology = lattice("triangular").topology((12, 10), ("periodic", "open"))
     for generator in GENERATORS.values():

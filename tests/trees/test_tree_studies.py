@@ -139,7 +139,7 @@ def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
         (["tree", "--samples", "0"], "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(arguments, expected, tmp_path):
+def test_impossible_requests_are_refused_in_one_line(arguments, expected, tmp_path):
     out = tmp_path / "out.h5"
     size = [] if "-L" in arguments else ["-L", "8"]
     found = run(*arguments, *size, "--out", out)
@@ -149,7 +149,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, expected, tmp_path):
     assert not out.exists()
 
 
-def test_source_and_target_that_are_not_connected_are_told(tmp_path):
+def test_unconnected_source_and_target_are_reported(tmp_path):
     graph = tmp_path / "two.txt"
     graph.write_text("0 1\n1 2\n3 4\n")
     command = ["tree", "--graph", str(graph), "--source", "0", "--target", "3", "--samples", "10"]

@@ -2,25 +2,40 @@
 
 import numpy as np
 import pytest
+from helpers import assert_simulated
 
 from percolab.labelers import new_labeler
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import CLUSTERS, SPANNING
-from percolab.validation.duals import count_violations, make_dual_words
+from percolab.validation.duals import Dual, count_violations
 
 SAMPLES = np.arange(60, dtype=np.uint64)
 
 
-def make_labeler(shape, name="raster"):
-    topology = load_lattice("square").topology(shape, ("periodic", "periodic"))
-    return new_labeler(name, "cpu", topology)
+def make_labeler(shape, name="square", labeler="raster"):
+    """Return a labeler of a torus, and the dual."""
+    lattice = load_lattice(name)
+    topology = lattice.topology(shape, ("periodic", "periodic"))
+    return new_labeler(labeler, "cpu", topology), Dual.of_topology(lattice, topology)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (7, 5), (40, 33)])
-def test_the_identity_holds_in_every_sample_and_tells_wrong_rows(shape, monkeypatch):
-    labeler = make_labeler(shape)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("square", (2, 3)),
+        ("kagome", (6, 8)),
+        ("lieb", (4, 6)),
+        pytest.param("square", (40, 33), marks=pytest.mark.slow),
+        pytest.param("triangular", (7, 5), marks=pytest.mark.slow),
+    ],
+)
+def test_the_identity_holds_in_every_sample_and_finds_wrong_rows(name, shape, monkeypatch):
+    labeler, dual = make_labeler(shape, name)
     for p in (0.3, 0.5, 0.6):
-        assert count_violations(labeler, shape, 5, SAMPLES, p) == 0
+        assert count_violations(labeler, dual, 5, SAMPLES, p) == 0
+    # Faces that belong to other bonds.
+    other = Dual(dual.places, np.roll(dual.faces, 1, axis=0))
+    assert count_violations(labeler, other, 5, SAMPLES, 0.5) > 0
     join = labeler.join
 
     class OneMore:
@@ -34,25 +49,33 @@ def test_the_identity_holds_in_every_sample_and_tells_wrong_rows(shape, monkeypa
             return self.found
 
     monkeypatch.setattr(labeler, "join", OneMore)
-    assert count_violations(labeler, shape, 5, SAMPLES, 0.5) > 0
+    assert count_violations(labeler, dual, 5, SAMPLES, 0.5) > 0
 
 
 def test_all_directions_of_winding_come():
-    labeler, shape = make_labeler((6, 6)), (6, 6)
+    labeler, dual = make_labeler((6, 6))
     seen = set()
     for p in (0.3, 0.5, 0.7):
         for sample in SAMPLES:
-            assert count_violations(labeler, shape, 2, np.array([sample]), p) == 0
-            # What was joined last is the dual.
+            assert count_violations(labeler, dual, 2, np.array([sample]), p) == 0
             seen.add(int(labeler.join(1).rows()[0, SPANNING]))
     assert len(seen) >= 4
 
 
-def test_the_dual_of_the_dual_is_the_lattice_moved_by_a_site():
-    random = np.random.default_rng(4).integers(0, 2**32, (3, 2), np.uint32)
-    shape = (8, 4)
-    again = make_dual_words(make_dual_words(random, shape), shape)
-    for one, other in zip(random.ravel(), again.ravel(), strict=True):
-        flags = np.array([one >> b & 1 for b in range(32)]).reshape(4, 8)
-        moved = np.roll(flags, (1, 1), axis=(0, 1)).ravel()
-        assert [other >> b & 1 for b in range(32)] == moved.tolist()
+def test_clusters_of_the_dual_are_counted_by_sample(monkeypatch):
+    _, dual = make_labeler((8, 4))
+    words = np.zeros((3, 2), np.uint32)
+    # No bond is open, all are, and the four around a face.
+    words[1] = 2**32 - 1
+    for place in dual.places[(dual.faces == 5).any(axis=1)]:
+        words[2, place // 32] |= np.uint32(1) << np.uint32(place % 32)
+    assert np.bitwise_count(words[2]).sum() == 4
+    expected = [1, 32, 2]
+    assert dual.count_clusters(words).tolist() == expected
+    # A few samples at a time.
+    monkeypatch.setattr("percolab.validation.duals._FACES", 40)
+    assert dual.count_clusters(words).tolist() == expected
+
+
+def test_the_identity_holds_for_samples_of_cuda():
+    assert_simulated("simulated_duals.py")

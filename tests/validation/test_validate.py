@@ -60,7 +60,7 @@ GROUPS = {
     "labelers": "small honeycomb; spanning thresholds",
     "enumerations": "all of square torus 2 x 2; all of Bethe lattice, 2 shells; "
     "samples of square 3 x 3; thresholds",
-    "dual clusters": "square",
+    "dual clusters": "planar lattices",
     "clusters per site": "square, L = 16; triangular, L = 16; honeycomb, L = 16",
     "spanning": "self-dual rectangles; self-matching rhombi; Bethe lattices",
     "wrapping": "triangular",

@@ -4,6 +4,11 @@
 dimensions are exact: B. Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner, Math.
 Res. Lett. 8, 729 (2001).  Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Four and five: Z.
 Zhang et al., Physica A 580, 126124 (2021).
+
+Of what flows: the backbone in two dimensions, 2 - x with the root x of sqrt(36 x + 3) / 4 +
+sin(2 pi sqrt(12 x + 1) / 3) between 1/4 and 2/3, P. Nolin, W. Qian, X. Sun and Z. Zhuang,
+arXiv:2410.06419; shortest paths there, Z. Zhou, J. Yang, Y. Deng and R. M. Ziff, arXiv:1112.3428;
+conductivity in three, G. G. Batrouni, A. Hansen and B. Larson, arXiv:cond-mat/9508041.
 """
 
 from __future__ import annotations
@@ -34,6 +39,26 @@ _EXPONENTS: dict[int, tuple[Exact, Exact, float, float, str]] = {
     5: (1.743, 3.5260, 0.010, 0.0014, _HIGHER),
 }
 
+#: The dimensions of backbones and of shortest paths, and the exponent of conductivity.
+_FLOWS = {
+    2: {
+        "D_B": Known(1.6433331633, 0.0, "1.6433331633", "exact, Nolin et al. 2024"),
+        "d_min": Known(1.13077, 0.00002, "", "Zhou et al. 2012"),
+    },
+    3: {
+        "d_min": Known(1.3756, 0.0003, "", _CUBE),
+        "t/nu": Known(2.282, 0.005, "", "Batrouni et al. 1996"),
+    },
+    4: {
+        "D_B": Known(1.9844, 0.0011, "", _HIGHER),
+        "d_min": Known(1.6042, 0.0005, "", _HIGHER),
+    },
+    5: {
+        "D_B": Known(2.0226, 0.0027, "", _HIGHER),
+        "d_min": Known(1.8137, 0.0016, "", _HIGHER),
+    },
+}
+
 #: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: of
 #: wrapping probabilities (cluster sizes have 3/2: R. M. Ziff, Phys. Rev. E 83, 020107 (2011)).
 #: Three: of moment ratios; those of wrapping are smaller.
@@ -49,14 +74,16 @@ _SURFACE = Known(1.0, 0.0, "open boundary", "Ziff 1992; Hovi and Aharony 1996")
 def known_exponents(dimension: int) -> dict[str, Known]:
     """Return the known exponents by name: 1/nu, beta/nu, gamma/nu, d_f, tau; empty if unknown.
 
-    >>> {name: known.expression for name, known in known_exponents(2).items()}
-    {'1/nu': '3/4', 'beta/nu': '5/48', 'gamma/nu': '43/24', 'd_f': '91/48', 'tau': '187/91'}
+    Those of what flows are among them, where they are known: D_B, d_min and t/nu.
+
+    >>> [known.expression for known in known_exponents(2).values()][:6]
+    ['3/4', '5/48', '43/24', '91/48', '187/91', '1.6433331633']
     >>> known_exponents(7)
     {}
     """
     if dimension not in _EXPONENTS:
         return {}
-    return derive_exponents(dimension, *_EXPONENTS[dimension])
+    return derive_exponents(dimension, *_EXPONENTS[dimension]) | _FLOWS[dimension]
 
 
 def derive_exponents(

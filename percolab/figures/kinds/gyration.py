@@ -15,11 +15,11 @@ from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
-    beside_known,
     draw_bars,
     draw_exact,
     exact_record,
     jackknife_title,
+    known_text,
     known_word,
     legend_entries,
     letter_panels,
@@ -154,7 +154,7 @@ def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
     label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
     fitted = np.sqrt(radius.squared_radius(s))
     axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
-    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + beside_known(radius.known)
+    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + known_text(radius.known)
     axes.annotate(text, (0.95, 0.06), None, "axes fraction", ha="right", fontsize=9)
 
 

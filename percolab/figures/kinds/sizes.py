@@ -22,9 +22,9 @@ from percolab.errors import InputError
 from percolab.figures.alt_text import Numbers
 from percolab.figures.axes import (
     add_legend,
-    beside_known,
     draw_bars,
     jackknife_title,
+    known_text,
     known_word,
     legend_entries,
     letter_panels,
@@ -200,7 +200,7 @@ def _draw_numbers(
         limit = r", $L \to \infty$" if fisher.is_open else ""
         label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
         axes.plot(s, fisher.numbers(s), label=label, **_LINE)
-        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + beside_known(fisher.known)
+        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + known_text(fisher.known)
         axes.annotate(text, (0.05, 0.08), None, "axes fraction", fontsize=9)
 
 

@@ -196,8 +196,8 @@ def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...
     """
     edges = np.unique(np.concatenate([low, high]))
     covers = (low <= edges[:-1, None]) & (edges[1:, None] <= high)
-    asked = np.cumsum(np.diff(edges) * np.max(covers / (high - low), axis=1))
-    values = np.interp(np.linspace(0.0, asked[-1], points), np.append(0.0, asked), edges)
+    share = np.cumsum(np.diff(edges) * np.max(covers / (high - low), axis=1))
+    values = np.interp(np.linspace(0.0, share[-1], points), np.append(0.0, share), edges)
     digits = max(math.ceil(-math.log10(np.diff(values).min())) + 1, 2)
     found = {round(float(value), digits) for value in values}
     return tuple(sorted(p for p in found if 0.0 < p < 1.0))

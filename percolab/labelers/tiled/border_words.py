@@ -9,8 +9,8 @@ from percolab.kernels.bits import popcount
 
 
 @njit(nogil=True, cache=True)
-def bits_beside(all_bits, others):
-    """Return the words that have bits beside the others, and these bits: uint32 (n,) each."""
+def additional_bits(all_bits, others):
+    """Return the words that have bits which the others lack, and these bits: uint32 (n,) each."""
     count = 0
     for n in range(all_bits.size):
         count += (all_bits[n] & ~others[n]) != 0

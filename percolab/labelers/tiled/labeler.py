@@ -77,7 +77,7 @@ class Tiled:
     """A batch of samples joined tile by tile."""
 
     name: ClassVar[str] = "tiled"
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False, room: int = 0) -> None:
         """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""
@@ -91,7 +91,7 @@ class Tiled:
         self.read = RowsBatch(batch, partials, tally=tally)
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
-        self.may_wrap = top.num_seam_bonds > 0
+        self.may_wrap = top.num_periodic_bonds > 0
         # At their border sites, the numbers of nodes; then labels, where they are requested.
         self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
@@ -109,17 +109,17 @@ class Tiled:
         points, words = extent.num_points, count_words(extent.num_points)
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         nodes = bounds.tiles * bounds.room
-        forest = 8 if extent.seam_bonds else 0
+        forest = 8 if extent.periodic_bonds else 0
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # One after the other: parts of entries, pieces of the seam bonds, flags of an end layer.
-        # What the batch says that a class takes is free again.
+        # One after the other: parts of entries, pieces of the periodic bonds, flags of an end
+        # layer.  What the batch says that a class takes is free again.
         entries = min(bounds.entries, words // PARTS + extent.part_words)
-        seam = extent.class_bytes + 20 * extent.piece_bonds
-        most = max(36 * entries, seam, 4 * extent.end_sites)
+        periodic = extent.class_bytes + 20 * extent.piece_bonds
+        most = max(36 * entries, periodic, 4 * extent.end_sites)
         tiles = Memory(host=max(most - extent.class_bytes, 0))
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
@@ -129,7 +129,7 @@ class Tiled:
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an item: end layers are marked beside the sizes."""
+        """Return the most grid points of an item: end layers are marked next to the sizes."""
         return MAX_POINTS
 
     def _load(self) -> None:

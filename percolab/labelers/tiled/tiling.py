@@ -16,7 +16,7 @@ import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import (
-    bits_beside,
+    additional_bits,
     join_bonds,
     mark_both_ends,
     most_in_a_tile,
@@ -40,7 +40,7 @@ class CrossingBonds:
     masks:      uint32 (n,), which of its bonds lead to another tile
     lengths:    int64 (runs,), how many entries, one after the other, lead equally far
     run_deltas: int64 (runs,), their other ends less their owners
-    run_codes:  int64 (runs,), over how many periods they lead, as ``Topology.seam_codes``
+    run_codes:  int64 (runs,), over how many periods they lead, as ``Topology.periodic_codes``
     num_words:  bond words of one class
     """
 
@@ -113,18 +113,18 @@ class Tiling:
         return CrossingBonds(**joined, num_words=self.topology.num_words)
 
     def crossing_parts(self) -> Iterator[CrossingBonds]:
-        """Yield the bonds between tiles, made anew: those inside the lattice, then across seams.
+        """Yield the bonds between tiles, made anew: those inside the lattice, then periodic ones.
 
         Those of a class come in parts, of which each takes little memory.
         """
         for k in range(self.topology.num_classes):
             yield from self._leaving_bonds(k)
         for k in range(self.topology.num_classes):
-            pieces = self.topology.seam_list_pieces(k)
-            yield from starmap(partial(_seam_bonds, self.topology.num_words, k), pieces)
+            pieces = self.topology.periodic_list_pieces(k)
+            yield from starmap(partial(_periodic_bonds, self.topology.num_words, k), pieces)
 
     def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
-        """Yield the bonds of class k between tiles, but across no seam."""
+        """Yield the bonds of class k between tiles, but across no periodic boundary."""
         top = self.topology
         deltas, found = top.deltas[k : k + 1], self._leaving_parts(k)
         step = -(-len(top.parts) // PARTS)
@@ -136,7 +136,7 @@ class Tiling:
     def _leaving_parts(self, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         def leaving(every: PartWords, others: PartWords) -> tuple[np.ndarray, np.ndarray]:
             (first, inside), (_, inner) = every, others
-            words, masks = bits_beside(inside, inner)
+            words, masks = additional_bits(inside, inner)
             words += np.uint32(k * self.topology.num_words + first)
             return words, masks
 
@@ -221,8 +221,8 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     ]
     # A word has one bond to another tile along axis 0, and whole rows have them along the others.
     rows = sum(cuts[1:]) // shape[0]
-    entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.seam_bonds
-    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds, entries)
+    entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.periodic_bonds
+    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.periodic_bonds, entries)
 
 
 def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
@@ -263,12 +263,12 @@ def _choose_tile(
     return min(fitting, key=cost)
 
 
-def _seam_bonds(
+def _periodic_bonds(
     length: int, k: int, owners: np.ndarray, ends: np.ndarray, codes: np.ndarray
 ) -> CrossingBonds:
-    """Return a piece of the seam bonds of class k, which has ``length`` bond words.
+    """Return a piece of the periodic bonds of class k, which has ``length`` bond words.
 
-    owners, ends, codes: as ``Topology.seam_list_pieces`` has them; the codes are overwritten
+    owners, ends, codes: as ``Topology.periodic_list_pieces`` has them; the codes are overwritten
     """
     words, masks = np.empty_like(owners, np.uint32), np.empty_like(owners, np.uint32)
     deltas = np.empty_like(codes)

@@ -2,9 +2,9 @@
 
 A slab has two faces (:mod:`percolab.parts.parts`); a box has one towards every neighbour, and
 where bonds lead aslant also at edges and corners.  What it hands on is its :class:`Boundary`: as a
-:class:`percolab.parts.front.Front` does, it names for every open bond that crosses the cluster it
-reaches.  Boundaries of neighbours along an axis join into that of both, and the whole lattice
-closes its periodic axes at the end; the joining itself is that of fronts.
+:class:`percolab.parts.interface.Interface` does, it names for every open bond that crosses the
+cluster it reaches.  Boundaries of neighbours along an axis join into that of both, and the whole
+lattice closes its periodic axes at the end; the joining itself is that of interfaces.
 
 A face is known by its *direction*: a step of -1, 0 or 1 along every axis, from a box to the
 neighbour.  Both sides list its bonds by class and owner, and where boxes were joined one list after
@@ -45,7 +45,16 @@ from percolab.papers.fink1997.box_kernels import (
     match_runs,
     read_crossing,
 )
-from percolab.parts.front import Face, Front, FrontSums, Row, close, join, make_row, no_face
+from percolab.parts.interface import (
+    Face,
+    Interface,
+    InterfaceSums,
+    Row,
+    close,
+    join,
+    make_row,
+    no_face,
+)
 from percolab.parts.kernels import measure_slab
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey, sums_from_row
@@ -192,7 +201,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The bonds of one class that lead from a box in one direction, over the same seams.
+    """The bonds of one class that lead from a box in one direction, over the same periods.
 
     klass, step: the class, and how many boxes they lead along every axis, or periods of a closed
                  axis that is not cut
@@ -305,7 +314,8 @@ def _span(blocks: Blocks, sizes: Vector) -> Span:
 class Border:
     """The open bonds that cross the faces of one direction, as one side sees them.
 
-    face:   their clusters and codes, as a front has them; of each run where they are compressed
+    face:   their clusters and codes, as an interface has them; of each run where they are
+            compressed
     counts: int64, how many bonds each run has; None where every bond has an entry of its own
     """
 
@@ -393,7 +403,7 @@ class Boundary:
     corner, boxes: its first box, and how many it has along each axis
     blocks:        how the lattice is cut
     faces:         by direction the open bonds that cross; clusters are numbered 0 ... m - 1
-    sizes, flags:  uint64 and uint32 (m,), as a front has them
+    sizes, flags:  uint64 and uint32 (m,), as an interface has them
     sums:          of all other clusters
     """
 
@@ -403,7 +413,7 @@ class Boundary:
     faces: dict[Vector, Border]
     sizes: NDArray[np.uint64]
     flags: NDArray[np.uint32]
-    sums: FrontSums
+    sums: InterfaceSums
 
     @property
     def num_clusters(self) -> int:
@@ -452,9 +462,9 @@ def join_boundaries(low: Boundary, high: Boundary, axis: int) -> Boundary:
     InputError: they are no neighbours, or together they have 2^32 clusters or more.  ValueError:
     their faces do not match, as those of different samples.
     """
-    beside = (n for n in range(len(low.corner)) if n != axis)
+    other_axes = (n for n in range(len(low.corner)) if n != axis)
     if low.corner[axis] + low.boxes[axis] != high.corner[axis] or any(
-        low.corner[n] != high.corner[n] or low.boxes[n] != high.boxes[n] for n in beside
+        low.corner[n] != high.corner[n] or low.boxes[n] != high.boxes[n] for n in other_axes
     ):
         raise InputError(
             f"boxes {low.corner} ... and {high.corner} ... are no neighbours along axis "
@@ -468,8 +478,8 @@ def join_boundaries(low: Boundary, high: Boundary, axis: int) -> Boundary:
     axes = len(low.corner)
     rest = [_chained(border.face for border in own.values()) for own in (below, above)]
     both = join(
-        Front(0, 1, 2, axes, rest[0], sides[0], low.sizes, low.flags, low.sums),
-        Front(1, 1, 2, axes, sides[1], rest[1], high.sizes, high.flags, high.sums),
+        Interface(0, 1, 2, axes, rest[0], sides[0], low.sizes, low.flags, low.sums),
+        Interface(1, 1, 2, axes, sides[1], rest[1], high.sizes, high.flags, high.sums),
     )
     own, others = _cut(both.low, below), _cut(both.high, above)
     faces: dict[Vector, Border] = {}
@@ -518,8 +528,8 @@ def row_from_boxes(boundary: Boundary) -> Row:
         raise ValueError("faces of opposite directions do not match")
     low, high = (_chained(side[n] for side in sides) for n in (1, 0))
     where = 0, 1, 1, len(boundary.boxes)
-    front = Front(*where, low, high, boundary.sizes, boundary.flags, boundary.sums)
-    return make_row(close(front))
+    interface = Interface(*where, low, high, boundary.sizes, boundary.flags, boundary.sums)
+    return make_row(close(interface))
 
 
 class BoxRaster:
@@ -565,7 +575,7 @@ class BoxRaster:
         extent = Extent.of_structure(lattice, box, boundary)
         phases = len({blocks.phase(place) for place in blocks.coordinates()})
         crossing = blocks.most_crossing((1,) * len(box))
-        tables = phases * (extent.topology_bytes + extent.seam_bytes + 17 * crossing)
+        tables = phases * (extent.topology_bytes + extent.periodic_bytes + 17 * crossing)
         tables += extent.building_bytes
         return Memory(host=own + tables + BOND_BYTES * crossing)
 

@@ -52,9 +52,9 @@ Records = list[dict[str, Any]]
 Parts = dict[str, Records]
 
 
-def select(records: Records, **wanted: Any) -> Records:
+def select(records: Records, **criteria: Any) -> Records:
     """Return the records that have these values, in their order."""
-    return [r for r in records if all(r.get(key) == value for key, value in wanted.items())]
+    return [r for r in records if all(r.get(key) == value for key, value in criteria.items())]
 
 
 def values(records: Records, merge: str, key: str, along: str) -> dict[float, float]:
@@ -200,10 +200,10 @@ def table_1(records: Records) -> str:
     for dimension in dimensions_of(records):
         for ratio in PLACES:
             own = select(records, dimension=dimension, p_ratio=ratio)
-            (asked,) = select(own, merge=BUBBLES)
+            (chosen,) = select(own, merge=BUBBLES)
             by = {merge: select(own, merge=merge)[0]["bytes"] for merge in NAMES}
-            name = f"{dimension}-D {' x '.join(map(str, asked['shape']))}"
-            cells = [f"{number / 1e6:.3g}" for number in (*by.values(), asked["bubble_bytes"])]
+            name = f"{dimension}-D {' x '.join(map(str, chosen['shape']))}"
+            cells = [f"{number / 1e6:.3g}" for number in (*by.values(), chosen["bubble_bytes"])]
             rows.append([name, f"{ratio:g}", *cells])
     (first, *_) = records
     return (
@@ -252,7 +252,7 @@ def falls(own: Records, fixed: tuple[float, float]) -> dict[float, float]:
 
 
 def claims_of_times(parts: Parts) -> list[str]:
-    """Judge what Figs 4 to 6 are to show."""
+    """Check what Figs 4 to 6 are to show."""
     lines = []
     for dimension in dimensions_of(parts["coupling"]):
         own = select(parts["coupling"], dimension=dimension)
@@ -273,10 +273,10 @@ def claims_of_times(parts: Parts) -> list[str]:
 
 
 def claims_of_places(parts: Parts) -> list[str]:
-    """Judge where each optimization is the better one, by time and by bytes."""
+    """Check where each optimization is the better one, by time and by bytes."""
     lines = []
     for dimension in dimensions_of(parts["coupling"]):
-        own, said = select(parts["coupling"], dimension=dimension), []
+        own, sentences = select(parts["coupling"], dimension=dimension), []
         places = couplings_of(dimension)
         low, middle, high = places.values()
         for key, name, unit, scale in KINDS:
@@ -288,19 +288,19 @@ def claims_of_places(parts: Parts) -> list[str]:
                 f"{place} " + ", ".join(f"{by[merge][ratio] * scale:.3g}" for merge in PAPER)
                 for place, ratio in places.items()
             )
-            said.append(
+            sentences.append(
                 f"by {name}, bubbles {verdict([below])}, compression {verdict([above])}, both "
                 f"{verdict([at])} ({unit} without, bubbles, compression, both: {shown})"
             )
         lines.append(
             f"{FIGURES[dimension]}, {dimension}-D: bubble elimination wins below kappa_c, border "
-            f"compression above, both together at kappa_c: {'; '.join(said)}."
+            f"compression above, both together at kappa_c: {'; '.join(sentences)}."
         )
     return lines
 
 
 def claims_of_bytes(parts: Parts) -> list[str]:
-    """Judge how many bytes are saved, and how few a tree sends."""
+    """Check how many bytes are saved, and how few a tree sends."""
     most, saved, less = [], [], []
     for dimension in dimensions_of(parts["bytes"]):
         own = select(parts["bytes"], dimension=dimension)
@@ -323,8 +323,8 @@ def claims_of_bytes(parts: Parts) -> list[str]:
 
 
 def claim_of_costs(parts: Parts) -> list[str]:
-    """Judge which stage takes longer."""
-    wanted: dict[int, Callable[[float], bool]] = {
+    """Check which stage takes longer."""
+    expected: dict[int, Callable[[float], bool]] = {
         2: lambda share: share < 0.5, 3: lambda share: share > 0.5, 4: lambda share: share > 0.5,
     }  # fmt: skip
     checks, shown = [], []
@@ -335,7 +335,7 @@ def claim_of_costs(parts: Parts) -> list[str]:
             for place, ratio in couplings_of(dimension).items()
             for r in select(own, coupling_ratio=ratio)
         }
-        checks += [wanted[dimension](share) for share in found.values()]
+        checks += [expected[dimension](share) for share in found.values()]
         shown.append(
             f"{dimension}-D {', '.join(f'{100 * s:.0f} % {place}' for place, s in found.items())}"
         )
@@ -346,7 +346,7 @@ def claim_of_costs(parts: Parts) -> list[str]:
 
 
 def claims_of_scaling(parts: Parts) -> list[str]:
-    """Judge how times grow with ranks, and how messages do."""
+    """Check how times grow with ranks, and how messages do."""
     grown, gains, bound, shown, sizes = {}, [], [], [], []
     for dimension in dimensions_of(parts["scaled"]):
         own = [r for r in select(parts["scaled"], dimension=dimension) if r["ranks"] > 1]
@@ -377,9 +377,9 @@ def claims_of_scaling(parts: Parts) -> list[str]:
 
 
 def claims_of(parts: Parts) -> list[str]:
-    """Judge all claims, one by one."""
+    """Check all claims, one by one."""
     claims = (claims_of_times, claims_of_places, claims_of_bytes, claim_of_costs, claims_of_scaling)
-    return [line for judge in claims for line in judge(parts)]
+    return [line for check in claims for line in check(parts)]
 
 
 def draw_all(record: Path, folder: Path) -> list[str]:

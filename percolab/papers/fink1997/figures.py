@@ -48,7 +48,7 @@ SIDES = {2: 585, 3: 70, 4: 17}
 BLOCKS = {2: (8, 8), 3: (4, 4, 4), 4: (4, 4, 2, 2)}
 SMALL_SIDES = {2: 24, 3: 8, 4: 4}
 SMALL_BLOCKS = {2: (4, 4), 3: (2, 2, 2), 4: (2, 2, 2, 1)}
-#: The paper's four ways, and ours beside them.
+#: The paper's four ways, and ours.
 PAPER = ("quad", "quad:bubbles", "quad:runs", "quad:bubbles,runs")
 OURS = ("quad:bubbles,shorter", "tree", "tree:bubbles,shorter")
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 2.5)
@@ -140,15 +140,15 @@ class Sample:
 
 def _numbers_of(text: str, done: Merged, least: dict[str, Any]) -> Found:
     """Return what is written down of a way of merging; least: its seconds by stage and rank."""
-    asked = done.stages.get("bubbles")
+    bubbles = done.stages.get("bubbles")
     return {
         "merge": text,
         "global_ms": 1e3 * sum(float(each.max()) for each in least.values()),
         "stage_ms": {name: 1e3 * float(each.max()) for name, each in least.items()},
         "bytes": done.num_bytes,
         "messages": sum(s.messages for name, s in done.stages.items() if name != "bubbles"),
-        "bubble_bytes": asked.num_bytes if asked else 0,
-        "bubble_messages": asked.messages if asked else 0,
+        "bubble_bytes": bubbles.num_bytes if bubbles else 0,
+        "bubble_messages": bubbles.messages if bubbles else 0,
         "stage_bytes": {name: stage.num_bytes for name, stage in done.stages.items()},
         "most_bytes": {name: stage.most_bytes for name, stage in done.stages.items()},
     }

@@ -26,7 +26,7 @@ from percolab.papers.fink1997.boxes import (
     row_from_boxes,
 )
 from percolab.papers.fink1997.quad import BUBBLES, Boxes, Merge, list_stages
-from percolab.parts.front import Front, Row
+from percolab.parts.interface import Interface, Row
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import (
@@ -151,7 +151,7 @@ class BoxDivision:
         """Return how many boxes rank 0 measures of a sample."""
         return 1 if self.ranks > 1 else prod(self.counts)
 
-    def continues(self, size: int, rank: int, front: Front) -> bool:
+    def continues(self, size: int, rank: int, interface: Interface) -> bool:
         """Return False: a box is measured as a whole."""
         return False
 
@@ -179,11 +179,11 @@ class BoxPartition:
     ) -> int:
         """Return how many ranks there are: as many as boxes, or one; InputError otherwise."""
         counts, merge = _read_options(options)
-        asked = "blocks" if counts is not None else f"merge {merge}"
+        option = "blocks" if counts is not None else f"merge {merge}"
         if available.device.is_shared:
-            raise InputError(f"{asked}: boxes are labeled on the CPU alone; use --device cpu")
+            raise InputError(f"{option}: boxes are labeled on the CPU alone; use --device cpu")
         if options.get("slabs") is not None:
-            raise InputError(f"{asked}: a box is measured as a whole; leave out --slabs")
+            raise InputError(f"{option}: a box is measured as a whole; leave out --slabs")
         if counts is None:
             return self._count_along_last(list(lattices.wholes.values()), merge, available)
         ranks = prod(counts) if available.ranks is None else available.ranks

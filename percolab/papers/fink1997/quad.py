@@ -8,7 +8,7 @@ axis, the axes in turn.  ``tree``: the upper one sends its boundary (the paper's
 region*) to the lower one, and the first rank ends with the row.  ``quad``: partners exchange whole
 boundaries and both join them, and all ranks end with everything.
 
-``bubbles``: before the first stage neighbours tell each other which of their clusters cross no face
+``bubbles``: before the first stage neighbours send each other which of their clusters cross no face
 but the one between them.  These bubbles are joined there and dropped; but of a component of
 clusters that bonds of the face join, only if all are bubbles of this face: one that is not may join
 the others to something else later.  ``runs``: borders are runs of equal entries, in memory and in
@@ -44,7 +44,7 @@ from percolab.papers.fink1997.boxes import (
     opposite,
     row_from_boxes,
 )
-from percolab.parts.front import Face, Front, FrontSums, Row, join, no_face
+from percolab.parts.interface import Face, Interface, InterfaceSums, Row, join, no_face
 from percolab.parts.kernels import INSIDE, number_entries
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankStep
@@ -171,7 +171,7 @@ def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boun
         border = Border(face, left.popleft() if has_counts else None)
         faces[tuple(direction)] = border.compressed() if merge.runs else border
     corner, boxes = tuple(numbers[:axes]), tuple(numbers[axes : 2 * axes])
-    return Boundary(corner, boxes, blocks, faces, sizes, flags, FrontSums.from_arrays(sums))
+    return Boundary(corner, boxes, blocks, faces, sizes, flags, InterfaceSums.from_arrays(sums))
 
 
 class Message(NamedTuple):
@@ -229,7 +229,7 @@ def _stride(blocks: Blocks, axis: int) -> int:
 
 
 class Offer(NamedTuple):
-    """What a box tells its neighbour before bubbles are dropped.
+    """What a box sends its neighbour before bubbles are dropped.
 
     face:    the bonds between them, clusters numbered from 0 on in this face
     may_end: uint8, by cluster, whether it crosses no other face
@@ -263,7 +263,7 @@ def _message_flags(boundary: Boundary) -> _Marks:
 
 
 def _make_offer(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Offer, Any]:
-    """Return what is told in a direction, and the box's numbers of these clusters."""
+    """Return what is sent in a direction, and the box's numbers of these clusters."""
     border = boundary.faces.get(direction)
     face = no_face() if border is None else border.face
     clusters = face.clusters.copy()
@@ -328,16 +328,16 @@ def _color(blocks: Blocks, lower: Vector, direction: Vector) -> int:
     return 2 if lower[axis] == last and last % 2 == 0 else lower[axis] % 2
 
 
-def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> FrontSums:
+def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> InterfaceSums:
     """Return what the clusters add up to that end at faces, as the box below them counts them.
 
     ended: for each face its two sides: the bonds, which clusters end, all sizes and all flags
     """
-    where, none = (1, 2, len(boundary.corner)), FrontSums.empty(len(boundary.sums.bins))
+    where, none = (1, 2, len(boundary.corner)), InterfaceSums.empty(len(boundary.sums.bins))
     low, high = (_ending([sides[n] for sides in ended]) for n in (0, 1))
     both = join(
-        Front(0, *where, no_face(), *low, none),
-        Front(1, *where, high[0], no_face(), *high[1:], none),
+        Interface(0, *where, no_face(), *low, none),
+        Interface(1, *where, high[0], no_face(), *high[1:], none),
     )
     return both.sums
 
@@ -379,7 +379,7 @@ def _dropped(boundary: Boundary, done: NDArray[np.bool_]) -> Boundary:
 class Stage:
     """What all ranks did in a stage.
 
-    messages, num_bytes: sent, as the paper counts unless told otherwise; most_bytes: by one rank
+    messages, num_bytes: sent, as the paper counts unless stated otherwise; most_bytes: by one rank
     seconds:             of each rank's own work, by the clock that was given
     """
 
@@ -535,7 +535,7 @@ def merge_over(
     step for every message that came, of stage 0, 1, ... or :data:`BUBBLES`.
     """
     merge.check(box.blocks)
-    work, traffic, told = merging(box, merge), transport.traffic, [] if steps is None else steps
+    work, traffic, steps = merging(box, merge), transport.traffic, [] if steps is None else steps
     step: RankStep | None = RankStep(transport.rank, -1, 0, 0.0, 0.0, 0.0)
     content: Boundary | Offer | None = None
     start = time.perf_counter()
@@ -548,7 +548,7 @@ def merge_over(
             found = end.value
         arrays = [] if message is None else _message_arrays(message.content, merge)
         if step is not None:
-            told.append(step._replace(work=time.perf_counter() - start))
+            steps.append(step._replace(work=time.perf_counter() - start))
         if message is None:
             return found
         before = replace(traffic)
@@ -669,21 +669,22 @@ class Boxes:
         """Return the boundary of all boxes of a sample; None where :meth:`row` is.
 
         steps: gets what this rank did.  Where all boxes are done here, the seconds of a stage are
-        those of the rank that would take longest.  done: is told of boxes that were labeled.
+        those of the rank that would take longest.  done: is called with the number of
+        boxes that were labeled.
         """
-        told = [] if steps is None else steps
+        steps = [] if steps is None else steps
         rank = 0 if self.transport is None else self.transport.rank
         start, own = time.perf_counter(), []
         for box in self._boxes if self.transport is None else [self._boxes[rank]]:
             own.append(self._raster.boundary(box, draw))
             done(1)
-        told.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        steps.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
         if self.transport is not None:
-            return merge_over(self.transport, own[0], self.merge, told)
+            return merge_over(self.transport, own[0], self.merge, steps)
         found = simulate(own, self.merge)
         for name, stage in found.stages.items():
             seconds = max(stage.seconds, default=0.0)
-            told.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
+            steps.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
         return found.boundaries[0]
 
 

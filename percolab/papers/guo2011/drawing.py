@@ -99,7 +99,7 @@ def figure_6(times: Times) -> tuple[Any, str]:
     never = all(value < 1 for value in ratios[WITHOUT].values())
     late = all((value > 1) == (size > FASTER_FROM) for size, value in ratios[WITH].items())
     fastest = ratios_of(times, PERSISTENT, "CPU, kruskal")
-    said = (
+    sentence = (
         f"over {SERIAL} on one core the speed-ups at V = {max(times[HEAP])} are {shown}.  Launch "
         f"by launch, the GPU is faster {crossing_of(ratios[WITH])} with the primitive and "
         f"{crossing_of(ratios[WITHOUT])} without.  The paper has at most {SPEED_UP}, above V = "
@@ -109,11 +109,11 @@ def figure_6(times: Times) -> tuple[Any, str]:
         f"{crossing_of(ratios[PERSISTENT])}"
     )
     if fastest:
-        said += (
+        sentence += (
             f", and {crossing_of(fastest)} ({list(fastest.values())[-1]:.2g} at the largest) than "
             "Kruskal's algorithm, the fastest on that core"
         )
-    return draw(ratios, list(times), f"speed-up over {SERIAL} on one core"), said + "."
+    return draw(ratios, list(times), f"speed-up over {SERIAL} on one core"), sentence + "."
 
 
 FIGURES = {"fig5": figure_5, "fig6": figure_6}
@@ -140,9 +140,9 @@ def draw_all(record: Path, folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for name, make in FIGURES.items():
-        figure, said = make(times)
+        figure, sentence = make(times)
         draw_over(figure, folder / f"guo-{name}")
-        lines.append(f"{name}: {said}")
+        lines.append(f"{name}: {sentence}")
     (folder / "table.md").write_text(table_of(times), encoding="utf-8")
     (folder / "findings.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return lines

@@ -7,10 +7,10 @@ rounds, and Kruskal's algorithm, the fastest there.  The GPU runs the rounds lau
 the primitive and without, and all of them in one launch, for one graph and for 132 weightings of a
 graph at once.
 
-Equal weights are told apart by the bonds' numbers, so that every tree is one and the same set of
+Equal weights are distinguished by the bonds' numbers, so that every tree is one and the same set of
 bonds: a tree that differs from the heap's is a failure, and no time of it is written down.
 
-Times are in ms, medians, all repeats beside them.  ``time`` is by the clock on the CPU, by device
+Times are in ms, medians, with all repeats.  ``time`` is by the clock on the CPU, by device
 events on the GPU, where graph and weights are in its memory; ``call`` is by the clock, with the
 weights brought there.  Nothing of the graph's own arrays is in either.  The primitive alone is
 timed too: its elements, and microseconds by device events.
@@ -39,7 +39,7 @@ BONDS, MOST_WEIGHT = 10, 1000
 #: Graphs that one launch has side by side: the multiprocessors of an H100 or H200.
 BATCH = 132
 REPEATS = 3
-#: What one core runs to compare with, and who judges the trees.
+#: What one core runs to compare with, and what gives the reference trees.
 SERIAL = "heap"
 #: What one core runs besides: Guo's rounds, and the fastest way there is on it.
 OTHERS = ("prim", "kruskal")
@@ -71,12 +71,12 @@ def random_keys(topology: Topology, numbers: np.ndarray, seed: int) -> np.ndarra
 
 
 class Bench:
-    """A random graph, its trees by the judge, and how long it takes to find them."""
+    """A random graph, its reference trees, and how long it takes to find them."""
 
     def __init__(self, sites: int, cuda: Any) -> None:
         self.cuda = cuda
         self.topology, self._numbers = random_graph(sites)
-        self._judge = new_trees(SERIAL, "cpu", self.topology)
+        self._reference = new_trees(SERIAL, "cpu", self.topology)
         self.what = {"V": sites, "E": self.topology.num_bonds}
 
     def keys(self, count: int) -> Iterator[np.ndarray]:
@@ -84,11 +84,11 @@ class Bench:
         return (random_keys(self.topology, self._numbers, seed) for seed in range(count))
 
     def check(self, words: np.ndarray) -> None:
-        """Raise RuntimeError unless trees of weightings are the judge's; of many, some are seen."""
+        """Raise RuntimeError unless trees of weightings are the reference, some of many."""
         for item, keys in enumerate(self.keys(len(words))):
             if item in (0, 1, len(words) // 2, len(words) - 1):
-                self._judge.build_given(keys)
-                if not np.array_equal(self._judge.words(1)[0], words[item]):
+                self._reference.build_given(keys)
+                if not np.array_equal(self._reference.words(1)[0], words[item]):
                     raise RuntimeError(f"tree {item} differs from that of {SERIAL}")
 
     def on_cpu(self, method: str) -> Found:
@@ -108,7 +108,7 @@ class Bench:
         """Return the time of a tree, and of a whole call, where so many are found at once."""
         trees: Any = made(self.topology)
         keys = list(self.keys(1))
-        for _ in range(3):  # directly, which compiles; recorded; replayed
+        for _ in range(3):  # directly, which compiles; captured; launched
             trees.build_each_given(keys)
         trees.load(self.keys(count))
         times, calls = [], []
@@ -131,7 +131,7 @@ class Bench:
 
 
 def summary(repeats: Found) -> Found:
-    """Return the medians of repeats, ms, beside all of them."""
+    """Return the medians of repeats, ms, and all of them."""
     return {name: float(np.median(own)) for name, own in repeats.items()} | {"repeats": repeats}
 
 

@@ -179,7 +179,7 @@ def min_reduction(keys, numbers) -> Least:
 def time_min_reduction(length: int) -> list[float]:
     """Return seconds that a minimum of ``length`` random elements takes on the device, 7 times.
 
-    Each is the mean of 50 minima that are one recorded call.
+    Each is the mean of 50 minima that are one captured call.
     """
     repeats, calls = 7, 50
     random = np.random.default_rng(length)
@@ -200,6 +200,6 @@ def time_min_reduction(length: int) -> list[float]:
         end.synchronize()
         return begin.elapsed_time(end) / 1e3 / calls
 
-    for _ in range(3):  # directly, which compiles; recorded; replayed
+    for _ in range(3):  # directly, which compiles; captured; launched
         timed()
     return [timed() for _ in range(repeats)]

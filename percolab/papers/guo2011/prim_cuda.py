@@ -4,7 +4,7 @@ S. Guo, W. Wang and L. Wang, Application Research of Computers 28, 1682 (2011);
 :mod:`percolab.papers.guo2011.prim` says what the arrays are, and what differs.
 
 A round of the paper is a minimum with its index (one kernel or two), whose last kernel swaps the
-least candidate to the front, and a kernel that lowers the others.  Rounds are recorded and started
+least candidate to the front, and a kernel that lowers the others.  Rounds are captured and launched
 some dozens at a time, since a launch by itself costs the host more than the kernels take.
 """
 
@@ -44,10 +44,10 @@ from percolab.papers.guo2011.warps import WARP
 
 cuda = load_cuda()
 
-#: Rounds that are one recorded call.
+#: Rounds that are one captured call.
 _ROUNDS = 3 if SIMULATED else 64
-#: Bytes of dynamic shared memory that a kernel has without being asked for more, and those that
-#: the persistent kernel takes beside its candidates, with what the driver takes.
+#: Bytes of dynamic shared memory that a kernel has without a request for more, and those that
+#: the persistent kernel takes in addition to its candidates, with what the driver takes.
 _PLAIN_SHARED, _BESIDE = 42 * 1024, 6 * 1024
 #: Bytes of a candidate of the persistent kernels.
 _CANDIDATE = 12
@@ -168,9 +168,9 @@ class PrimCuda(_CudaPrim):
         self.launches.one(begin_rounds_kernel, self._length, 1, self._graph.sites, self._rounds)
         self._decrease(blocks_for(self._length))
         for done in range(0, self._length, _ROUNDS):
-            # Few numbers of blocks, so that few calls are recorded.
-            wanted = blocks_for(self._length - done)
-            blocks = min(1 << (wanted - 1).bit_length(), MAX_BLOCKS)
+            # Few numbers of blocks, so that few calls are captured.
+            needed = blocks_for(self._length - done)
+            blocks = min(1 << (needed - 1).bit_length(), MAX_BLOCKS)
             self.launches.call(("rounds", blocks), partial(self._enqueue, blocks))
 
     def _enqueue(self, blocks: int) -> None:
@@ -207,10 +207,10 @@ class PersistentPrim(_CudaPrim):
         self._chosen = cuda.device_array(self.capacity * max(self._length, 1), np.uint32)
         points = topology.num_points
         self._levels = _levels(points)
-        wanted = _CANDIDATE * points + 4 * -(-points // 2 ** int(self._levels[0]))
+        needed = _CANDIDATE * points + 4 * -(-points // 2 ** int(self._levels[0]))
         if most_shared is None:
-            most_shared = _PLAIN_SHARED if wanted <= _PLAIN_SHARED else _most_shared() - _BESIDE
-        self._shared = wanted if wanted <= most_shared else 0
+            most_shared = _PLAIN_SHARED if needed <= _PLAIN_SHARED else _most_shared() - _BESIDE
+        self._shared = needed if needed <= most_shared else 0
         self._candidates: tuple[Any, ...] = ()
         if not self._shared:
             size = self.capacity * points

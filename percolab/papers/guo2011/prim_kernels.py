@@ -265,13 +265,14 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
     least candidate of a group is its lead, known by its site; the least of a lane's is in its
     registers, with where its bonds begin and end.  A round finds the least of these and goes
     through its group and the leads of its lane anew, while the bonds of the new site are on their
-    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are told to
+    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are passed to
     the lanes that own them, one after the other.
     """
     lane = uint32(cuda.threadIdx.x)
     size = uint32(uint32(1) << levels[0])
     groups = uint32(uint32(points + uint32(size - uint32(1))) >> levels[0])
     shift = uint32(levels[0] + levels[1])
+    # All existing sites are candidates without a bond.
     site = lane
     while site < points:
         keys[site], bonds[site] = uint64(NO_KEY), uint32(_GONE)
@@ -283,6 +284,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
         bonds[site] = uint32(uint32(NO_BOND) | site)
         n = uint32(n + uint32(WARP))
     in_step()
+    # The leads of groups, and the least candidate of each lane.
     own_key, own_tail = uint64(NO_KEY), uint64(NO_TAIL)
     group = uint32(lane << levels[1])
     stop = min(uint32(group + uint32(uint32(1) << levels[1])), groups)
@@ -296,10 +298,11 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
         group = uint32(group + uint32(1))
     own_first, own_stop = uint32(0), uint32(0)
     for taken in range(graph.sites.size):
-        # The new site's bonds are asked for as soon as it is known.
+        # The new site's bonds are requested as soon as it is known.
         site = _site_of(own_tail)
         if site < points:
             own_first, own_stop = graph.starts[site], graph.starts[uint32(site + uint32(1))]
+        # Take the least candidate of all lanes; load its first bonds.
         _, tail = least_of_lanes(own_key, own_tail)
         site = _site_of(tail)
         owner, group = uint32(site >> shift), uint32(site >> levels[0])
@@ -312,6 +315,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
             chosen[taken] = uint32(tail >> uint64(32))
             bonds[site], keys[site] = uint32(_GONE), uint64(NO_KEY)
         in_step()
+        # Find the lead of its group anew, and the least candidate of its lane.
         low = uint32(group << levels[0])
         high = min(uint32(low + size), points)
         key, tail = _min_of_stretch(keys, bonds, uint32(low + lane), high, uint32(WARP))
@@ -325,6 +329,7 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
         key, tail = least_of_lanes(key, tail)
         if lane == owner:
             own_key, own_tail = key, tail
+        # Lower the candidates that its bonds lead to; pass new leads to the lanes that own them.
         while first < stop:
             is_lower, key, tail = False, uint64(NO_KEY), uint64(NO_TAIL)
             if uint32(end & uint32(FOLLOWS)) == uint32(0):

@@ -1,7 +1,7 @@
-"""What the threads of a warp tell each other, and the least element that they have.
+"""What the threads of a warp send each other, and the least element that they have.
 
 All threads of a warp have to come to each of these functions together.  CUDA's simulator has no
-warps: there a block of four threads is one, which write and read in turns what they tell.
+warps: there a block of four threads is one, which write and read in turns what they send.
 """
 
 from typing import Any

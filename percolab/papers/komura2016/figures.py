@@ -111,7 +111,7 @@ def bethe_clusters(number: str, numbering: str, device: Device, folder: Path) ->
 
 
 def bethe_drawn(numbering: str, device: str) -> tuple[Found, Any, Found]:
-    """Return what is said of the clusters of Fig 8 or 9, the figure and its numbers."""
+    """Return a sentence on the clusters of Fig 8 or 9, the figure and its numbers."""
     lattice = BetheLattice(3, numbering)
     (place,) = choose_places(lattice, (RATIOS[-1],), None)
     chosen = random_configuration(lattice, DRAWN_SHELLS, place.p)
@@ -191,7 +191,7 @@ def redrawn(number: str, entry: Found, folder: Path) -> Any:
 def redraw(folder: Path, figures: Sequence[str]) -> list[str]:
     """Draw the stored figures of a folder anew; return a line for each.
 
-    The line says whether the numbers drawn are those that were stored beside the figure.
+    The line says whether the numbers drawn are those that were stored with the figure.
     """
     entries = read_summary(folder / "summary.json")["figures"]
     lines = []
@@ -204,8 +204,10 @@ def redraw(folder: Path, figures: Sequence[str]) -> list[str]:
         now = json.loads(json.dumps(numbers))
         changed = [key for key in {*before, *now} if before.get(key) != now.get(key)]
         save(figure, numbers, folder / name)
-        said = f"other {', '.join(sorted(changed))} than were stored" if changed else "same numbers"
-        lines.append(f"Fig {number}: drawn anew, {said}")
+        change = (
+            f"other {', '.join(sorted(changed))} than were stored" if changed else "same numbers"
+        )
+        lines.append(f"Fig {number}: drawn anew, {change}")
     return lines
 
 
@@ -243,7 +245,7 @@ def read_summary(path: Path) -> Found:
 
 
 def described(number: str, entry: Found) -> str:
-    """Return what is said of a figure when it is made."""
+    """Return the lines of a figure when it is made."""
     start = f"Fig {number}: "
     if "threshold" in entry:
         return (

@@ -7,7 +7,7 @@ to compare with it.
 
 A site's bonds lead one step down along each axis, in a fixed order of site numbers.  So the lowest
 open neighbour is that of the last axis with an open bond, and of the last axis no bond is left for
-the label reduction.  Bonds across periodic seams are joined from percolab's list of them.
+the label reduction.  Bonds across periodic boundaries are joined from percolab's list of them.
 """
 
 from __future__ import annotations
@@ -102,5 +102,5 @@ class Komura2015(LabeledBatch):
         launch.each(initial_label_kernel, points, items, *bonds, self._strides)
         launch.each(analysis_kernel, points, items, *every_site)
         launch.each(reduce_label_kernel, points, items, *bonds, self._strides)
-        self.join_seam(items)
+        self.join_periodic_bonds(items)
         launch.each(analysis_kernel, points, items, *every_site)

@@ -19,7 +19,7 @@ from numba import njit, uint32
 from numpy.typing import NDArray
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.neighbours import has_bit, other_end, seam_bond
+from percolab.kernels.neighbours import has_bit, other_end, periodic_bond
 from percolab.labelers.four_step import analysis, bond_word
 from percolab.labelers.one_sample import LabelingOneSample
 
@@ -59,9 +59,9 @@ def scan(labels, start, opened, base, adjacency, i):
 
 
 @njit
-def scan_seam(labels, start, opened, base, adjacency, n):
-    """Do the same for the n-th bond across a periodic seam and its two ends."""
-    is_open, owner, end = seam_bond(n, opened, base, adjacency)
+def scan_periodic_bonds(labels, start, opened, base, adjacency, n):
+    """Do the same for the n-th bond across a periodic boundary and its two ends."""
+    is_open, owner, end = periodic_bond(n, opened, base, adjacency)
     if not is_open:
         return False
     one, other = labels[uint32(start + owner)], labels[uint32(start + end)]
@@ -78,8 +78,8 @@ def _label(labels, opened, adjacency):
         changed = False
         for i in range(labels.size):
             changed |= scan(labels, here, opened, here, adjacency, uint32(i))
-        for n in range(adjacency.seam_bonds.size):
-            changed |= scan_seam(labels, here, opened, here, adjacency, n)
+        for n in range(adjacency.periodic_bonds.size):
+            changed |= scan_periodic_bonds(labels, here, opened, here, adjacency, n)
         for i in range(labels.size):
             analysis(labels, here, uint32(i))
 

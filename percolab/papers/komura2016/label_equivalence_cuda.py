@@ -12,7 +12,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.four_step_cuda import analysis_kernel, item_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
-from percolab.papers.komura2016.label_equivalence import scan, scan_seam
+from percolab.papers.komura2016.label_equivalence import scan, scan_periodic_bonds
 
 cuda = load_cuda()
 
@@ -44,11 +44,13 @@ def scan_kernel(labels, opened, adjacency, last_change, iteration):
 
 
 @cuda.jit(cache=True)
-def scan_seam_kernel(labels, opened, adjacency, last_change, iteration):
-    """Scan the bonds across periodic seams of every item."""
+def scan_periodic_bonds_kernel(labels, opened, adjacency, last_change, iteration):
+    """Scan the bonds across periodic boundaries of every item."""
     n = uint32(cuda.grid(1))
     start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
-    if n < adjacency.seam_bonds.size and scan_seam(labels, start, opened, base, adjacency, n):
+    if n < adjacency.periodic_bonds.size and scan_periodic_bonds(
+        labels, start, opened, base, adjacency, n
+    ):
         last_change[0] = iteration
 
 
@@ -59,7 +61,7 @@ class LabelEquivalenceCuda(LabeledBatch):
     """
 
     name: ClassVar[str] = "label_equivalence"
-    is_recordable = False
+    is_capturable = False
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
         super().__init__(batch, tally=tally)
@@ -86,4 +88,4 @@ class LabelEquivalenceCuda(LabeledBatch):
         bonds = self.labels, self.batch.opened, self.batch.adjacency
         change = self._last_change, np.uint32(iteration)
         launch.each(scan_kernel, top.num_points, items, *bonds, *change)
-        launch.one(scan_seam_kernel, top.num_seam_bonds, items, *bonds, *change)
+        launch.one(scan_periodic_bonds_kernel, top.num_periodic_bonds, items, *bonds, *change)

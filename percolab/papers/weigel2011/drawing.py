@@ -33,9 +33,9 @@ Records = list[dict[str, Any]]
 Parts = dict[str, Records]
 
 
-def select(records: Records, **wanted: Any) -> Records:
+def select(records: Records, **criteria: Any) -> Records:
     """Return the records that have these values, ascending in L, B and beta."""
-    own = [r for r in records if all(r.get(key) == value for key, value in wanted.items())]
+    own = [r for r in records if all(r.get(key) == value for key, value in criteria.items())]
     return sorted(own, key=lambda r: (r["L"], r.get("B", 0), r["ratio"]))
 
 
@@ -338,7 +338,7 @@ def figure_14(parts: Parts) -> tuple[Any, str]:
 
 
 def figure_komura(parts: Parts) -> tuple[Any, str]:
-    """The general four steps beside the special ones."""
+    """The general four steps and the special ones."""
     own = select(parts["komura"])
     places = list(dict.fromkeys((r["lattice"], r["L"]) for r in own))
     labels = [f"{lattice}, {size}" for lattice, size in places]
@@ -401,24 +401,24 @@ FIGURES: dict[str, tuple[Callable[[Parts], tuple[Any, str]], tuple[str, ...]]] =
 
 
 def draw_all(path: Path, folder: Path) -> list[str]:
-    """Draw what a record has parts for; return what is said of it, a line each."""
+    """Draw what a record has parts for; return a sentence on each."""
     if not path.exists():
         return [f"{path} is missing: Weigel's figures are left out"]
     parts = {name: own["records"] for name, own in json.loads(path.read_bytes())["parts"].items()}
     folder.mkdir(parents=True, exist_ok=True)
-    said = []
+    lines = []
     for name, (draw, needed) in FIGURES.items():
         missing = [part for part in needed if not parts.get(part)]
         if missing:
-            said.append(f"{name}: left out, the record has no {' and no '.join(missing)}")
+            lines.append(f"{name}: left out, the record has no {' and no '.join(missing)}")
             continue
         figure, sentence = draw(parts)
         draw_over(figure, folder / f"weigel-{name}")
-        said.append(f"{name}: {sentence}")
+        lines.append(f"{name}: {sentence}")
     if parts.get("states"):
         (folder / "table.md").write_text(table(parts), encoding="utf-8")
-    (folder / "findings.txt").write_text("\n".join(said) + "\n", encoding="utf-8")
-    return said
+    (folder / "findings.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return lines
 
 
 main = make_drawing_command(__doc__, draw_all, RECORD, FOLDER)

@@ -8,11 +8,11 @@ local   the three local labelings against the edge B of tiles, at the largest L 
 beta    relaxation and sewing from 0.5 to 1.5 beta_c (Fig. 12)
 few     all clusters, a single one, and one seed a tile of edge 16 (Fig. 14)
 states  q = 2, 3 and 4 at beta_c (Table 1)
-komura  the general four steps beside those for square and cubic lattices alone (Komura 2016)
+komura  the general four steps and those for square and cubic lattices alone (Komura 2016)
 cpu     one core of the host, with the labeler raster (Figs. 13 and 14, Table 1)
 
-Times are in ns a site, by device events, medians, all repeats beside them; the CPU's are by the
-clock.  ``update`` is a whole update, several of them one recorded call.  The parts are timed in
+Times are in ns a site, by device events, medians, with all repeats; the CPU's are by the
+clock.  ``update`` is a whole update, several of them one captured call.  The parts are timed in
 calls of their own: activation of bonds, local labeling, consolidation, the root of every site, and
 the flip.  Relaxation has the host read a flag after every step, so that its update is the parts in
 turn.  Clusters are not measured, except by ``tiled`` and on the CPU, where that is not apart.
@@ -55,7 +55,7 @@ BURN_IN, UPDATES = 300, 8
 MOST_SHARED_EDGE, SEED_EDGE = 64, 16
 #: The usual edge of tiles, and the edges at which relaxation is timed against beta.
 USUAL_EDGE, RELAXATION_EDGES = 16, (8, 16, 32)
-#: Labelers timed beside those of the paper.
+#: Labelers timed in addition to those of the paper.
 OTHERS = ("komura_2015", "four_step", "tiled")
 RATIOS = (0.5, 0.8, 0.95, 1.0, 1.05, 1.2, 1.5)
 #: Where Komura's two algorithms are compared, and the sizes.
@@ -75,7 +75,7 @@ class Unmeasured:
 
     def __init__(self, labeler: Any) -> None:
         self.batch, self.read, self.labels = labeler.batch, labeler.read, labeler.labels
-        self.row_width, self.is_recordable = labeler.row_width, labeler.is_recordable
+        self.row_width, self.is_capturable = labeler.row_width, labeler.is_capturable
         self.label = labeler.label
 
     def join(self, items: int, _reading: Reading) -> Unmeasured:
@@ -126,7 +126,7 @@ class Bench:
 
     def _times(self, stream: Any, parts: dict[str, Callable[[], object]], seen: Any) -> Found:
         """Return all repeats, in ns a site, of works that are done one after the other."""
-        for _ in range(3):  # directly, which compiles; recorded; replayed
+        for _ in range(3):  # directly, which compiles; captured; launched
             for work in parts.values():
                 work()
         found: list[list[float]] = []
@@ -160,7 +160,7 @@ class Bench:
         labeler = labeler_class(name, "cuda")(batch, **({} if edge is None else {"edge": edge}))
         repeats: Found = {}
         own = labeler if name == "tiled" else Unmeasured(labeler)
-        if labeler.is_recordable:
+        if labeler.is_capturable:
             repeats |= self.updates(own)
         chains = self._begun(own, "sw", self.planes)
         steps: list[int] = []
@@ -173,13 +173,13 @@ class Bench:
         """Return the parts of an update, and what notes the steps of relaxation."""
         launches = labeler.batch.launches
 
-        def recorded(work: Callable[[], None]) -> Callable[[], None]:
+        def captured(work: Callable[[], None]) -> Callable[[], None]:
             key = object()
             return lambda: launches.call(key, work)
 
-        parts: dict[str, Callable[[], object]] = {"activation": recorded(chains._open)}
+        parts: dict[str, Callable[[], object]] = {"activation": captured(chains._open)}
         if not isinstance(chains.labeler, Unmeasured):
-            parts["labels"] = recorded(lambda: labeler.join(1, Reading.LABELS).make_labels())
+            parts["labels"] = captured(lambda: labeler.join(1, Reading.LABELS).make_labels())
             return parts, lambda: None
 
         def flip() -> None:
@@ -188,17 +188,17 @@ class Bench:
             chains.keep()
 
         if edge is None:
-            parts["labels"] = recorded(lambda: labeler.label(1))
-            return parts | {"flip": recorded(flip)}, lambda: None
+            parts["labels"] = captured(lambda: labeler.label(1))
+            return parts | {"flip": captured(flip)}, lambda: None
         joined = labeler.consolidation
         run = joined.run
-        parts["local"] = recorded(lambda: labeler.local.run(1))
+        parts["local"] = captured(lambda: labeler.local.run(1))
         parts["consolidation"] = (
-            recorded(lambda: run(1)) if joined.is_recordable else lambda: run(1)
+            captured(lambda: run(1)) if joined.is_capturable else lambda: run(1)
         )
-        parts["roots"] = recorded(lambda: labeler.find_roots(1))
-        parts["flip"] = recorded(flip)
-        if joined.is_recordable:
+        parts["roots"] = captured(lambda: labeler.find_roots(1))
+        parts["flip"] = captured(flip)
+        if joined.is_capturable:
             return parts, lambda: None
         return parts, lambda: steps.append(joined.steps)
 
@@ -219,14 +219,14 @@ class Bench:
 
 
 def summary(repeats: Found) -> Found:
-    """Return the medians of repeats beside all of them."""
+    """Return the medians of repeats, and all of them."""
     medians = {name: float(np.median(values)) for name, values in repeats.items()}
     return {"ns_a_site": medians, "repeats": repeats}
 
 
-def add_labelers(record: Record, bench: Bench, asked: list[tuple[str, int | None]]) -> None:
+def add_labelers(record: Record, bench: Bench, requested: list[tuple[str, int | None]]) -> None:
     """Measure labelers, with tiles of an edge or None, as far as they serve the lattice."""
-    for name, edge in asked:
+    for name, edge in requested:
         if serving_labeler(name, "cuda", bench.topology) != name:
             continue
         if edge is not None and edge > bench.what["L"]:
@@ -241,32 +241,32 @@ def measure_sizes(record: Record, sizes: list[int], edges: list[int]) -> None:
         if record.is_late:
             record.parts["sizes"]["skipped"].append({"L": size})
             continue
-        asked: list[tuple[str, int | None]] = [(name, None) for name in OTHERS]
+        requested: list[tuple[str, int | None]] = [(name, None) for name in OTHERS]
         for joined in ("sewing", "relaxation"):
-            asked += [(f"tiles:self+{joined}", edge) for edge in edges]
-            asked += [(f"tiles:{local}+{joined}", USUAL_EDGE) for local in ("bfs", "union")]
-        add_labelers(record, Bench("square", size), asked)
+            requested += [(f"tiles:self+{joined}", edge) for edge in edges]
+            requested += [(f"tiles:{local}+{joined}", USUAL_EDGE) for local in ("bfs", "union")]
+        add_labelers(record, Bench("square", size), requested)
         click.echo(f"L = {size} done", err=True)
 
 
 def measure_local(record: Record, sizes: list[int], edges: list[int]) -> None:
     """Measure local labelings against the edge of tiles."""
-    asked: list[tuple[str, int | None]] = [
+    requested: list[tuple[str, int | None]] = [
         (f"tiles:{local}+sewing", edge)
         for local in ("self", "bfs", "union")
         for edge in edges
         if local != "self" or edge <= MOST_SHARED_EDGE
     ]
-    add_labelers(record, Bench("square", max(sizes)), asked)
+    add_labelers(record, Bench("square", max(sizes)), requested)
 
 
 def measure_beta(record: Record, sizes: list[int], _edges: list[int]) -> None:
     """Measure sewing and relaxation against beta, at L = 1024 or the largest below."""
     size = max(size for size in sizes if size <= 1024)
-    asked: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
-    asked += [("tiles:self+relaxation", edge) for edge in RELAXATION_EDGES]
+    requested: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
+    requested += [("tiles:self+relaxation", edge) for edge in RELAXATION_EDGES]
     for ratio in RATIOS:
-        add_labelers(record, Bench("square", size, ratio=ratio), [*asked, ("tiled", None)])
+        add_labelers(record, Bench("square", size, ratio=ratio), [*requested, ("tiled", None)])
 
 
 def updates_of(size: int) -> tuple[str, str, str]:
@@ -288,15 +288,15 @@ def measure_few(record: Record, sizes: list[int], _edges: list[int]) -> None:
 
 
 def measure_states(record: Record, sizes: list[int], _edges: list[int]) -> None:
-    """Measure q = 2, 3 and 4, at L = 1024 and 4096 as far as asked for."""
-    asked: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
-    asked += [("tiles:self+relaxation", USUAL_EDGE), *((name, None) for name in OTHERS)]
+    """Measure q = 2, 3 and 4, at L = 1024 and 4096 as far as requested."""
+    requested: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
+    requested += [("tiles:self+relaxation", USUAL_EDGE), *((name, None) for name in OTHERS)]
     for size in table_sizes(sizes):
         for states in (2, 3, 4):
             if record.is_late:
                 record.parts["states"]["skipped"].append({"L": size, "states": states})
             else:
-                add_labelers(record, Bench("square", size, states), asked)
+                add_labelers(record, Bench("square", size, states), requested)
 
 
 def table_sizes(sizes: list[int]) -> list[int]:
@@ -305,7 +305,7 @@ def table_sizes(sizes: list[int]) -> list[int]:
 
 
 def measure_komura(record: Record, sizes: list[int], _edges: list[int]) -> None:
-    """Measure the general four steps beside the special ones."""
+    """Measure the general four steps and the special ones."""
     for lattice, own in KOMURA.items():
         for size in own:
             if record.is_late:
@@ -318,9 +318,9 @@ def measure_komura(record: Record, sizes: list[int], _edges: list[int]) -> None:
 
 def measure_cpu(record: Record, sizes: list[int], _edges: list[int]) -> None:
     """Measure updates by one core of the host."""
-    asked = [(size, 2, update) for size in sizes for update in ("sw", "wolff")]
-    asked += [(size, states, "sw") for size in table_sizes(sizes) for states in (3, 4)]
-    for size, states, update in asked:
+    requested = [(size, 2, update) for size in sizes for update in ("sw", "wolff")]
+    requested += [(size, states, "sw") for size in table_sizes(sizes) for states in (3, 4)]
+    for size, states, update in requested:
         if record.is_late:
             skipped = {"L": size, "states": states, "update": update}
             record.parts["cpu"]["skipped"].append(skipped)
@@ -418,11 +418,11 @@ def tables(parts: Found) -> str:
 
 
 def _names(context: Any, parameter: Any, value: str) -> list[str]:
-    asked = value.split(",")
-    for name in asked:
+    requested = value.split(",")
+    for name in requested:
         if name not in MEASURES:
             raise click.BadParameter(f"{name!r} is none of {', '.join(MEASURES)}")
-    return asked
+    return requested
 
 
 @click.command(help=__doc__)

@@ -34,7 +34,7 @@ class Weigel(LabeledBatch):
         self.consolidation = self.consolidation_step(batch, self.labels, tiles)
 
     def __init_subclass__(cls) -> None:
-        cls.is_recordable = cls.consolidation_step.is_recordable
+        cls.is_capturable = cls.consolidation_step.is_capturable
 
     @classmethod
     def memory(cls, extent: Extent, needs: Needs, items: int) -> Memory:

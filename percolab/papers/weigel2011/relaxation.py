@@ -3,7 +3,7 @@
 A bond between two tiles makes an entry for each of them.  First the roots, in their tiles, of the
 ends of all open ones are found and stored.  Then, step by step, a tile lowers the labels of its
 roots to those of the roots beyond its border: one block a tile, one thread an entry.  The host
-reads after each step whether a label changed; a step is a recorded call, of which there are many.
+reads after each step whether a label changed; a step is a captured call, of which there are many.
 
 Against the paper: labels are lowered by atomics, so that the smallest of several that meet at a
 root stays.
@@ -43,13 +43,13 @@ class TileEdges(NamedTuple):
 
 
 def make_border(topology, tiles):
-    """Return the border between tiles, and all bonds across periodic seams, on the host."""
+    """Return the border between tiles, and all bonds across periodic boundaries, on the host."""
     width, edge = int(tiles.width), int(tiles.edge)
     x, y = (np.arange(points) % edge for points in topology.shape)
     stride = 32 * topology.num_words
     bonds, owners, others = [], [], []
     for k in range(topology.num_classes):
-        owner, end, _ = (part.astype(np.int64) for part in topology.list_seam_bonds(k))
+        owner, end, _ = (part.astype(np.int64) for part in topology.list_periodic_bonds(k))
         bonds.append(k * stride + owner)
         owners.append(owner)
         others.append(end)
@@ -117,7 +117,7 @@ class Relaxation(TileStep):
     steps: how many the last ``run`` made, the one included in which nothing changed
     """
 
-    is_recordable: ClassVar[bool] = False
+    is_capturable: ClassVar[bool] = False
 
     def __init__(self, batch, labels, tiles):
         super().__init__(batch, labels, tiles)
@@ -130,7 +130,7 @@ class Relaxation(TileStep):
         self._step, self._last_change = (cuda.to_device(np.zeros(1, np.uint32)) for _ in range(2))
         self._pinned_step, self._pinned_change = (cuda.pinned_array(1, np.uint32) for _ in range(2))
         self._pinned_step[0] = 0
-        #: What recorded steps of this object are known by, among all of the batch.
+        #: What captured steps of this object are known by, among all of the batch.
         self._key = object()
         self.steps = 0
 
@@ -143,7 +143,7 @@ class Relaxation(TileStep):
             (tiles_x - 1) * height * abs(right) + (tiles_y - 1) * width * abs(down)
             for right, down in extent.offsets
         )
-        entries = 2 * (across + extent.seam_bonds)
+        entries = 2 * (across + extent.periodic_bonds)
         return entries * (16 + 8 * items) + 4 * (tiles_x * tiles_y + 1)
 
     def run(self, items):

@@ -15,7 +15,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
 from percolab.labelers.four_step_cuda import item_offsets
-from percolab.labelers.seams_cuda import seam_kernel
+from percolab.labelers.periodic_cuda import periodic_kernel
 from percolab.papers.weigel2011.tiles import (
     TileStep,
     is_in,
@@ -84,4 +84,4 @@ class Sewing(TileStep):
             grid = num_tiles(shape, 2 * half), items
             launch.blocks(sewing_kernel, grid, 2, *bonds, self.tiles, np.int32(half))
             half *= 2
-        launch.one(seam_kernel, batch.topology.num_seam_bonds, items, *bonds)
+        launch.one(periodic_kernel, batch.topology.num_periodic_bonds, items, *bonds)

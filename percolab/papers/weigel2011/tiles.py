@@ -64,14 +64,14 @@ class TileStep:
     """
 
     #: Whether ``run`` only launches, without waiting for what it found.
-    is_recordable: ClassVar[bool] = True
+    is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch, labels, tiles):
         self.batch, self.labels, self.tiles = batch, labels, tiles
 
     @staticmethod
     def memory(extent, edge, items):
-        """Return the bytes of the device that it takes beside the labels."""
+        """Return the bytes of the device that it takes in addition to the labels."""
         return 0
 
     @property
@@ -107,5 +107,5 @@ def site_at(x, y, tiles):
 
 @njit
 def is_open(opened, base, adjacency, k, i):
-    """Return whether bond (k, i) is open and crosses no periodic seam."""
+    """Return whether bond (k, i) is open and crosses no periodic boundary."""
     return has_bit(bond_word(opened, base, adjacency, k, uint32(i >> uint32(5))), i & uint32(31))

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 from helpers import lattice, traced_peak
-from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
+from parts_support import MODELS, NAMES, interfaces_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -31,7 +31,7 @@ from percolab.papers.fink1997.quad import (
     simulate,
     unpack,
 )
-from percolab.parts.front import Face, FrontSums
+from percolab.parts.interface import Face, InterfaceSums
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, run_local
@@ -141,7 +141,7 @@ def test_p_of_0_and_1_and_one_box_and_slabs(counts):
 def test_boxes_far_inside_join_to_the_slab_there(layer):
     whole = Whole(lattice("square"), (66, 2**34), OPEN, Model.parse("site-bond"))
     draw = SampleKey(0, 5, 1, p_to_threshold(0.85))
-    (slab,) = fronts_of(whole, draw, [8], layer, tally=True)
+    (slab,) = interfaces_of(whole, draw, [8], layer, tally=True)
     raster = BoxRaster(Blocks(whole, (2, 2**31)), tally=True)
     both = join_boundaries(*(raster.boundary((x, layer // 8), draw) for x in range(2)), 0)
     assert both.sums == slab.sums
@@ -302,7 +302,7 @@ def test_ranks_with_a_transport_find_the_row(text):
 def test_sums_of_any_length_are_sent():
     boxes = boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, p_to_threshold(0.5)))
     clusters = ClusterSums(*range(1, NUMBERS + 1))._replace(sum_squares=2**119 + 5)
-    sums = FrontSums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
+    sums = InterfaceSums(clusters, 2**178 + 7, 2**239 + 9, (1, 0, 2**40), 5, -(2**13) + 1)
     given = replace(boxes[2], sums=sums)
     for text in ("quad", "quad:runs"):
         merge = Merge.parse(text)

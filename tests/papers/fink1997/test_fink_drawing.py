@@ -89,7 +89,7 @@ def test_a_record_as_the_paper_agrees_with_it(record):
     assert tables[1][-1].startswith("| 64 |")
 
 
-def test_what_differs_from_the_paper_is_said(record):
+def test_differences_from_the_paper_are_reported(record):
     content = json.loads(record.read_text())
     for each in content["parts"]["coupling"]["records"]:
         if each["kappa"]:

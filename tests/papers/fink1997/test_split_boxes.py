@@ -151,7 +151,7 @@ def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
         team(blocks="2x2")
 
 
-def test_boxes_of_auto_are_on_the_cpu_and_that_is_said(monkeypatch):
+def test_auto_runs_boxes_on_the_cpu_with_a_note(monkeypatch):
     monkeypatch.setattr(Device, "resolve_all", lambda device: (Device("cuda", 0),))
     watched, notes = Watcher(), []
     watched.noted = notes.append
@@ -173,7 +173,7 @@ def test_a_stop_is_between_two_rows():
 
 @pytest.mark.parametrize("rank", [0, 3])
 @pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
-def test_what_a_rank_raises_is_raised_and_no_other_waits(rank, merge, monkeypatch):
+def test_an_error_of_a_rank_is_raised_and_no_other_rank_waits(rank, merge, monkeypatch):
     boundary = BoxRaster.boundary
 
     def broken(own, box, draw):
@@ -207,7 +207,7 @@ GIVEN = ("sweep", "--lattice", "cubic", "-L", "8", "-p", "0.2488", "--samples", 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
-def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(merge):
+def test_a_killed_process_ends_the_run_with_finished_blocks(merge):
     command = [sys.executable, "-m", "percolab", *GIVEN, merge, "--samples", str(10**6), "--quiet"]
     command += ["--executor", "processes", "--out", "boxes.h5"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

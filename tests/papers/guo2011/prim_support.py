@@ -8,7 +8,8 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 
 SEED = 2**63 + 5
-#: Lattice: shape and boundary; seams, vacant points, parallel bonds and self-loops over seams.
+#: Lattice: shape and boundary; periodic boundaries, vacant points, parallel bonds and self-loops
+#: over periodic boundaries.
 LATTICES = {
     "square": ((5, 4), ("periodic", "open")),
     "kagome": ((4, 6), ("open", "periodic")),

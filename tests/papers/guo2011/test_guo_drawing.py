@@ -57,7 +57,7 @@ def sentence(ways):
     return drawing.figure_6(times)[1]
 
 
-def test_where_the_gpu_becomes_faster_is_said():
+def test_the_size_from_which_the_gpu_is_faster_is_reported():
     late = sentence(PAPER | {"with primitive": (2.1, 1.0)})
     assert "is faster from V = 8192 on with the primitive and at no V" in late
     assert "the first agrees, the second agrees" in late

@@ -1,9 +1,9 @@
-"""Joins fronts in CUDA's simulator and compares them with those of the CPU; a test starts it."""
+"""Joins interfaces in CUDA's simulator and compares them with the CPU's; a test starts it."""
 
 import numpy as np
 import pytest
-from front_support import assert_same_front, fake_front, joined_on_gpu, random_steps
 from helpers import lattice, probabilities
+from interface_support import assert_same_interface, fake_interface, joined_on_gpu, random_steps
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -16,8 +16,8 @@ from percolab.labelers.tiled.records import Nodes
 from percolab.lattices.topology import period_codes
 from percolab.measure.radii_cuda import flatten_kernel
 from percolab.measure.tallies import num_bins
-from percolab.parts.front import Face, close, join, make_row, no_face
-from percolab.parts.join_cuda import FrontsCuda, to_device, to_host
+from percolab.parts.interface import Face, close, join, make_row, no_face
+from percolab.parts.join_cuda import InterfacesCuda, to_device, to_host
 from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -34,75 +34,75 @@ SHAPES = {
 KINDS = {"o": "open", "p": "periodic"}
 
 
-def fronts_of(whole, draw, slabs, tally):
+def interfaces_of(whole, draw, slabs, tally):
     layers = thicknesses(whole, slabs)
     labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
     starts = np.cumsum([0, *layers[:-1]])
     return [
-        labeler.make_front(parts.part(int(start), thick), draw)
+        labeler.make_interface(parts.part(int(start), thick), draw)
         for start, thick in zip(starts, layers)
     ]
 
 
 def compare_lattice(name):
-    """Compare fronts of small lattices, joined in many orders."""
-    rng, gpu = np.random.default_rng(1), FrontsCuda()
+    """Compare interfaces of small lattices, joined in many orders."""
+    rng, gpu = np.random.default_rng(1), InterfacesCuda()
     for shape, kinds in SHAPES[name]:
         boundary = tuple(KINDS[kind] for kind in kinds)
         for number, p in enumerate(probabilities(name)):
             model = Model.parse("site") if number == 3 else BOND
             whole = Whole(lattice(name), shape, boundary, model)
             draw = SampleKey(number % 2, 5, int(rng.integers(1000)), p_to_threshold(p))
-            fronts = fronts_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
+            interfaces = interfaces_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
             chain = bool(number % 2)
-            steps = [0] * (len(fronts) - 1) if chain else random_steps(len(fronts), rng)
-            own = FrontsCuda() if chain else gpu
-            joined_on_gpu(own, fronts, steps, whole, keep=chain)
+            steps = [0] * (len(interfaces) - 1) if chain else random_steps(len(interfaces), rng)
+            own = InterfacesCuda() if chain else gpu
+            joined_on_gpu(own, interfaces, steps, whole, keep=chain)
             if chain:
                 # Arrays of nothing have one element.
-                assert own.num_bytes <= FrontsCuda.memory(whole).device + 100
+                assert own.num_bytes <= InterfacesCuda.memory(whole).device + 100
         print(name, shape, boundary)
 
 
 def compare_sizes():
     """Compare sums of sizes far beyond 32 bits, of many clusters, with all digits in use."""
-    gpu, rng = FrontsCuda(), np.random.default_rng(2)
+    gpu, rng = InterfacesCuda(), np.random.default_rng(2)
     sizes = [2**31 - 1, 2**31, 2**32 - 1, 2**32 + 1, 2**54, 2**54 - 3, 63, 64, 1, 1]
     for bins in (0, num_bins(2**55)):
         for given in (sizes, rng.integers(1, 2**54, 40).tolist()):
             entries = np.arange(len(given))
-            low = fake_front(0, given, [], entries, bins=bins)
-            high = fake_front(1, [0] * len(given), entries, [], bins=bins)
+            low = fake_interface(0, given, [], entries, bins=bins)
+            high = fake_interface(1, [0] * len(given), entries, [], bins=bins)
             expected, found = join(low, high), gpu.join(to_device(low), to_device(high))
-            assert_same_front(expected, to_host(found))
+            assert_same_interface(expected, to_host(found))
             assert found.sums.clusters.sum_squares == sum(size**2 for size in given) > 2**100
             if bins:
                 assert found.sums.fourths == sum(size**4 for size in given if size > 63) > 2**200
                 assert sum(found.sums.bins) == len(given)
     # Many clusters, of which those that a face names stay, are added up on one root.
-    low = fake_front(0, [2**40] * 50, [], np.arange(50))
-    high = fake_front(1, [3, 5], [0] * 49 + [1], [1, 0, 1])
+    low = fake_interface(0, [2**40] * 50, [], np.arange(50))
+    high = fake_interface(1, [3, 5], [0] * 49 + [1], [1, 0, 1])
     found = to_host(gpu.join(to_device(low), to_device(high)))
-    assert_same_front(join(low, high), found)
+    assert_same_interface(join(low, high), found)
     assert sorted(found.sizes.tolist()) == [2**40 + 5, 49 * 2**40 + 3]
     print("sizes")
 
 
 def compare_chains():
     """Compare clusters that become one, link by link, so that paths are as long as can be."""
-    gpu = FrontsCuda()
+    gpu = InterfacesCuda()
     for periodic in (False, True):
         for order in (1, -1):
             links = np.arange(60)
             codes = period_codes(np.stack([links % 5 - 2, links % 3 - 1], axis=1))
             faces = np.repeat(links, 2)[1:-1][::order], np.repeat(links[:-1], 2)[::order]
             own = [np.repeat(codes, 2)[1:-1], np.repeat(codes[:-1] * 3, 2)] if periodic else []
-            low = fake_front(0, [1] * 60, [0, 59, 7], faces[0], codes=own[:1] and [
+            low = fake_interface(0, [1] * 60, [0, 59, 7], faces[0], codes=own[:1] and [
                 codes[:3], own[0]])  # fmt: skip
-            high = fake_front(1, [1] * 59, faces[1], [58, 0], codes=own[1:] and [
+            high = fake_interface(1, [1] * 59, faces[1], [58, 0], codes=own[1:] and [
                 own[1], codes[:2]])  # fmt: skip
             expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
-            assert_same_front(expected, found)
+            assert_same_interface(expected, found)
             assert found.sizes.tolist() == [119]
             if periodic:
                 assert not expected.sums.loop
@@ -188,19 +188,19 @@ def check_flattening():
 
 def compare_crowds():
     """Compare a few clusters that many bonds join in any order, at places that do not wind."""
-    gpu, rng = FrontsCuda(), np.random.default_rng(3)
+    gpu, rng = InterfacesCuda(), np.random.default_rng(3)
     for case in range(30):
         clusters, bonds = int(rng.integers(2, 24)), int(rng.integers(20, 70))
         places = rng.integers(-40, 40, (2, clusters, 2))
         ends = rng.integers(clusters, size=(2, bonds))
         stay = rng.permutation(clusters), rng.permutation(clusters)
-        # The clusters of the upper front are further up: a bond leads over the difference.
+        # The clusters of the upper interface are further up: a bond leads over the difference.
         codes = [period_codes(places[side, ends[side]]) for side in range(2)]
         beside = [period_codes(places[side, stay[side]]) for side in range(2)]
-        low = fake_front(0, np.ones(clusters), stay[0], ends[0], codes=[beside[0], codes[0]])
-        high = fake_front(1, np.ones(clusters), ends[1], stay[1], codes=[codes[1], beside[1]])
+        low = fake_interface(0, np.ones(clusters), stay[0], ends[0], codes=[beside[0], codes[0]])
+        high = fake_interface(1, np.ones(clusters), ends[1], stay[1], codes=[codes[1], beside[1]])
         expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
-        assert_same_front(expected, found)
+        assert_same_interface(expected, found)
         assert not expected.sums.loop, case
         assert_same_places(expected, found)
     print("crowds")
@@ -209,7 +209,8 @@ def compare_crowds():
 def assert_same_places(expected, found):
     """Assert that codes of each cluster differ by what another reference makes."""
     one, other = (
-        np.concatenate([front.low.codes, front.high.codes]) for front in (expected, found)
+        np.concatenate([interface.low.codes, interface.high.codes])
+        for interface in (expected, found)
     )
     named = np.concatenate([expected.low.clusters, expected.high.clusters])
     for number in range(expected.num_clusters):
@@ -219,7 +220,7 @@ def assert_same_places(expected, found):
 
 def compare_periods():
     """Compare many periods, of one axis next to others, up to those that are too many."""
-    gpu = FrontsCuda()
+    gpu = InterfacesCuda()
     for axes in (1, 2, 3, 5):
         for axis in range(axes):
             for periods, fits in ((1023, True), (-1023, True), (1024, False), (1900, False),
@@ -227,8 +228,8 @@ def compare_periods():
                 vector = np.zeros((2, axes), np.int64)
                 vector[0, axis], vector[1, axis] = -(periods // 2), periods - periods // 2
                 low_codes, high_codes = period_codes(vector)[:, None]
-                low = fake_front(0, [1], [], [0], axes=axes, codes=[[], low_codes])
-                high = fake_front(1, [1, 1], [0], [0], axes=axes, codes=[high_codes, [0]])
+                low = fake_interface(0, [1], [], [0], axes=axes, codes=[[], low_codes])
+                high = fake_interface(1, [1, 1], [0], [0], axes=axes, codes=[high_codes, [0]])
                 expected = join(low, high)
                 if not fits:
                     with pytest.raises(InputError, match="wind more than 1023 times"):
@@ -242,13 +243,13 @@ def compare_periods():
 
 
 def compare_empty():
-    """Compare fronts without an open bond, and one that is closed."""
-    gpu = FrontsCuda()
+    """Compare interfaces without an open bond, and one that is closed."""
+    gpu = InterfacesCuda()
     for codes in (None, [[], []]):
-        low = fake_front(0, [], [], [], codes=codes)
-        high = fake_front(1, [], [], [], codes=codes)
-        assert_same_front(join(low, high), to_host(gpu.join(to_device(low), to_device(high))))
-    empty = join(join(low, high), fake_front(2, [], [], []))
+        low = fake_interface(0, [], [], [], codes=codes)
+        high = fake_interface(1, [], [], [], codes=codes)
+        assert_same_interface(join(low, high), to_host(gpu.join(to_device(low), to_device(high))))
+    empty = join(join(low, high), fake_interface(2, [], [], []))
     assert (
         make_row(gpu.close(to_device(empty))).sum_squares == make_row(close(empty)).sum_squares == 0
     )
@@ -257,7 +258,7 @@ def compare_empty():
 
 
 def main(name):
-    """Compare fronts of one lattice, or made-up ones."""
+    """Compare interfaces of one lattice, or made-up ones."""
     if name != "made":
         compare_lattice(name)
         return

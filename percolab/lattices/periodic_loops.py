@@ -1,4 +1,4 @@
-"""Bonds across periodic seams in compiled loops: which there are, and where they lead."""
+"""Bonds across periodic boundaries in compiled loops: which there are, and where they lead."""
 
 from __future__ import annotations
 

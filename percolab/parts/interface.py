@@ -1,10 +1,11 @@
-"""The front of a part: all that its neighbours and the row of the sample still need of it.
+"""The interface of a part: all that its neighbours and the row of the sample still need of it.
 
 A cluster that touches no face of a part will not grow any more: it is counted in the part's sums,
-which are integers and exact whatever the size of the lattice.  Of the others a front keeps size and
-flags, and for each of its two faces which of them every open bond that crosses belongs to.  Two
-fronts of neighbouring parts join into the front of both.  Joining is associative, so a chain (a
-slab at a time in one memory) and a tree (a slab on each of many processors) are one function.
+which are integers and exact whatever the size of the lattice.  Of the others an interface keeps
+size and flags, and for each of its two faces which of them every open bond that crosses belongs to.
+Two interfaces of neighbouring parts join into the interface of both.  Joining is associative, so a
+chain (a slab at a time in one memory) and a tree (a slab on each of many processors) are one
+function.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def no_face() -> Face:
 
 
 @dataclass(frozen=True)
-class FrontSums:
+class InterfaceSums:
     """What finished clusters add up to: integers of any length, exact.
 
     clusters:       the sums that a row has of them
@@ -77,17 +78,17 @@ class FrontSums:
     loop: int = 0
 
     @classmethod
-    def empty(cls, bins: int = 0) -> FrontSums:
+    def empty(cls, bins: int = 0) -> InterfaceSums:
         """Return the sums over no clusters; bins: of a tally."""
         return cls(EXACT_SUMS.empty(), bins=(0,) * bins)
 
-    def plus(self, other: FrontSums, axes: int) -> FrontSums:
+    def plus(self, other: InterfaceSums, axes: int) -> InterfaceSums:
         """Return what both add up to; ``axes`` of the lattice."""
         flags, loop = self.flags | other.flags, self.loop or other.loop
         if self.loop and other.loop:
             # Loops of one part wind in one direction, unless its flags say that they do not.
             flags |= int(loop_bits(np.int64(self.loop), np.int64(other.loop), axes))
-        return FrontSums(
+        return InterfaceSums(
             EXACT_SUMS.merged(self.clusters, other.clusters),
             self.cubes + other.cubes,
             self.fourths + other.fourths,
@@ -107,7 +108,7 @@ class FrontSums:
         ]
 
     @classmethod
-    def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> FrontSums:
+    def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> InterfaceSums:
         """Return the sums that these arrays are of."""
         *short, flags, loop = arrays[0].tolist()
         squares, cubes, fourths = map(join_digits, arrays[1].reshape(-1, _DIGITS))
@@ -115,13 +116,13 @@ class FrontSums:
         return cls(clusters, cubes, fourths, tuple(arrays[2].tolist()), flags, loop)
 
 
-#: Types of the arrays of a front: clusters and codes of its faces, sizes, flags.
+#: Types of the arrays of an interface: clusters and codes of its faces, sizes, flags.
 ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
-class Front:
-    """The front of a part, or of neighbouring parts that were joined.
+class Interface:
+    """The interface of a part, or of neighbouring parts that were joined.
 
     first_layer, layers: the layers it stands for
     num_layers:          those of the whole lattice
@@ -142,7 +143,7 @@ class Front:
     high: Face
     sizes: NDArray[np.uint64]
     flags: NDArray[np.uint32]
-    sums: FrontSums
+    sums: InterfaceSums
 
     @property
     def num_clusters(self) -> int:
@@ -155,8 +156,8 @@ class Front:
         low, high = self.low, self.high
         return low.clusters, low.codes, high.clusters, high.codes, self.sizes, self.flags
 
-    def with_arrays(self, arrays: Sequence[Any]) -> Front:
-        """Return a front with other arrays, in the order of ``arrays``."""
+    def with_arrays(self, arrays: Sequence[Any]) -> Interface:
+        """Return an interface with other arrays, in the order of ``arrays``."""
         low, low_codes, high, high_codes, sizes, flags = arrays
         faces = Face(low, low_codes), Face(high, high_codes)
         return replace(self, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
@@ -173,7 +174,7 @@ class Row(NamedTuple):
     numbers:     int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum
                  of squares modulo 2^64, those of cubes and fourth powers modulo 2^128
     sum_squares: of all sizes, exact
-    cubes, fourths: as :class:`FrontSums` has them, exact
+    cubes, fourths: as :class:`InterfaceSums` has them, exact
     """
 
     numbers: NDArray[np.int64]
@@ -182,8 +183,8 @@ class Row(NamedTuple):
     fourths: int
 
 
-def front_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
-    """Return the bytes of the arrays of a front.
+def interface_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
+    """Return the bytes of the arrays of an interface.
 
     bonds: open bonds that cross its faces; clusters: those they belong to, no more than bonds
     """
@@ -191,15 +192,15 @@ def front_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
 
 
 def joining_bytes(clusters: int, *, has_periods: bool) -> int:
-    """Return the bytes that joining takes in addition to the fronts before and after it.
+    """Return the bytes that joining takes in addition to the interfaces before and after it.
 
-    clusters: of both fronts together
+    clusters: of both interfaces together
     """
     return (28 if has_periods else 20) * clusters
 
 
-def join(low: Front, high: Front) -> Front:
-    """Return the front of two neighbouring parts, ``low`` below and ``high`` above.
+def join(low: Interface, high: Interface) -> Interface:
+    """Return the interface of two neighbouring parts, ``low`` below and ``high`` above.
 
     InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
     their faces do not match, as those of different samples.
@@ -207,55 +208,57 @@ def join(low: Front, high: Front) -> Front:
     return _joined(find_meeting(low, high))
 
 
-def close(front: Front) -> Front:
-    """Return the front of a whole torus, its last face joined to its first: nothing is left open.
+def close(interface: Interface) -> Interface:
+    """Return the interface of a whole torus, its last face joined to its first.
 
     InputError: it is not of all layers.  ValueError: its faces do not match.
     """
-    return _joined(find_closing(front))
+    return _joined(find_closing(interface))
 
 
 class Meeting(NamedTuple):
-    """Fronts and their faces as they are joined, on whatever device.
+    """Interfaces and their faces as they are joined, on whatever device.
 
-    fronts: two neighbours, or one to be closed
+    interfaces: two neighbours, or one to be closed
     upper:  the face of the upper one, or of the first layers
     lower:  the face that it meets, with the same bonds
-    left:   the faces that stay, of the first and of the last front
+    left:   the faces that stay, of the first and of the last interface
     """
 
-    fronts: tuple[Front, ...]
+    interfaces: tuple[Interface, ...]
     upper: Face
     lower: Face
     left: tuple[Face, Face]
 
     @property
     def shift(self) -> int:
-        """What the numbers of the upper front's clusters begin with."""
-        return self.fronts[0].num_clusters if len(self.fronts) > 1 else 0
+        """What the numbers of the upper interface's clusters begin with."""
+        return self.interfaces[0].num_clusters if len(self.interfaces) > 1 else 0
 
     @property
     def num_clusters(self) -> int:
-        """Clusters of all fronts."""
-        return sum(front.num_clusters for front in self.fronts)
+        """Clusters of all interfaces."""
+        return sum(interface.num_clusters for interface in self.interfaces)
 
     @property
     def has_codes(self) -> bool:
         """Whether any bond has a code of periods."""
         return any(face.codes.size for face in (self.upper, self.lower, *self.left))
 
-    def front(self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: FrontSums) -> Front:
-        """Return the front of all; sums: of the clusters that were finished by joining."""
-        first = self.fronts[0]
-        for front in self.fronts:
-            sums = sums.plus(front.sums, front.axes)
-        layers = sum(front.layers for front in self.fronts)
+    def interface(
+        self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: InterfaceSums
+    ) -> Interface:
+        """Return the interface of all; sums: of the clusters that were finished by joining."""
+        first = self.interfaces[0]
+        for interface in self.interfaces:
+            sums = sums.plus(interface.sums, interface.axes)
+        layers = sum(interface.layers for interface in self.interfaces)
         where = first.first_layer, layers, first.num_layers, first.axes
-        return Front(*where, *faces, sizes, flags, sums)
+        return Interface(*where, *faces, sizes, flags, sums)
 
 
-def find_meeting(low: Front, high: Front) -> Meeting:
-    """Return how two fronts meet; errors: as for :func:`join`."""
+def find_meeting(low: Interface, high: Interface) -> Meeting:
+    """Return how two interfaces meet; errors: as for :func:`join`."""
     after = low.first_layer + low.layers
     if after != high.first_layer or low.num_layers != high.num_layers:
         raise InputError(
@@ -264,11 +267,13 @@ def find_meeting(low: Front, high: Front) -> Meeting:
     return _checked(Meeting((low, high), high.low, low.high, (low.low, high.high)))
 
 
-def find_closing(front: Front) -> Meeting:
+def find_closing(interface: Interface) -> Meeting:
     """Return how the two faces of a torus meet; errors: as for :func:`close`."""
-    if front.layers != front.num_layers:
-        raise InputError(f"{front.layers} layers of {front.num_layers} cannot be closed to a torus")
-    return _checked(Meeting((front,), front.low, front.high, (no_face(), no_face())))
+    if interface.layers != interface.num_layers:
+        raise InputError(
+            f"{interface.layers} layers of {interface.num_layers} cannot be closed to a torus"
+        )
+    return _checked(Meeting((interface,), interface.low, interface.high, (no_face(), no_face())))
 
 
 def _checked(meeting: Meeting) -> Meeting:
@@ -285,12 +290,12 @@ def _checked(meeting: Meeting) -> Meeting:
     return meeting
 
 
-def _joined(meeting: Meeting) -> Front:
+def _joined(meeting: Meeting) -> Interface:
     """Join the two sides of a face."""
-    fronts, upper, lower, left = meeting
-    first, shift = fronts[0], meeting.shift
-    sizes = np.concatenate([front.sizes for front in fronts])
-    flags = np.concatenate([front.flags for front in fronts])
+    interfaces, upper, lower, left = meeting
+    first, shift = interfaces[0], meeting.shift
+    sizes = np.concatenate([interface.sizes for interface in interfaces])
+    flags = np.concatenate([interface.flags for interface in interfaces])
     parents = np.arange(sizes.size, dtype=np.uint32)
     periods = np.zeros(sizes.size if meeting.has_codes else 0, np.int64)
     loop = np.zeros(1, np.int64)
@@ -306,7 +311,7 @@ def _joined(meeting: Meeting) -> Front:
     clusters = parents, sizes, flags, numbers
     open_sizes, open_flags, sums, spanning = finish_clusters(*clusters, powers, bins)
     squares, cubes, fourths = map(join_digits, powers)
-    total = FrontSums(
+    total = InterfaceSums(
         ClusterSums(*map(int, sums))._replace(sum_squares=squares),
         cubes,
         fourths,
@@ -314,7 +319,7 @@ def _joined(meeting: Meeting) -> Front:
         int(spanning) | int(wrapping),
         int(loop[0]),
     )
-    return meeting.front((low, high), open_sizes, open_flags, total)
+    return meeting.interface((low, high), open_sizes, open_flags, total)
 
 
 def split_digits(number: int) -> list[int]:
@@ -327,16 +332,20 @@ def join_digits(digits: NDArray[np.uint64]) -> int:
     return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
 
 
-def make_row(front: Front) -> Row:
-    """Return the row of a sample from the front of the whole lattice.
+def make_row(interface: Interface) -> Row:
+    """Return the row of a sample from the interface of the whole lattice.
 
     InputError: parts are missing, or a torus is not closed.
     """
-    sums = front.sums
-    if front.layers != front.num_layers or front.low.num_bonds or front.high.num_bonds:
+    sums = interface.sums
+    if (
+        interface.layers != interface.num_layers
+        or interface.low.num_bonds
+        or interface.high.num_bonds
+    ):
         raise InputError(
-            f"a row needs all {front.num_layers} layers and no open face; this front has "
-            f"{front.layers} layers and {front.num_clusters} clusters that may still grow"
+            f"a row needs all {interface.num_layers} layers and no open face; this interface has "
+            f"{interface.layers} layers and {interface.num_clusters} clusters that may still grow"
         )
     width = rows.BINS + len(sums.bins) if sums.bins else rows.ROW_WIDTH
     numbers = np.zeros(width, np.int64)

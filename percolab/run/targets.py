@@ -71,8 +71,8 @@ def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
     least = min(task.num_points for task in tasks)
     targets = {}
     for task in tasks:
-        wanted = max(_FIRST_ROUND * (least / task.num_points) ** 0.5, _LEAST_FIRST)
-        blocks = ceil(wanted / task.block_size)
+        enough = max(_FIRST_ROUND * (least / task.num_points) ** 0.5, _LEAST_FIRST)
+        blocks = ceil(enough / task.block_size)
         targets[task.size] = int(min(blocks * task.block_size, rule.limit(task.size)))
     return targets
 
@@ -81,15 +81,15 @@ def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
     """Return the samples of every size at the end of the round that a study has come to.
 
     That is the first one, from which all others follow.  Where blocks are in groups, earlier rounds
-    can no longer be told apart, and the last one is the one that the runs record.
+    can no longer be distinguished, and the last one is the one that the runs record.
     """
     targets = first_targets(results.study, rule)
     own = [results.tasks[task.id] for task in own_tasks(results)]
     if rule.target_error is None or not any(item.num_blocks > len(item.blocks) for item in own):
         return targets
     for run in results.runs:
-        asked = run.get("asked")
-        reached = asked.get("round") if isinstance(asked, Mapping) else None
+        request = run.get("asked")
+        reached = request.get("round") if isinstance(request, Mapping) else None
         if not isinstance(reached, Mapping):
             continue
         for size in targets:
@@ -104,24 +104,24 @@ def next_targets(
 ) -> dict[int, int] | None:
     """Return the samples of every size at the end of the round after one, or None after the last.
 
-    results: hold the blocks of the round that ends at ``targets``.
+    results: have the blocks of the round that ends at ``targets``.
     """
     if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
         return None
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
-    held = joined(blocks_of_round(results, wanted_blocks(own_tasks(results), targets)))
-    samples = {key: item.num_samples for key, item in held.tasks.items()}
+    stored = joined(blocks_of_round(results, target_blocks(own_tasks(results), targets)))
+    samples = {key: item.num_samples for key, item in stored.tasks.items()}
     information: Information | None = None
     try:
-        fit = fit_results(held)
+        fit = fit_results(stored)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
-        information = compute_information(read_curves(held), **choose_scaling(held))
+        information = compute_information(read_curves(stored), **choose_scaling(stored))
     except AnalysisError:
         pass
     if information is not None and _is_out_of_reach(information, samples, rule.target_error):
         return None
-    own = own_tasks(held)
+    own = own_tasks(stored)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
 
@@ -160,7 +160,7 @@ def foresee_targets(
     targets, rounds = current_targets(results, rule), 1
     own, target = own_tasks(results), rule.target_error or 0.0
     while not all(n >= rule.limit(size) for size, n in targets.items()):
-        if is_held(results, wanted_blocks(own, targets)):
+        if has_blocks(results, target_blocks(own, targets)):
             following = next_targets(results, rule, targets)
             if following is None:
                 break
@@ -183,11 +183,11 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
 
     Where larger sizes would, it says which.
     """
-    held = joined(results)
-    samples = {key: float(item.num_samples) for key, item in held.tasks.items() if item.blocks}
-    curves, scaling = read_curves(held), choose_scaling(held)
+    stored = joined(results)
+    samples = {key: float(item.num_samples) for key, item in stored.tasks.items() if item.blocks}
+    curves, scaling = read_curves(stored), choose_scaling(stored)
     try:
-        function = fit_results(held).scaling
+        function = fit_results(stored).scaling
         if _remaining_systematic(compute_information(curves, **scaling), samples, target) <= target:
             return None
     except AnalysisError:
@@ -251,10 +251,10 @@ def grown(
     return dict(zip(targets, found, strict=True))
 
 
-def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
+def target_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
     """Return the blocks that each of the study's own tasks should have.
 
-    Tasks of a size that has no target want none: it was not requested this time.
+    Tasks of a size without a target need none: it was not requested this time.
     """
     return {
         task.id: ceil(targets[task.size] / task.block_size)
@@ -263,13 +263,13 @@ def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str
     }
 
 
-def is_held(results: StoredResults, wanted: Mapping[str, int], part: JobPart = WHOLE) -> bool:
+def has_blocks(results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE) -> bool:
     """Return whether all blocks of a round, or those of a part of it, are there."""
     return all(
         results.tasks[key].count_below(count) == count
         if part == WHOLE
         else all(map(results.tasks[key].has_block, part.below(count)))
-        for key, count in wanted.items()
+        for key, count in blocks.items()
     )
 
 
@@ -285,24 +285,24 @@ def is_finished(
         return False
     targets: dict[int, int] | None = first
     while targets is not None:
-        if not is_held(results, wanted_blocks(own, targets), part):
+        if not has_blocks(results, target_blocks(own, targets), part):
             return False
         targets = next_targets(results, rule, targets)
     return True
 
 
 def blocks_of_round(results: StoredResults, wanted: Mapping[str, int]) -> StoredResults:
-    """Return the wanted blocks of a round and all of merged tasks, and none beyond.
+    """Return the blocks of a round and all of merged tasks, and none beyond.
 
-    An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
-    than an undisturbed one.  A group in which the round ends is taken whole.
+    An interrupted run may have some blocks of the next round, by which it would end elsewhere than
+    an undisturbed one.  A group in which the round ends is taken whole.
     """
-    held = StoredResults(results.study)
+    chosen = StoredResults(results.study)
     for key, item in results.tasks.items():
         end = wanted.get(key)
         blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
-        held.tasks[key] = TaskResult(item.task, blocks, item.columns)
-    return held
+        chosen.tasks[key] = TaskResult(item.task, blocks, item.columns)
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)

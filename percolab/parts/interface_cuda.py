@@ -1,4 +1,4 @@
-"""CUDA kernels that read a slab's front from the nodes of its tiles.
+"""CUDA kernels that read a slab's interface from the nodes of its tiles.
 
 The sites at the ends of open bonds that cross a face are border sites of their tiles, so that
 ``labels`` holds their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root
@@ -12,14 +12,14 @@ from numba import int64, types, uint32, uint64
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, mark_from
 from percolab.labelers.tiled.one_tile import LANES
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
-from percolab.parts.words import find_cut_seam
+from percolab.parts.words import find_cut_bond
 
 cuda = load_cuda()
 
@@ -118,13 +118,13 @@ def mark_cut_kernel(opened, cut, is_upper, shift, border):
         if is_upper != none:
             mark_from(border, none, first, found)
         else:
-            aside = uint32(found & seam_word(cut.adjacency.seam, place))
+            aside = uint32(found & periodic_word(cut.adjacency.periodic_words, place))
             down = int64(first + int64(cut.adjacency.ends[n]))
             mark_from(border, none, down, uint32(found & ~aside))
             while aside != none:
                 bit = uint32(trailing_zeros(aside))
                 aside = uint32(aside & uint32(aside - uint32(1)))
-                end = cut.adjacency.seam_ends[find_cut_seam(cut.adjacency, place, bit)]
+                end = cut.adjacency.periodic_ends[find_cut_bond(cut.adjacency, place, bit)]
                 mark_from(border, none, int64(int64(end) + int64(shift)), uint32(1))
 
 
@@ -172,7 +172,7 @@ def read_face_kernel(
     before:   open bonds before the words of each block, uint32
     is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
     crossing: the periods along the last axis that the bonds lead over, where it holds the owners
-    forest, loops: of the nodes, where an axis beside the last one is periodic
+    forest, loops: of the nodes, where an axis other than the last one is periodic
     roots:    uint32; codes: int64, written with has_codes, where an axis is periodic
     """
     sums = cuda.shared.array(THREADS, types.uint32)
@@ -180,12 +180,14 @@ def read_face_kernel(
     entries = cuda.shared.array(FACE_WORDS, types.uint32)
     thread, per_class = cuda.threadIdx.x, uint32(cut.adjacency.num_words)
     first, word = uint32(cuda.blockIdx.x * FACE_WORDS), uint32(0)
+    # Load the words of the block, and count the open bonds before each.
     if thread < FACE_WORDS and uint32(first + thread) < opened.size:
         word = opened[uint32(first + thread)]
     earlier, _ = _sum_before(sums, thread, uint32(popcount(word)))
     if thread < FACE_WORDS:
         words[thread], entries[thread] = word, uint32(before[cuda.blockIdx.x] + earlier)
     cuda.syncthreads()
+    # Write the entry of every open bond: the root that it reaches, and its periods.
     for n in range(thread, 32 * FACE_WORDS, THREADS):
         row, bit = n >> 5, uint32(n & 31)
         if has_bit(words[row], bit):
@@ -196,14 +198,14 @@ def read_face_kernel(
             owner = uint32(uint32(uint32(place - uint32(k * per_class)) << uint32(5)) + bit)
             site, code = int64(owner), int64(0)
             aside = int64(-1)
-            if has_bit(seam_word(cut.adjacency.seam, place), bit):
-                aside = find_cut_seam(cut.adjacency, place, bit)
+            if has_bit(periodic_word(cut.adjacency.periodic_words, place), bit):
+                aside = find_cut_bond(cut.adjacency, place, bit)
             if is_upper != uint32(0):
                 code = int64(crossing)
                 if aside >= int64(0):
-                    code = int64(code + int64(cut.adjacency.seam_codes[aside]))
+                    code = int64(code + int64(cut.adjacency.periodic_codes[aside]))
             elif aside >= int64(0):
-                site = int64(cut.adjacency.seam_ends[aside])
+                site = int64(cut.adjacency.periodic_ends[aside])
             else:
                 site = int64(site + int64(cut.adjacency.ends[k]))
             node = labels[uint32(site + int64(shift))]

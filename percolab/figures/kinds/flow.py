@@ -1,0 +1,105 @@
+"""What flows at p_c against L: the backbone, the shortest path, red bonds and the conductance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.exponents import FLOW_QUANTITIES, Exponent, Values
+from percolab.figures.alt_text import Numbers
+from percolab.figures.axes import beside_known, letter_panels, place_sizes, plain_ticks
+from percolab.figures.sheet import Target
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import PAGE_WIDTH, Axes, size_look
+from percolab.lattices.shown import counted
+
+#: By column: what is drawn, and its exponent in mathematics.
+_LABELS = {
+    "backbone_sites": ("sites of the backbone", "D_B"),
+    "path_length": ("bonds of the shortest path", r"d_\mathrm{min}"),
+    "red_bonds": ("red bonds", r"1/\nu"),
+    "conductance": ("conductance $G$", r"t/\nu"),
+}
+
+
+def _draw(figures: StudyView, into: Target) -> Drawn:
+    """Draw the mean over samples that span of every column against L, with its power law."""
+    found = figures.exponents
+    assert found is not None
+    drawn = [item for item in found.values if item.quantity in FLOW_QUANTITIES]
+    threshold, source = figures.find_threshold()
+    rows, columns = -(-len(drawn) // 2), min(len(drawn), 2)
+    numbers = []
+    with into.sheet(PAGE_WIDTH * columns / 2, 2.6 * rows + 0.4) as sheet:
+        panels: Any = np.atleast_1d(sheet.subplots(rows, columns)).ravel()
+        for axes, item in zip(panels, drawn):
+            laws = [each for each in found.exponents if each.source == item.meaning]
+            numbers.append(_draw_values(axes, item, laws[0] if laws else None))
+        for axes in panels[len(drawn) :]:
+            axes.set_visible(False)
+        if len(drawn) > 1:
+            letter_panels(panels[: len(drawn)])
+        sheet.set_title(f"{figures.head['title']}, $p = {threshold:.6g}$")
+    return sheet.figure, {
+        "title": figures.head["title"],
+        "threshold": threshold,
+        "threshold_source": source,
+        "quantities": numbers,
+    }
+
+
+def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[str, Any]:
+    """Draw one column against L and its law; return the numbers."""
+    label, symbol = _LABELS[item.name]
+    for n, (size, value, error) in enumerate(
+        zip(item.sizes, item.values, item.errors, strict=True)
+    ):
+        if value > 0:
+            axes.errorbar(size, value, error, **size_look(n), linestyle="none", elinewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="$L$", ylabel=label)
+    record = item.to_dict() | {"exponent": None if exponent is None else exponent.to_dict()}
+    if exponent is not None and exponent.law is not None and not exponent.result.rejected:
+        sizes = np.geomspace(item.sizes[0], item.sizes[-1], 50)
+        axes.plot(sizes, exponent.law(sizes), color="black", linewidth=0.8, zorder=0)
+        rising = item.quantity.sign > 0
+        at, side = ((0.05, 0.94), "left") if rising else ((0.95, 0.94), "right")
+        text = f"${symbol}$ = {exponent.result}{beside_known(exponent.known)}"
+        axes.annotate(text, at, None, "axes fraction", ha=side, va="top", fontsize=8)
+    place_sizes(axes, list(item.sizes))
+    plain_ticks(axes)
+    return record
+
+
+def _problem(figures: StudyView) -> str | None:
+    words = {word for item in figures.measured() for word in item.task.measure}
+    if not words & {"backbone", "path", "conductance"}:
+        return f"what flows was not measured: {figures.how_to_measure('backbone,path,conductance')}"
+    if figures.exponents is None or not any(
+        item.quantity in FLOW_QUANTITIES for item in figures.exponents.values
+    ):
+        return "there is no p_c at which exponents can be read off"
+    return None
+
+
+def _describe(numbers: Numbers) -> list[str]:
+    found = []
+    for item in numbers["quantities"]:
+        words, exponent = _LABELS[item["quantity"]][0].replace("$", ""), item["exponent"]
+        law = f", with {exponent['name']} = {exponent['value']:.4g}" if exponent else ""
+        found.append(f"The {words} of {counted(len(item['sizes']), 'size')}{law}.")
+    return found
+
+
+FLOW = FigureKind(
+    help="what flows at p_c: backbone, shortest path, red bonds, conductance",
+    meaning=(
+        "Means over the samples that span at p_c, or at the only p, against L: sites of the "
+        "backbone, bonds of the shortest path, red bonds, and the conductance between two sides, "
+        "with their power laws with corrections."
+    ),
+    errors="Error bars are one standard error, of a bootstrap over blocks, p_c with it.",
+    problems=(_problem,),
+    draw=_draw,
+    alt=_describe,
+)

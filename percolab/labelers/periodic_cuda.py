@@ -1,0 +1,18 @@
+"""CUDA: the ends of open bonds across periodic boundaries, joined in the labels."""
+
+from numba import uint32
+
+from percolab.kernels.device import load_cuda
+from percolab.kernels.union_find import union_across_boundary
+
+cuda = load_cuda()
+
+
+@cuda.jit(cache=True)
+def periodic_kernel(labels, opened, adjacency):
+    """Join the ends of all open bonds across periodic boundaries."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < adjacency.periodic_bonds.size:
+        start = uint32(item * adjacency.num_points)
+        base = uint32(item * uint32(uint32(len(adjacency.ends)) * adjacency.num_words))
+        union_across_boundary(labels, start, opened, base, adjacency, n)
