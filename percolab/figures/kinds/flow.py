@@ -8,7 +8,7 @@ import numpy as np
 
 from percolab.analysis.exponents import FLOW_QUANTITIES, Exponent, Values
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import beside_known, letter_panels, place_sizes, plain_ticks
+from percolab.figures.axes import known_text, letter_panels, place_sizes, plain_ticks
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
@@ -64,7 +64,7 @@ def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[st
         axes.plot(sizes, exponent.law(sizes), color="black", linewidth=0.8, zorder=0)
         rising = item.quantity.sign > 0
         at, side = ((0.05, 0.94), "left") if rising else ((0.95, 0.94), "right")
-        text = f"${symbol}$ = {exponent.result}{beside_known(exponent.known)}"
+        text = f"${symbol}$ = {exponent.result}{known_text(exponent.known)}"
         axes.annotate(text, at, None, "axes fraction", ha=side, va="top", fontsize=8)
     place_sizes(axes, list(item.sizes))
     plain_ticks(axes)
