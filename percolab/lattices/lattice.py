@@ -27,6 +27,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.cell_text import cell_text
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
+from percolab.lattices.shells import neighbourhood_text
 from percolab.lattices.shown import Shown, counted
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology
@@ -304,14 +305,24 @@ def load_lattice(name: str | Path) -> Lattice:
     own, _, sides = name.rpartition(" ")
     if own.partition(":")[0] in known and re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})+", sides):
         return load_lattice(own).with_sides([int(n) for n in sides.split("x")])
-    if name.partition(":")[0] in known and ":" in name:
-        from percolab.lattices.shells import load_neighbourhood
-
-        return load_neighbourhood(name)
+    if ":" in name and name.partition(":")[0] in known:
+        return _load_neighbourhood(name)
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
     file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))
     return lattice_from_text(read_text(file), where=f"{name}.toml")
+
+
+def _load_neighbourhood(name: str) -> Lattice:
+    """Return NAME:SHELLS, with the thresholds of the lattice of the library that it equals."""
+    own = load_lattice(name.partition(":")[0])
+    text = neighbourhood_text(own, name)
+    found = lattice_from_text(text, where=name)
+    for known in (own, *map(load_lattice, lattice_names())):
+        if known.digest == found.digest:
+            text += "".join(known.source.partition("[[thresholds]]")[1:])
+            return lattice_from_text(text, where=name)
+    return found
 
 
 def library_name(structure: Any) -> str:
@@ -328,6 +339,7 @@ def lattice_from_text(text: str, *, where: str) -> Lattice:
 
 
 _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
+_CELL_KEYS = {"sites", "bonds", "vectors"}
 _KEYS |= {"drawing", "thresholds", "aspect"}
 
 
@@ -341,7 +353,7 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
     else:
         cell, vacant, bonds = _block(table, dimension)
         per_size = (1,) * dimension
-    vectors, shifts = _drawing(table, cell)
+    vectors, shifts = _cell_places(table, dimension) or _drawing(table, cell)
     name, title = table.text("name"), table.text("title", table.text("name"))
     aspect = _read_aspect(table, dimension) if "aspect" in data else ()
     if aspect:
@@ -426,8 +438,12 @@ def _folded_unit_cell(
     table: Table, dimension: int
 ) -> tuple[Point, frozenset[Point], Point, list[_Bond]]:
     """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells."""
-    inner = Table(table.data["unit_cell"], {"sites", "bonds"}, f"{table.where}: unit_cell")
-    count = inner.integer("sites", low=1, high=4096)
+    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
+    places = inner.data.get("sites")
+    if isinstance(places, list) and 1 <= len(places) <= 4096:
+        count = len(places)
+    else:
+        count = inner.integer("sites", low=1, high=4096)
     cell = (count,) + (1,) * (dimension - 1)
     bonds: list[_Bond] = []
     for bond in inner.tables("bonds", {"from", "to", "cell", "name"}):
@@ -439,6 +455,45 @@ def _folded_unit_cell(
         # Along axis 0 sites of one cell follow each other: an offset says nothing of a direction.
         bonds.append((bond.where, place, offset, _class_name(bond, "")))
     return cell, frozenset(), cell, bonds
+
+
+def _cell_places(
+    table: Table, dimension: int
+) -> tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]] | None:
+    """Return vectors and shifts of a drawing from the positions of a unit cell's sites, or None.
+
+    Sites stand side by side along the first axis, and are moved to their places.
+    """
+    given = table.data.get("unit_cell", {})
+    if not isinstance(given, dict) or not isinstance(given.get("sites"), list):
+        if isinstance(given, dict) and "vectors" in given:
+            raise InputError(
+                f"{table.where}: unit_cell: vectors go with positions of its sites, as in "
+                f"sites = {[[0] * dimension]}"
+            )
+        return None
+    if "drawing" in table.data:
+        raise InputError(f"{table.where}: sites of the unit cell have positions; leave out drawing")
+    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
+    steps, places = (
+        np.array(
+            [
+                Table({key: row}, {key}, inner.where).numbers(key, dimension)
+                for row in inner.sequence(key)
+            ]
+        )
+        for key in ("vectors", "sites")
+    )
+    if len(steps) != dimension:
+        raise inner.error(
+            "vectors", f"{dimension} vectors, from a cell to the next along each axis"
+        )
+    along = steps[0] / len(places)
+    shifts = places @ steps - np.arange(len(places))[:, None] * along
+    points = ((number,) + (0,) * (dimension - 1) for number in range(len(places)))
+    moved = zip(points, map(tuple, shifts.tolist()))
+    vectors = tuple(map(tuple, [along.tolist(), *steps[1:].tolist()]))
+    return vectors, tuple((point, shift) for point, shift in moved if any(shift))
 
 
 def _choose_letter(offset: Point) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.lattice import Lattice, Point, lattice_from_text, lattice_names, load_lattice
 
 #: The last shell that may be named.
 MOST_SHELLS = 20
@@ -22,8 +22,28 @@ _SAME = 1e-6
 #: The most bonds at a site.
 _MOST_NEIGHBOURS = 512
 
+Point = tuple[int, ...]
 # A site of the cell, the grid points from it to another site, and the distance.
 _Pair = tuple[Point, Point, float]
+
+
+class DrawnLattice(Protocol):
+    """What is read of a lattice (:class:`percolab.lattices.lattice.Lattice`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def cell(self) -> Point: ...
+    @property
+    def vacant(self) -> frozenset[Point]: ...
+    @property
+    def sites(self) -> frozenset[Point]: ...
+    @property
+    def vectors(self) -> tuple[tuple[float, ...], ...]: ...
+    @property
+    def shifts(self) -> tuple[tuple[Point, tuple[float, ...]], ...]: ...
 
 
 def parse_shells(text: str, where: str) -> tuple[int, ...]:
@@ -61,34 +81,20 @@ def shells_text(shells: Sequence[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def load_neighbourhood(name: str) -> Lattice:
-    """Return the lattice NAME:SHELLS, whose bonds join the sites of NAME that are in these shells.
+def neighbourhood_text(lattice: DrawnLattice, name: str) -> str:
+    """Return NAME:SHELLS, which joins the sites of a lattice that are in these shells, as TOML.
 
-    Where it is a lattice of the library, bond for bond, it has the thresholds published for that.
-
-    InputError: no such lattice, one without coordinates or whose sites have different shells, or
-    shells whose bonds leave the lattice in pieces.
-
-    >>> load_neighbourhood("square:1-2").coordination_number
-    8.0
+    InputError: a lattice without coordinates or whose sites have different shells, or what is no
+    list of shells.
     """
-    own, _, text = name.partition(":")
-    lattice, shells = load_lattice(own), parse_shells(text, name)
+    shells = parse_shells(name.partition(":")[2], name)
     if not lattice.vectors:
-        raise InputError(f"{name}: {own} has no coordinates to find shells by")
+        raise InputError(f"{name}: {lattice.name} has no coordinates to find shells by")
     every = find_shells(lattice, shells[-1], name)
-    pairs = {shell: every[shell - 1] for shell in shells}
-    text = _text(lattice, f"{own}:{shells_text(shells)}", pairs)
-    found = lattice_from_text(text, where=name)
-    same = (load_lattice(other) for other in lattice_names() if other != own)
-    for known in (lattice, *same):
-        if known.digest == found.digest:
-            text += "".join(known.source.partition("[[thresholds]]")[1:])
-            return lattice_from_text(text, where=name)
-    return found
+    return _text(lattice, {shell: every[shell - 1] for shell in shells})
 
 
-def find_shells(lattice: Lattice, last: int, name: str = "") -> list[list[_Pair]]:
+def find_shells(lattice: DrawnLattice, last: int, name: str = "") -> list[list[_Pair]]:
     """Return the pairs (site of the cell, offset, distance) of every shell up to the last.
 
     lattice: one with coordinates.  name: for errors.  InputError: its sites have different shells,
@@ -112,12 +118,14 @@ def find_shells(lattice: Lattice, last: int, name: str = "") -> list[list[_Pair]
     return [[pair for each in found for pair in each[n]] for n in range(last)]
 
 
-def _shells_of(lattice: Lattice, site: Point, reach: int, complete: float) -> list[list[_Pair]]:
+def _shells_of(
+    lattice: DrawnLattice, site: Point, reach: int, complete: float
+) -> list[list[_Pair]]:
     """Return the shells around a site of the cell, as far as distances are below ``complete``."""
     shifts, vectors = dict(lattice.shifts), np.array(lattice.vectors)
     own, zero = np.array(shifts.get(site, (0.0,) * len(site))), (0.0,) * len(site)
     pairs: list[_Pair] = []
-    for offset in product(range(-reach, reach + 1), repeat=lattice.dimension):
+    for offset in product(range(-reach, reach + 1), repeat=len(lattice.cell)):
         end = tuple((x + step) % n for x, step, n in zip(site, offset, lattice.cell))
         if end in lattice.sites and any(offset):
             step = np.array(offset) @ vectors + shifts.get(end, zero) - own
@@ -132,7 +140,7 @@ def _shells_of(lattice: Lattice, site: Point, reach: int, complete: float) -> li
     return groups
 
 
-def _text(lattice: Lattice, name: str, pairs: dict[int, list[_Pair]]) -> str:
+def _text(lattice: DrawnLattice, pairs: dict[int, list[_Pair]]) -> str:
     """Return the lattice with these bonds as TOML; docs/lattice-format.md describes it."""
     at: dict[Point, list[Point]] = {}
     of_shell: dict[Point, set[int]] = {}
@@ -142,11 +150,12 @@ def _text(lattice: Lattice, name: str, pairs: dict[int, list[_Pair]]) -> str:
             if offset[::-1] > (0,) * len(offset):
                 at.setdefault(offset, []).append(site)
                 of_shell.setdefault(offset, set()).add(shell)
-    words = f"shell{'s' if len(pairs) > 1 else ''} {shells_text(sorted(pairs))}"
+    numbers = shells_text(sorted(pairs))
+    words = f"shell{'s' if len(pairs) > 1 else ''} {numbers}"
     lines = [
-        f'name = "{name}"',
+        f'name = "{lattice.name}:{numbers}"',
         f'title = "{lattice.title}, {words}"',
-        f"dimension = {lattice.dimension}",
+        f"dimension = {len(lattice.cell)}",
         "",
         "[cell]",
         f"shape = {list(lattice.cell)}",
