@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         sweep,
         threshold,
     )
+    from percolab.configurations.directed import DirectedComponents, components
+    from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -36,14 +38,17 @@ if TYPE_CHECKING:
     from percolab.tables.frames import to_pandas, to_xarray
     from percolab.trees.given import SpanningTree
     from percolab.trees.invasion import Invasion
+    from percolab.trees.levels import Levels
 
 __all__ = [
     "AnalysisError",
+    "DirectedComponents",
     "Flow",
     "Graph",
     "InputError",
     "Invasion",
     "Lattice",
+    "Levels",
     "Results",
     "RootFit",
     "SizeEstimates",
@@ -51,9 +56,11 @@ __all__ = [
     "SpinFit",
     "Threshold",
     "ThresholdFit",
+    "components",
     "estimates",
     "fit",
     "flow",
+    "gaussian_field",
     "graph_topology",
     "invade",
     "label",
@@ -100,6 +107,7 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "DirectedComponents": "configurations.directed",
     "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
@@ -107,12 +115,15 @@ _HOMES = {
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
     "ThresholdFit": "analysis.threshold",
+    "components": "configurations.directed",
     "flow": "configurations.flow",
+    "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
+    "Levels": "trees.levels",
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",

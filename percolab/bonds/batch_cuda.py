@@ -20,6 +20,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import close_bonds_kernel, close_periodic_kernel
 from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
+from percolab.errors import InputError
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import Launches
@@ -226,6 +227,8 @@ class CudaBatch:
         fitting = (2**32 - 1) // max(topology.num_points, topology.num_bond_words)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
+        if model.needs_weights:
+            raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
         self.opened = self.arrays.array(
             "opened", self.capacity * topology.num_bond_words, np.uint32

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, is_given, output_file, results_file
+from percolab.cli.options import counted, is_given, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
@@ -54,21 +54,29 @@ def command(
 
     CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
     arrays over task and point, need percolab[tables].
+
+    Of labels (percolab label) write the clusters, a line each.
     """
+    from percolab.store.output_files import CLUSTERS_CSV
+    from percolab.store.reading import is_labels
     from percolab.store.results import read_results
-    from percolab.tables.csv_text import csv_text
     from percolab.tasks.values import parse_probabilities
 
+    labels = is_labels(results)
     form, default = find_format(results, form, out)
+    kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
-        out = str(output_file(out, default or "", _kind(form)))
+        out = str(output_file(out, default or "", kind))
+    if labels:
+        reason = "labels have one table, that of their clusters"
+        given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
+        refuse(given | {"format netcdf": form == "netcdf"}, reason)
+        echo(_write(out, form, _cluster_table(results), kind), nl=out is not None)
+        return
     stored = read_results(results)
     p = None if probabilities is None else parse_probabilities(probabilities)
-    if out is None:
-        table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
-        echo(csv_text(*table), nl=False)
-        return
-    echo(write_table(stored, out, form, p, tidy=tidy, thresholds=thresholds, sizes=sizes))
+    text = write_table(stored, out, form, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    echo(text, nl=out is not None)
 
 
 def _kind(form: str) -> Kind:
@@ -79,7 +87,7 @@ def _kind(form: str) -> Kind:
 
 def write_table(
     stored: StoredResults,
-    out: str,
+    out: str | None,
     form: str,
     p: tuple[float, ...] | None = None,
     *,
@@ -89,26 +97,45 @@ def write_table(
 ) -> str:
     """Write results to a file in one of FORMATS, and return in a few words what is in it.
 
+    out: None writes no file, and returns the table as CSV.
     InputError: options that exclude each other, or a file that cannot be written.
     """
     from percolab.store.output_files import write_output
-    from percolab.tables.csv_text import csv_text
-    from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
+    from percolab.tables.frames import netcdf_bytes
 
     if form == "netcdf":
         given = {"-p": p, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
         for name, value in given.items():
             if is_given(value):
                 raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
-        write_output(out, netcdf_bytes(stored), _kind(form))
+        write_output(str(out), netcdf_bytes(stored), _kind(form))
         return f"all means in {out}"
     table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    return _write(out, form, table, _kind(form))
+
+
+def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
+    """Write a table to a file and say how long it is, or without a file return it as CSV."""
+    from percolab.store.output_files import write_output
+    from percolab.tables.csv_text import csv_text
+    from percolab.tables.frames import npz_bytes, parquet_bytes
+
+    if out is None:
+        return csv_text(*table)
     if form == "csv":
         content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
-    write_output(out, content, _kind(form))
+    write_output(out, content, kind)
     return f"{counted(len(table[1]), 'row')} in {out}"
+
+
+def _cluster_table(labels: str) -> Table:
+    from percolab.configurations import read_labels
+    from percolab.configurations.label_array import cluster_table
+
+    found = read_labels(labels)
+    return cluster_table(found.clusters, found.cluster_labels, found.phases, found.phase_names)
 
 
 def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:

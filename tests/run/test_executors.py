@@ -480,3 +480,18 @@ def test_threads_drive_one_gpu(three_gpus):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
     message = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
     assert message.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")
+
+
+@pytest.mark.parametrize(("module", "name"), [("signal", "pthread_sigmask"), ("socket", "AF_UNIX")])
+@pytest.mark.parametrize("more", [(), ("--split", "lattice")])
+def test_processes_are_refused_in_one_line_where_the_system_has_none(
+    monkeypatch, tmp_path, module, name, more
+):
+    monkeypatch.delattr(f"{module}.{name}")
+    monkeypatch.chdir(tmp_path)
+    options = ("--lattice", "square", "-L", 8, "-p", 0.5, "--samples", 10, "--workers", 2, *more)
+    line = refusal("sweep", *options, "--executor", "processes")
+    assert "executor processes: only on Linux and macOS" in line
+    assert not list(tmp_path.iterdir())
+    if not more:
+        assert run("sweep", *options, "--executor", "threads").exit_code == 0
