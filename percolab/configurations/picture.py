@@ -76,7 +76,7 @@ def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -
     if not axes:
         raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
     found = flow(lattice, size, **keys)
-    record = {"L": size, "boundary": kinds, **keys}
+    record = {"L": size, **keys, "boundary": kinds}
     title = _sample_title(lattice, record)
     topology = lattice.topology(lattice.shape(size), kinds)
     text = f"{title}\nbetween the sides along ${AXIS_NAMES[axes[-1]]}$"
