@@ -109,11 +109,7 @@ class SlabPartition:
         return ranks
 
     def divide(
-        self,
-        lattices: StudyLattices,
-        options: Mapping[str, Any],
-        ranks: int,
-        available: Available,
+        self, lattices: StudyLattices, options: Mapping[str, Any], ranks: int, available: Available
     ) -> SlabDivision:
         """Return the layers of all ranks; InputError: too many ranks or slabs, or no memory."""
         device, local, found = available.device, available.count_local(ranks), {}
