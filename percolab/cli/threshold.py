@@ -48,7 +48,8 @@ def _shared_options(function: Any) -> Any:
 @click.option(
     "--weights",
     help="Find the levels at which given values percolate: an array of sites (..., y, x) or bonds "
-    "(classes, ..., y, x) in .npy or file.h5:/dataset; or file, those in the graph's file.",
+    "(classes, ..., y, x) in .npy, file.h5:/dataset or a grey image; or file, those in the graph's "
+    "file.",
 )
 @click.option("--above", is_flag=True, help="With --weights: large values open first.")
 @click.option(
