@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
+    from percolab.configurations.label_slabs import label_in_slabs
+    from percolab.configurations.show import show
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
     from percolab.flows.flow import Flow
@@ -68,12 +70,14 @@ __all__ = [
     "graph_topology",
     "invade",
     "label",
+    "label_in_slabs",
     "load_graph",
     "load_lattice",
     "merge",
     "open_results",
     "open_table",
     "plot",
+    "show",
     "sweep",
     "threshold",
     "to_pandas",
@@ -125,6 +129,7 @@ _HOMES = {
     "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
+    "label_in_slabs": "configurations.label_slabs",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
@@ -132,6 +137,7 @@ _HOMES = {
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
+    "show": "configurations.show",
     "to_pandas": "tables.frames",
     "to_xarray": "tables.frames",
     "tree": "configurations.tree",
