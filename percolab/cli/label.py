@@ -66,6 +66,8 @@ _OUT = "labels.h5"
 @setting_option("columns")
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--tortuosity", is_flag=True,
+              help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @click.option(
     "--slabs",
     metavar="N|auto",
@@ -85,6 +87,7 @@ def command(
     configuration: tuple[str, ...],
     labeler: str | None,
     device: str,
+    tortuosity: bool,
     slabs: str | None,
     serial: bool,
     sizes: str | None,
@@ -109,6 +112,7 @@ def command(
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
+    from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
@@ -118,12 +122,16 @@ def command(
     if sizes is not None:
         output_file(sizes, "", CLUSTERS_CSV)
     if slabs is not None:
-        refuse({"serial": serial, "sizes": sizes}, "labels in slabs (--slabs) have none")
+        refuse(
+            {"serial": serial, "sizes": sizes, "tortuosity": tortuosity},
+            "labels in slabs (--slabs) have none",
+        )
         count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
         ways = {"labeler": labeler, "device": device, "slabs": count}
         _label_in_slabs(configuration, given, target, as_json=as_json, **ways)
         return
     chosen = _configuration(configuration, given)
+    tortuosities = find_tortuosities(chosen) if tortuosity else {}
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
@@ -131,7 +139,7 @@ def command(
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
     phases = chosen.measure_phases(clusters)
     facts = (chosen.shape, chosen.record, clusters, phases)
-    answer_labels(target, *facts, names=names, as_json=as_json)
+    answer_labels(target, *facts, names=names, tortuosities=tortuosities, as_json=as_json)
 
 
 def _label_in_slabs(
