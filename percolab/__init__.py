@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
     from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.api import (
+        DataTable,
         Results,
         Threshold,
         estimates,
         fit,
         merge,
         open_results,
+        open_table,
         plot,
         sweep,
         threshold,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "DataTable",
     "DirectedComponents",
     "Flow",
     "Graph",
@@ -54,6 +58,7 @@ __all__ = [
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "TableFit",
     "Threshold",
     "ThresholdFit",
     "components",
@@ -68,6 +73,7 @@ __all__ = [
     "load_lattice",
     "merge",
     "open_results",
+    "open_table",
     "plot",
     "show",
     "sweep",
@@ -114,6 +120,7 @@ _HOMES = {
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
+    "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
     "components": "configurations.directed",
     "flow": "configurations.flow",

@@ -20,7 +20,7 @@ from percolab.cli.sample_options import (
 )
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
-from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
+from percolab.tasks.setting_groups import MACHINE, MEASURED, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,8 @@ _OUT = "labels.h5"
 @setting_option("columns")
 @setting_option("labeler")
 @grouped(MACHINE, "--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@grouped(MEASURED, "--tortuosity", is_flag=True,
+         help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @grouped(
     OUTPUT,
@@ -80,6 +82,7 @@ def command(
     configuration: tuple[str, ...],
     labeler: str | None,
     device: str,
+    tortuosity: bool,
     serial: bool,
     sizes: str | None,
     out: str | None,
@@ -104,6 +107,7 @@ def command(
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
+    from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
@@ -112,6 +116,7 @@ def command(
     if sizes is not None:
         output_file(sizes, "", CLUSTERS_CSV)
     chosen = _configuration(configuration, given)
+    tortuosities = find_tortuosities(chosen) if tortuosity else {}
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher(silent=quiet))
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
@@ -119,7 +124,7 @@ def command(
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
     phases = chosen.measure_phases(clusters)
     facts = (chosen.shape, chosen.record, clusters, phases)
-    answer_labels(target, *facts, names=names, as_json=as_json)
+    answer_labels(target, *facts, names=names, tortuosities=tortuosities, as_json=as_json)
 
 
 def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:
