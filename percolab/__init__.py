@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
+    from percolab.configurations.label_slabs import label_in_slabs
     from percolab.configurations.show import show
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
@@ -69,6 +70,7 @@ __all__ = [
     "graph_topology",
     "invade",
     "label",
+    "label_in_slabs",
     "load_graph",
     "load_lattice",
     "merge",
@@ -127,6 +129,7 @@ _HOMES = {
     "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
+    "label_in_slabs": "configurations.label_slabs",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.label_answer import answer_labels
-from percolab.cli.options import as_json, output_file, refuse
+from percolab.cli.label_answer import answer_labels, echo_phases
+from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
     has_point,
@@ -19,8 +19,9 @@ from percolab.cli.sample_options import (
     shaped,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
-from percolab.tasks.setting_groups import MACHINE, MEASURED, OUTPUT, WHAT
+from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 
 #: Options that say which pixels of an image are sites, and which are neighbours.
 _OF_IMAGE = ("threshold", "below", "phase", "connectivity")
+#: Why an option is refused, and options that only a graph has, or only a sample.
+_OF_GRAPH = ("only a graph (--graph) has it", "source", "target", "columns", "multi")
+_OF_SAMPLE = (
+    "INPUT is a configuration already",
+    *("p", *OF_SPINS, "seed", "sample", "rng", "model", "bethe", "shells", "numbering"),
+)
 #: The labels, where no file is named.
 _OUT = "labels.h5"
 
@@ -65,7 +72,14 @@ _OUT = "labels.h5"
 @setting_option("columns")
 @setting_option("labeler")
 @grouped(MACHINE, "--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@grouped(MEASURED, "--tortuosity", is_flag=True,
+@grouped(
+    MACHINE,
+    "--slabs",
+    metavar="N|auto",
+    help="Cut INPUT along its first axis and read and label one slab after the other, where it is "
+    "larger than the memory; --out is a .npy file.",
+)
+@grouped(OUTPUT, "--tortuosity", is_flag=True,
          help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @grouped(
@@ -83,6 +97,7 @@ def command(
     labeler: str | None,
     device: str,
     tortuosity: bool,
+    slabs: str | None,
     serial: bool,
     sizes: str | None,
     out: str | None,
@@ -112,9 +127,19 @@ def command(
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
-    target = str(output_file(out, _OUT, find_label_format(out or _OUT)))
+    default = _OUT if slabs is None else "labels.npy"
+    target = str(output_file(out, default, find_label_format(out or default)))
     if sizes is not None:
         output_file(sizes, "", CLUSTERS_CSV)
+    if slabs is not None:
+        refuse(
+            {"serial": serial, "sizes": sizes, "tortuosity": tortuosity},
+            "labels in slabs (--slabs) have none",
+        )
+        count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
+        ways = {"labeler": labeler, "device": device, "slabs": count}
+        _label_in_slabs(configuration, given, target, as_json=as_json, **ways)
+        return
     chosen = _configuration(configuration, given)
     tortuosities = find_tortuosities(chosen) if tortuosity else {}
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher(silent=quiet))
@@ -127,37 +152,64 @@ def command(
     answer_labels(target, *facts, names=names, tortuosities=tortuosities, as_json=as_json)
 
 
+def _label_in_slabs(
+    files: tuple[str, ...], given: dict[str, Any], target: str, *, as_json: bool, **ways: Any
+) -> None:
+    """Label an image slab by slab, and write what was found of it."""
+    from percolab.configurations.label_slabs import label_in_slabs
+
+    refuse(given, "an image (--slabs) has none", "size", "graph")
+    if not files:
+        raise InputError("--slabs: only an INPUT of sites has it; leave it out")
+    found = label_in_slabs(**_image(files, given), **ways, out=target)
+    summary, phases = found.summary(), [phase.to_dict() for phase in found.phases]
+    if as_json:
+        facts = {"labels": target, "shape": list(found.array.shape), **found.record}
+        echo_json(facts | summary | {"phases": phases})
+        return
+    sites = counted(summary["sites"], "site")
+    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
+    echo_phases(found.phases)
+
+
 def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
     name = files[0] if files else None
-    is_image = name is not None and given["size"] is None and given["graph"] is None
-    if not is_image:
-        refuse(given, "only an INPUT of sites has it", *_OF_IMAGE)
-    elif given["threshold"] is None:
-        refuse(given, "only INPUT of sites with --threshold has it", "below")
+    if name is not None and given["size"] is None and given["graph"] is None:
+        return site_configuration(**_image(files, given))
+    refuse(given, "only an INPUT of sites has it", *_OF_IMAGE)
     if given["graph"] is not None:
         return _graph_configuration(name, given)
-    refuse(given, "only a graph (--graph) has it", "source", "target", "columns", "multi")
+    refuse(given, *_OF_GRAPH)
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
         return random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
-    reason = "INPUT is a configuration already"
-    sampled = ("p", *OF_SPINS, "seed", "sample", "rng", "model")
-    refuse(given, reason, *sampled, "bethe", "shells", "numbering")
-    keys: dict[str, Any] = {"boundary": given["boundary"] or "open"}
-    if given["size"] is not None:
-        need(given, "a configuration of bonds (-L)", "lattice")
-        if len(files) > 1:
-            raise InputError(f"{files[1]}: a configuration of bonds (-L) is one file")
-        lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
-        return bond_configuration(name, lattice, size, **keys)
-    named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
-    if given["connectivity"] is not None:
-        keys["connectivity"] = int(given["connectivity"])
-    rule = {key: given[key] for key in ("threshold", "below", "phase")}
-    return site_configuration(name if len(files) == 1 else files, named, **keys, **rule)
+    refuse(given, *_OF_SAMPLE)
+    need(given, "a configuration of bonds (-L)", "lattice")
+    if len(files) > 1:
+        raise InputError(f"{files[1]}: a configuration of bonds (-L) is one file")
+    boundary = given["boundary"] or "open"
+    lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
+    return bond_configuration(name, lattice, size, boundary)
+
+
+def _image(files: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of an image as site_configuration takes them."""
+    from percolab.lattices.lattice import load_lattice
+
+    if given["threshold"] is None:
+        refuse(given, "only INPUT of sites with --threshold has it", "below")
+    refuse(given, *_OF_GRAPH)
+    refuse(given, *_OF_SAMPLE)
+    connectivity = given["connectivity"]
+    return {
+        "name": files[0] if len(files) == 1 else files,
+        "lattice": None if given["lattice"] is None else load_lattice(given["lattice"]),
+        "boundary": given["boundary"] or "open",
+        "connectivity": None if connectivity is None else int(connectivity),
+    } | {key: given[key] for key in ("threshold", "below", "phase")}
 
 
 def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:

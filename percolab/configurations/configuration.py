@@ -156,17 +156,30 @@ def site_configuration(
     given, text, sites = read_image(name, lattice, connectivity, **rule)
     sites.read(given)
     phases = sites.number(given)
-    sites.check_found(bool(phases.any()), given)
+    if not phases.any():
+        sites.check_absent(np.unique(given))
     lattice = lattice or image_lattice(connectivity, given.ndim)
     kinds = axis_boundaries(lattice, boundary)
-    topology = lattice.topology(given.shape[::-1], kinds)
-    phases = phases.ravel() * unpack_bits(topology.occupied, topology.num_points)
     record = {"kind": "sites", **text, **sites.record, **_on(lattice, kinds)}
+    return configuration_of_phases(phases, lattice, kinds, record, tuple(sites.names))
+
+
+def configuration_of_phases(
+    phases: np.ndarray,
+    lattice: Lattice,
+    boundary: tuple[str, ...],
+    record: dict[str, Any],
+    names: tuple[str, ...],
+) -> Configuration:
+    """Return the configuration of the phases of an image: uint8, 0 where no site is.
+
+    names: of the phases 1, 2 ...
+    """
+    topology = lattice.topology(phases.shape[::-1], boundary)
+    phases = phases.ravel() * unpack_bits(topology.occupied, topology.num_points)
     opened = bonds_between(topology, phases)
-    names = tuple(sites.names)
-    return Configuration(
-        topology, opened, phases != 0, lattice, kinds, record, phases=phases, phase_names=names
-    )
+    extra: dict[str, Any] = {"phases": phases, "phase_names": names}
+    return Configuration(topology, opened, phases != 0, lattice, boundary, record, **extra)
 
 
 def read_image(

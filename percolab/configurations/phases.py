@@ -194,14 +194,13 @@ class SiteRule:
             return (~above if self.below else above).astype(np.uint8)
         return self._one_value(image).astype(np.uint8)
 
-    def check_found(self, found: bool, image: Any) -> None:
-        """Raise InputError if none of the named phases was found in the image."""
-        if self.phases is None or found:
+    def check_absent(self, values: np.ndarray) -> None:
+        """Raise InputError for named phases of which none is among the values of the image."""
+        if self.phases is None:
             return
         names = " and no phase ".join(self.phases.names)
-        values = [float(value) for value in np.unique(image[:]).tolist()]
-        shown = few([int(value) if value.is_integer() else value for value in values])
-        raise InputError(f"{self.name}: no phase {names} in it; its values are {shown}")
+        plain = [int(value) if float(value).is_integer() else float(value) for value in values]
+        raise InputError(f"{self.name}: no phase {names} in it; its values are {few(plain)}")
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> SiteRule:
@@ -364,14 +363,17 @@ def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np
     found = np.zeros(count, np.int64)
     for axis in range(numbers.ndim):
         layers = np.moveaxis(numbers, axis, 0)
-        pairs = [(layers[:-1], layers[1:])]
+        count_faces_between(layers[:-1], layers[1:], found)
         if numbers.ndim - 1 - axis not in open_axes:
-            pairs.append((layers[-1:], layers[:1]))
-        for one, other in pairs:
-            differ = one != other
-            for side in (one, other):
-                found += np.bincount(side[differ], minlength=count)
+            count_faces_between(layers[-1:], layers[:1], found)
     return found
+
+
+def count_faces_between(one: np.ndarray, other: np.ndarray, found: np.ndarray) -> None:
+    """Add to ``found``, by phase, the faces between layers and their neighbours that differ."""
+    differ = one != other
+    for side in (one, other):
+        found += np.bincount(side[differ], minlength=found.size)
 
 
 def phase_table(phases: Sequence[Phase]) -> Table:

@@ -177,6 +177,8 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     parts = [name]
     if "model" in record:
         parts.insert(0, Model.parse(record["model"]).title)
+    if "phase" in record:
+        parts.append(f"phase {record['phase'].replace(',', ', ')}")
     if "sweeps" in record:
         parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):

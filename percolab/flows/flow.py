@@ -215,7 +215,7 @@ class Flow(Shown):
 
     @cached_property
     def tortuosity(self) -> float:
-        """The tortuosity factor tau of an image's phase; infinite where it connects no two faces.
+        """The tortuosity factor tau of an image's phase; infinite where it does not span.
 
         As TauFactor has it (S. J. Cooper et al., SoftwareX 5, 203 (2016)): D_eff = D porosity / tau
         of steady diffusion between two opposite faces.  A voxel is a node; a bond is a conductor of

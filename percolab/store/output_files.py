@@ -12,13 +12,17 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from percolab.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Bytes of a file that show its kind.
 _START = 4096
@@ -238,6 +242,36 @@ def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> Non
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{name or path}: cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def large_array(
+    path: Path, shape: tuple[int, ...], dtype: np.dtype, kind: Kind
+) -> Iterator[np.ndarray]:
+    """Give a memory map to fill, which is an .npy file with the mark of its kind at the end.
+
+    The file is complete or is not there; one of the same name is replaced then.
+    """
+    import numpy as np
+
+    place = Path(os.path.realpath(path))
+    temporary = place.with_name(f".{place.name}.tmp")
+    try:
+        temporary.unlink(missing_ok=True)
+        values = np.lib.format.open_memmap(temporary, "w+", dtype, shape)
+        yield values
+        values.flush()
+        with open(temporary, "ab") as file:
+            _keep_mode(file.fileno(), place)
+            file.write(_file_signature(kind.name))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, place)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -158,6 +158,13 @@ def test_share_that_wraps_is_that_of_clusters_that_close_around_the_axis():
     assert (row.wrapping, row.spanning) == ({"x": 0.6}, {"y": 0.0})
 
 
+def test_phases_that_close_a_ring_together_do_not_wrap():
+    np.save("image.npy", np.array([[1, 1, 2, 2, 2], [0, 3, 3, 3, 0]], np.uint8))
+    told = answer("label", "image.npy", "--phase", "1,2,3", "--boundary", "periodic")
+    assert [line.split()[5:7] for line in told.splitlines()[-3:]] == [["0", "0"]] * 3
+    assert answer("status", "labels.h5") == told
+
+
 def test_table_file_status_and_export_say_the_same():
     image = segmented(seed=4)
     np.save("image.npy", image)

@@ -1,0 +1,407 @@
+"""Labels of an image that is larger than the memory: slab by slab along its first axis.
+
+In a first pass every slab is labeled together with the last layers of the slab before, as far as a
+bond reaches.  A cluster that contains sites of those layers takes the smallest of their labels,
+and each other label of theirs is noted as equal to it.  Then all labels that are equal are joined,
+across a periodic boundary too, and a second pass writes the smallest site of the whole cluster.
+What is in memory at a time is one slab, and what is known of clusters that touch an end of a slab.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from percolab.configurations.configuration import (
+    configuration_of_phases,
+    image_lattice,
+    read_image,
+)
+from percolab.configurations.phases import (
+    Phase,
+    Phases,
+    SiteRule,
+    count_faces,
+    count_faces_between,
+    has_faces,
+    sum_by,
+)
+from percolab.errors import InputError
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.shown import Shown
+from percolab.lattices.topology import MAX_POINTS
+from percolab.store.output_files import array, check_output, large_array
+from percolab.tasks.study import axis_boundaries
+
+#: Bytes a site of a slab that labeling it takes, and the share of the free memory for a slab.
+_BYTES, _SHARE = 96, 0.25
+_KIND = array("labels")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SlabLabels(Shown):
+    """Labels that were written slab by slab, and what was measured of them.
+
+    array:     the labels, in the image's shape: a memory map of the .npy file, or what was given
+    phases:    what was measured of every phase; of wrapping nothing is known
+    spanning:  per open axis the labels of the clusters that touch both sides
+    record:    where they come from, as plain JSON values
+    """
+
+    array: Any
+    phases: list[Phase]
+    spanning: dict[str, np.ndarray]
+    record: dict[str, Any]
+
+    def _facts(self) -> dict[str, Any]:
+        return {key: value for key, value in self.summary().items() if key != "open_axes"}
+
+    @property
+    def num_clusters(self) -> int:
+        """How many clusters there are."""
+        return sum(phase.clusters for phase in self.phases)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what is said of the clusters, as plain JSON values."""
+        return {
+            "sites": sum(phase.sites for phase in self.phases),
+            "clusters": self.num_clusters,
+            "largest": max(phase.largest for phase in self.phases),
+            "open_axes": list(self.spanning),
+            "spanning": [axis for axis, found in self.spanning.items() if found.size],
+        }
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the labels as an array in memory."""
+        return np.asarray(self.array[:], dtype)
+
+
+@dataclass
+class _Pieces:
+    """What is known of pieces of clusters, an entry each: label, sites, phase, sides it touches.
+
+    Bit 2a of the sides is the first side of axis a, and bit 2a + 1 the last.
+    """
+
+    labels: np.ndarray
+    sizes: np.ndarray
+    phases: np.ndarray
+    sides: np.ndarray
+
+    def take(self, chosen: np.ndarray) -> _Pieces:
+        return _Pieces(*(each[chosen] for each in vars(self).values()))
+
+    def joined(self, roots: np.ndarray) -> _Pieces:
+        """Return clusters: the pieces that have the same root."""
+        labels, first, number = np.unique(roots, return_index=True, return_inverse=True)
+        sides = np.zeros(labels.size, np.int64)
+        np.bitwise_or.at(sides, number, self.sides)
+        return _Pieces(labels, sum_by(number, self.sizes, labels.size), self.phases[first], sides)
+
+
+@dataclass
+class _Sums:
+    """What is added up of clusters that are complete, by phase."""
+
+    count: int
+    axes: list[int]
+    clusters: np.ndarray = field(init=False)
+    sites: np.ndarray = field(init=False)
+    largest: np.ndarray = field(init=False)
+    crossing: dict[int, np.ndarray] = field(init=False)
+    labels: dict[int, list[np.ndarray]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clusters, self.sites, self.largest = np.zeros((3, self.count), np.int64)
+        self.crossing = {axis: np.zeros(self.count, np.int64) for axis in self.axes}
+        self.labels = {axis: [] for axis in self.axes}
+
+    def add(self, found: _Pieces) -> None:
+        self.clusters += np.bincount(found.phases, minlength=self.count)
+        self.sites += sum_by(found.phases, found.sizes, self.count)
+        np.maximum.at(self.largest, found.phases, found.sizes)
+        for axis in self.axes:
+            both = (found.sides >> (2 * axis)) & 3 == 3
+            self.crossing[axis] += sum_by(found.phases[both], found.sizes[both], self.count)
+            self.labels[axis].append(found.labels[both])
+
+    def spanning(self) -> dict[str, np.ndarray]:
+        return {AXIS_NAMES[a]: np.sort(np.concatenate(self.labels[a])) for a in self.axes}
+
+    def measure(self, names: list[str], num_sites: int, surface: np.ndarray | None) -> list[Phase]:
+        return [
+            Phase(
+                name,
+                int(self.sites[n]),
+                int(self.sites[n]) / num_sites,
+                int(self.clusters[n]),
+                int(self.largest[n]),
+                {
+                    AXIS_NAMES[axis]: int(self.crossing[axis][n]) / max(int(self.sites[n]), 1)
+                    for axis in self.axes
+                },
+                {},
+                None if surface is None else int(surface[n]),
+            )
+            for n, name in enumerate(names, 1)
+        ]
+
+
+def label_in_slabs(
+    name: Any,
+    lattice: Lattice | None = None,
+    boundary: Any = "open",
+    *,
+    out: Any,
+    slabs: int | str = "auto",
+    connectivity: int | None = None,
+    labeler: str | None = None,
+    device: str = "cpu",
+    **rule: Any,
+) -> SlabLabels:
+    """Label an image slab by slab, and write the labels: those of :func:`percolab.label`.
+
+    name: a file or a stack of slices, or anything with .shape, .dtype and slices of its first axis,
+    as numpy.memmap, and arrays of h5py, zarr and dask have.  out: a .npy file, or anything of the
+    image's shape whose slices can be set and read.  Labels are int32, or int64 where the image has
+    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.
+
+    InputError: as :func:`percolab.configurations.configuration.site_configuration`; a lattice that
+    is not the same in every layer; Otsu's threshold; ``out`` of another shape or type.
+    """
+    image, text, sites = read_image(name, lattice, connectivity, in_parts=True, **rule)
+    lattice = lattice or image_lattice(connectivity, len(image.shape))
+    kinds = axis_boundaries(lattice, boundary)
+    reach = max(abs(bond.offset[-1]) for bond in lattice.bonds) or 1
+    if lattice.cell[-1] != 1 or image.shape[0] < reach:
+        raise InputError(
+            f"slabs: {lattice.name} on {image.shape[0]} layers cannot be cut; leave it out"
+        )
+    bounds = _cut(image.shape, slabs, reach)
+    _read_rule(sites, image, bounds)
+    points = prod(image.shape)
+    kind = np.dtype(np.int32 if points <= MAX_POINTS else np.int64)
+    record = {"kind": "sites", **text, "lattice": lattice.name, "boundary": list(kinds)}
+    with _open_target(out, image.shape, kind) as target:
+        job = _Job(lattice, kinds, reach, sites, labeler, device)
+        for start, stop in bounds:
+            target[start:stop] = job.label(image, start, stop).astype(kind)
+        if not (job.sums.sites.any() or job.has_open):
+            sites.check_absent(_values(image, bounds))
+        equal, roots = job.close()
+        for start, stop in bounds if equal.size else ():
+            labels = _replace(np.asarray(target[start:stop]), equal, roots)
+            target[start:stop] = labels.astype(kind)
+    written = np.load(out, mmap_mode="r") if isinstance(out, str | Path) else out
+    phases = job.sums.measure(sites.names, job.num_sites, job.surface)
+    return SlabLabels(written, phases, job.sums.spanning(), record | sites.record)
+
+
+class _Job:
+    """The first pass over the slabs of an image, and what it has found so far."""
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        kinds: tuple[str, ...],
+        reach: int,
+        sites: SiteRule,
+        labeler: str | None,
+        device: str,
+    ) -> None:
+        self._lattice, self._kinds, self._reach, self._rule = lattice, kinds, reach, sites
+        self._ways: dict[str, Any] = {"labeler": labeler, "device": device}
+        axes = [axis for axis, kind in enumerate(kinds) if kind != "periodic"]
+        count = (len(sites.names) if sites.phases is not None else 1) + 1
+        self.sums = _Sums(count, axes)
+        self.num_sites = 0
+        self.surface = np.zeros(count, np.int64) if has_faces(lattice) else None
+        self._open: list[_Pieces] = []
+        self._equal: list[np.ndarray] = []
+        # Phases and labels of the first layers of the image, and of the last ones so far.
+        self._first: tuple[np.ndarray, np.ndarray] | None = None
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def has_open(self) -> bool:
+        """Return whether there are pieces that are not added up yet."""
+        return any(pieces.labels.size for pieces in self._open)
+
+    def label(self, image: Any, start: int, stop: int) -> np.ndarray:
+        """Return the first pass's labels of the layers from start to stop, int64."""
+        phases = self._rule.number(np.asarray(image[start:stop]))
+        layer, shape = prod(phases.shape[1:]), phases.shape
+        self._count_faces(phases)
+        above = np.empty((0, *shape[1:]), np.uint8), np.empty(0, np.int64)
+        known_phases, known = self._last or above
+        skipped = known.size
+        found = self._clusters(np.concatenate([known_phases, phases]))
+        labels = found.roots.astype(np.int64) + (start * layer - skipped)
+        if skipped:
+            self._continue(found.numbers[:skipped], known, labels)
+        numbers = found.numbers[skipped:]
+        here = numbers >= 0
+        result: np.ndarray = np.append(labels, -1)[numbers]
+        is_last = stop == image.shape[0]
+        self._add(found, labels, np.bincount(numbers[here], minlength=labels.size), start, is_last)
+        depth = self._reach * layer
+        self._last = phases[-self._reach :].copy(), result[-depth:].copy()
+        if self._first is None:
+            self._first = phases[: self._reach].copy(), result[:depth].copy()
+        self.num_sites += found.topology.num_sites * shape[0] // found.topology.shape[-1]
+        return result.reshape(shape)
+
+    def close(self) -> tuple[np.ndarray, np.ndarray]:
+        """Join all that is equal; return the labels to be replaced, ascending, and by what."""
+        if self._kinds[-1] == "periodic" and self._first is not None and self._last is not None:
+            if self.surface is not None:
+                count_faces_between(self._last[0][-1], self._first[0][0], self.surface)
+            ends = self._last, self._first
+            both = self._clusters(np.concatenate([phases for phases, _ in ends]))
+            known = np.concatenate([labels for _, labels in ends])
+            self._continue(both.numbers, known, np.zeros(both.roots.size, np.int64))
+        equal = np.concatenate([np.empty((0, 2), np.int64), *self._equal])
+        labels, roots = _smallest_equal(equal)
+        parts = zip(*(vars(pieces).values() for pieces in self._open), strict=True)
+        every = _Pieces(*map(np.concatenate, parts))
+        self.sums.add(every.joined(_replace(every.labels, labels, roots)))
+        return labels, roots
+
+    def _clusters(self, phases: np.ndarray) -> Any:
+        """Return the clusters of some layers by themselves, without a boundary between them."""
+        kinds = (*self._kinds[:-1], "open")
+        chosen = configuration_of_phases(phases, self._lattice, kinds, {}, ())
+        self._phases = chosen.phases
+        return chosen.label(**self._ways)
+
+    def _continue(self, numbers: np.ndarray, known: np.ndarray, labels: np.ndarray) -> None:
+        """Give clusters the smallest label that is known of their sites, and note which are equal.
+
+        numbers: of the cluster of each of these sites, -1 for none.  known: their labels.
+        labels: of all clusters; those of clusters without such sites are left as they are.
+        """
+        here = numbers >= 0
+        numbers, known = numbers[here], known[here]
+        smallest = np.full(labels.size, np.iinfo(np.int64).max)
+        np.minimum.at(smallest, numbers, known)
+        has_some = smallest < np.iinfo(np.int64).max
+        labels[has_some] = smallest[has_some]
+        differ = known != labels[numbers]
+        pairs = np.column_stack([known[differ], labels[numbers[differ]]])
+        self._equal.append(np.unique(pairs, axis=0))
+
+    def _add(
+        self, found: Any, labels: np.ndarray, sizes: np.ndarray, start: int, is_last: bool
+    ) -> None:
+        """Add up the clusters that end in this slab; note the pieces of others."""
+        topology, last = found.topology, len(self._kinds) - 1
+        phases = self._phases
+        assert phases is not None
+        sides = np.zeros(labels.size, np.int64)
+        for axis, layers in enumerate(topology.end_layers):
+            for side, layer in enumerate(layers):
+                # The ends of the last axis are those of the slab, unless the image ends there.
+                if axis == last and not (is_last if side else start == 0):
+                    continue
+                touched = found.numbers[layer]
+                sides[touched[touched >= 0]] |= 1 << (2 * axis + side)
+        pieces = _Pieces(labels, sizes, phases[found.roots], sides)
+        depth = self._reach * prod(topology.shape[:-1])
+        is_open = np.zeros(labels.size, bool)
+        for part in (found.numbers[:depth], found.numbers[-depth:]):
+            is_open[part[part >= 0]] = True
+        self._open.append(pieces.take(is_open))
+        self.sums.add(pieces.take(~is_open))
+
+    def _count_faces(self, phases: np.ndarray) -> None:
+        if self.surface is None:
+            return
+        axes = [*self.sums.axes, len(self._kinds) - 1]
+        self.surface += count_faces(phases, axes, self.surface.size)
+        if self._last is not None:
+            count_faces_between(self._last[0][-1], phases[0], self.surface)
+
+
+def _smallest_equal(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that are equal to a smaller one, ascending, and the smallest of these.
+
+    pairs: int64 (n, 2), labels of one cluster.
+
+    >>> [each.tolist() for each in _smallest_equal(np.array([[9, 5], [5, 2], [7, 6]]))]
+    [[5, 7, 9], [2, 6, 2]]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    labels, number = np.unique(pairs, return_inverse=True)
+    one, other = number.reshape(-1, 2).T
+    graph = coo_array((np.ones(one.size, bool), (one, other)), shape=(labels.size,) * 2)
+    _, group = connected_components(graph, directed=False)
+    # Labels ascend, so that the first of a group is its smallest.
+    _, first = np.unique(group, return_index=True)
+    roots = labels[first][group]
+    changes = roots != labels
+    return labels[changes], roots[changes]
+
+
+def _replace(labels: np.ndarray, equal: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    """Return labels in which those of ``equal``, ascending, are replaced by their roots."""
+    if not equal.size:
+        return labels
+    place = np.minimum(np.searchsorted(equal, labels), equal.size - 1)
+    return np.where(equal[place] == labels, roots[place], labels)
+
+
+def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int, int]]:
+    """Return where slabs start and stop; InputError for a number of slabs that cannot be."""
+    depth, layer = shape[0], prod(shape[1:])
+    if slabs == "auto":
+        most = min(int(_SHARE * psutil.virtual_memory().available) // _BYTES, MAX_POINTS // 2)
+        count = -(-depth // max(most // layer - reach, reach))
+    elif isinstance(slabs, int) and not isinstance(slabs, bool) and 1 <= slabs <= depth // reach:
+        count = slabs
+    else:
+        raise InputError(
+            f"slabs = {slabs!r}, but it must be auto or an integer from 1 to {depth // reach}"
+        )
+    count = min(count, depth // reach)
+    if (-(-depth // count) + reach) * layer > MAX_POINTS:
+        raise InputError(f"slabs = {slabs}: a slab has at most {MAX_POINTS} points; cut into more")
+    ends = [n * depth // count for n in range(count + 1)]
+    return list(pairwise(ends))
+
+
+def _read_rule(sites: SiteRule, image: Any, bounds: list[tuple[int, int]]) -> None:
+    """Take from the image what its rule leaves open; InputError for Otsu's threshold."""
+    if sites.threshold == "otsu":
+        raise InputError(f"{sites.name}: in slabs Otsu's threshold is not known; give a number")
+    if sites.phases is not None and sites.phases.every:
+        sites.phases = Phases.of_values(_values(image, bounds), sites.name)
+
+
+def _values(image: Any, bounds: list[tuple[int, int]]) -> np.ndarray:
+    """Return all values of an image, ascending."""
+    values = [np.unique(np.asarray(image[start:stop])) for start, stop in bounds]
+    return np.unique(np.concatenate(values))
+
+
+def _open_target(out: Any, shape: tuple[int, ...], kind: np.dtype) -> AbstractContextManager[Any]:
+    """Return what labels are written to; InputError if they cannot be."""
+    if isinstance(out, str | Path):
+        if Path(out).suffix.lower() != ".npy":
+            raise InputError(f"{out}: in slabs labels are written as .npy")
+        check_output(out, _KIND)
+        return large_array(Path(out), shape, kind, _KIND)
+    if tuple(out.shape) != tuple(shape) or not np.can_cast(kind, out.dtype):
+        raise InputError(
+            f"out: {out.dtype} of shape {tuple(out.shape)}, but the labels are {kind} of shape "
+            f"{tuple(shape)}"
+        )
+    return nullcontext(out)
