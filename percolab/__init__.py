@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.label_slabs import label_in_slabs
+    from percolab.configurations.show import show
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
     from percolab.flows.flow import Flow
@@ -76,6 +77,7 @@ __all__ = [
     "open_results",
     "open_table",
     "plot",
+    "show",
     "sweep",
     "threshold",
     "to_pandas",
@@ -135,6 +137,7 @@ _HOMES = {
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
+    "show": "configurations.show",
     "to_pandas": "tables.frames",
     "to_xarray": "tables.frames",
     "tree": "configurations.tree",

@@ -27,7 +27,10 @@ from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
+from percolab.cli.export import FORMATS, find_format, write_table
 from percolab.cli.progress import LoggedProgress, root_text
+from percolab.cli.report import PAGES, write_report
+from percolab.cli.status import status_record
 from percolab.configurations.levels import find_given_levels
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
@@ -41,7 +44,14 @@ from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, request_threshold
 from percolab.store.merging import merge as merge_results
-from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
+from percolab.store.output_files import check_output, check_suffix
+from percolab.store.results import (
+    ResultsWriter,
+    StoredResults,
+    check_results,
+    encode,
+    read_results,
+)
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tables.given import GivenTable, read_table
@@ -50,6 +60,7 @@ from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
+    check_choice,
     refuse_given,
     take_integer,
     take_number,
@@ -218,7 +229,7 @@ class Results(StoredResults):
         >>> results.show(16).numbers["title"]
         'square, $L = 16$, $p = 0.5$, seed 1'
         """
-        from percolab.configurations.picture import draw_sample_picture
+        from percolab.configurations.show import show
 
         study = self.study
         size = study.sizes[0] if L is None else take_integer("L", L)
@@ -230,15 +241,72 @@ class Results(StoredResults):
             if not grids:
                 raise InputError(f"p: give it, as there is no p of L = {size} here")
             p = grids[0][len(grids[0]) // 2]
-        keys: dict[str, Any] = {"seed": study.seed, "rng": study.rng, "model": study.model}
         if "update" in study.kind.settings:
-            keys |= {"update": study.update, "sweeps": 100}
-        figure, numbers = draw_sample_picture(
-            study.structure, size, take_number("p", p), sample=take_integer("sample", sample),
-            boundary=",".join(study.boundary) or None, **keys | options,
+            options["update"] = study.update
+        return show(
+            study.structure, size, take_number("p", p), sample=sample, seed=study.seed,
+            rng=study.rng, model=study.model, boundary=study.boundary or None, **options,
         )  # fmt: skip
-        figure.numbers = numbers  # type: ignore[attr-defined]
-        return figure
+
+    def status(self) -> dict[str, Any]:
+        """Return the study, the samples of every size and the runs, as ``percolab status --json``.
+
+        >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
+        >>> [(item["L"], item["samples"]) for item in results.status()["tasks"]]
+        [(8, 100), (16, 100)]
+        """
+        return status_record(self)
+
+    def report(
+        self,
+        out: str | Path,
+        observable: str | None = None,
+        *,
+        bootstrap: int = 200,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Write one page with figures, fits and provenance, as ``percolab report`` does.
+
+        out: .html or .htm.  observable, options: of the fit, as for :func:`percolab.fit`.  Returns
+        the numbers of all fits and figures, as plain JSON values.
+
+        InputError: a file that cannot be written, or that percolab did not write.
+        """
+        _check_named(observable)
+        path = take_path("out", out)
+        check_suffix(path, PAGES, "a page")
+        check_output(path)
+        chosen = _fit_options(options, ("omega", "window"))
+        return write_report(
+            self, path, name="results in memory", content=encode(self), observable=observable,
+            bootstrap=take_integer("bootstrap", bootstrap), **chosen,
+        )  # fmt: skip
+
+    def export(
+        self,
+        out: str | Path,
+        *,
+        p: float | str | Sequence[float] | None = None,
+        tidy: bool = False,
+        thresholds: bool = False,
+        sizes: bool = False,
+        format: str | None = None,
+    ) -> None:
+        """Write means with their errors, as ``percolab export`` does (docs/export.md).
+
+        out: .csv or .txt, .parquet, .nc or .npz; format: "csv", "parquet", "netcdf" or "npz", where
+        the suffix does not say it.  p: of methods "threshold" and "microcanonical".  tidy: a line
+        an observable, size and p.  thresholds: a line a sample.  sizes: a line a bin of cluster
+        sizes.
+
+        InputError: tables that exclude each other, or a file that cannot be written.
+        """
+        path = str(take_path("out", out))
+        if format is not None:
+            check_choice("format", format, FORMATS)
+        form, _ = find_format("", format, path)
+        values = None if p is None else ascending(take_probabilities("p", p) or ())
+        write_table(self, path, form, values, tidy=tidy, thresholds=thresholds, sizes=sizes)
 
 
 def _shown_results(stored: StoredResults) -> Results:

@@ -319,7 +319,7 @@ def test_the_library_prints_nothing_and_logs_what_it_does(capfd, caplog):
     assert capfd.readouterr() == ("", "")
     lines = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("pilot: L = 4: ") for line in lines)
-    assert any("L = 4, L = 8 on cpu by raster" in line for line in lines)
+    assert "L = 4, 8; p by a pilot; 30 samples of each; on cpu by raster" in lines[0]
     assert {record.name for record in caplog.records} == {"percolab"}
 
 

@@ -111,6 +111,8 @@ def why_no_roots(study: Study) -> str:
         return (
             "a root of P(two directions) - P(no direction) is that of a torus (--boundary periodic)"
         )
+    if lattice.aspect:
+        return "roots are known of tori whose sides are equal"
     measured = {column.name for column in study.observables}
     if not study.kind.codec.holds_columns or "wrapping_any" not in measured:
         return "roots are those of percolation at given p"

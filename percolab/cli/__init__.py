@@ -14,7 +14,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from percolab.cli.terminal import Visible, echo
+from percolab.cli.groups import VERBOSE, quiet_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError, UserError, nearest
 from percolab.store.interrupts import choose_exit_code, handle_signals
 
@@ -56,6 +57,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = importlib.import_module(f"percolab.cli.{cmd_name}").command
+        if VERBOSE not in found.params:
+            found.params.append(VERBOSE)
         return found
 
     def resolve_command(
@@ -155,20 +158,12 @@ def _show_version(context: click.Context) -> None:
     callback=lambda context, _, given: _show_version(context) if given else None,
     help="Show the version and exit.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and when.")
-def main(verbose: bool) -> None:
+@quiet_option(expose_value=False)
+def main() -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 
     percolab sweep --lattice honeycomb, then percolab plot results.h5.
     """
-    if verbose:
-        _log_to_stderr()
 
 
-def _log_to_stderr() -> None:
-    """Show what the library logs, with the time of each line."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(Visible("%(asctime)s %(message)s", "%H:%M:%S"))
-    logger = logging.getLogger("percolab")
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG)
+main.params.append(VERBOSE)

@@ -179,7 +179,7 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
     from percolab.benchmark import Setting
     from percolab.kernels.device import Device
     from percolab.lattices.lattice import load_lattice
-    from percolab.tasks.values import parse_probabilities, parse_sizes
+    from percolab.tasks.values import parse_lengths, parse_probabilities
 
     if several:
         devices = Device.parse_all(options.device).resolve_all()
@@ -189,7 +189,7 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
     return Setting(
         devices=devices,
         lattices=tuple(map(load_lattice, options.lattices)),
-        sizes=None if options.sizes is None else parse_sizes(options.sizes),
+        sizes=None if options.sizes is None else parse_lengths(options.sizes),
         ratios=None if options.ratios is None else _read_ratios(options.ratios),
         probabilities=None if text is None else parse_probabilities(text),
         model=model,
@@ -206,13 +206,13 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
 def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
     """Return the plan of the first stages; InputError if it cannot be followed."""
     from percolab.benchmark import Benchmark, choose_places
-    from percolab.tasks.values import parse_sizes
+    from percolab.tasks.values import parse_lengths
 
     if "sweep" in stages:
         stages.add("measure")
     ratios = setting.ratios or _read_ratios("1" if options.quick else "0.5,1,1.5")
     lattices = setting.choose_lattices("honeycomb")
-    defaults = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
+    defaults = parse_lengths((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
     plan = Benchmark(
         lattices=tuple(
             (each, choose_places(each, ratios, setting.probabilities)) for each in lattices
@@ -233,7 +233,7 @@ def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
 
     from percolab.benchmark.spin_times import SpinSetting
     from percolab.spins.update import Update
-    from percolab.tasks.values import parse_sizes
+    from percolab.tasks.values import parse_lengths
 
     given = {"stage": options.stages, "plot": options.plot_file}
     given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
@@ -241,7 +241,7 @@ def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
         if value not in (None, ()):
             raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
     setting = _make_setting(options, model, several=False)
-    sizes = parse_sizes((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
+    sizes = parse_lengths((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
     setting = replace(
         setting,
         lattices=setting.choose_lattices("square"),

@@ -57,51 +57,77 @@ def command(
 
     Of labels (percolab label) write the clusters, a line each.
     """
-    from percolab.store import output_files as files
+    from percolab.store.output_files import CLUSTERS_CSV
     from percolab.store.reading import is_labels
     from percolab.store.results import read_results
-    from percolab.tables.frames import netcdf_bytes
+    from percolab.tasks.values import parse_probabilities
 
     labels = is_labels(results)
-    csv = files.CLUSTERS_CSV if labels else files.CSV
-    kinds = dict(zip(FORMATS, (csv, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
-    form, default = _target(results, form, out)
+    form, default = find_format(results, form, out)
+    kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
-        out = str(output_file(out, default or "", kinds[form]))
+        out = str(output_file(out, default or "", kind))
     if labels:
         reason = "labels have one table, that of their clusters"
         given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
         refuse(given | {"format netcdf": form == "netcdf"}, reason)
-        _write(out, form, _cluster_table(results), kinds[form])
+        echo(_write(out, form, _cluster_table(results), kind), nl=out is not None)
         return
     stored = read_results(results)
+    p = None if probabilities is None else parse_probabilities(probabilities)
+    text = write_table(stored, out, form, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    echo(text, nl=out is not None)
+
+
+def _kind(form: str) -> Kind:
+    from percolab.store import output_files as files
+
+    return dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))[form]
+
+
+def write_table(
+    stored: StoredResults,
+    out: str | None,
+    form: str,
+    p: tuple[float, ...] | None = None,
+    *,
+    tidy: bool = False,
+    thresholds: bool = False,
+    sizes: bool = False,
+) -> str:
+    """Write results to a file in one of FORMATS, and return in a few words what is in it.
+
+    out: None writes no file, and returns the table as CSV.
+    InputError: options that exclude each other, or a file that cannot be written.
+    """
+    from percolab.store.output_files import write_output
+    from percolab.tables.frames import netcdf_bytes
+
     if form == "netcdf":
-        given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
+        given = {"-p": p, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
         for name, value in given.items():
             if is_given(value):
                 raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
-        files.write_output(str(out), netcdf_bytes(stored), kinds[form])
-        echo(f"all means in {out}")
-        return
-    table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    _write(out, form, table, kinds[form])
+        write_output(str(out), netcdf_bytes(stored), _kind(form))
+        return f"all means in {out}"
+    table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    return _write(out, form, table, _kind(form))
 
 
-def _write(out: str | None, form: str, table: Table, kind: Kind) -> None:
-    """Write a table to a file, or as CSV to stdout."""
+def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
+    """Write a table to a file and say how long it is, or without a file return it as CSV."""
     from percolab.store.output_files import write_output
     from percolab.tables.csv_text import csv_text
     from percolab.tables.frames import npz_bytes, parquet_bytes
 
     if out is None:
-        echo(csv_text(*table), nl=False)
-        return
+        return csv_text(*table)
     if form == "csv":
         content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
     write_output(out, content, kind)
-    echo(f"{counted(len(table[1]), 'row')} in {out}")
+    return f"{counted(len(table[1]), 'row')} in {out}"
 
 
 def _cluster_table(labels: str) -> Table:
@@ -112,7 +138,7 @@ def _cluster_table(labels: str) -> Table:
     return cluster_table(found.clusters, found.cluster_labels, found.phases, found.phase_names)
 
 
-def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
+def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
     """Return the format and the file where none is named, None for stdout.
 
     InputError: format and name contradict.
@@ -132,29 +158,32 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
 
 
 def _table(
-    stored: StoredResults, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+    stored: StoredResults,
+    p: tuple[float, ...] | None,
+    *,
+    tidy: bool,
+    thresholds: bool,
+    sizes: bool,
 ) -> Table:
     """Return the requested table; InputError for options that exclude each other."""
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
-    from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
     chosen = [name for name, is_given in tables.items() if is_given]
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)}: each is a table of its own; give one of them")
     if thresholds:
-        if probabilities is not None:
+        if p is not None:
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
         return threshold_table(stored)
     if sizes:
-        if probabilities is not None:
+        if p is not None:
             raise InputError(
                 "-p and --sizes: clusters are counted at the p of the grid alone; leave -p out"
             )
         return size_table(stored)
-    p = None if probabilities is None else parse_probabilities(probabilities)
     if p is not None:
         check_probabilities(p)
     return (long_table if tidy else mean_table)(stored, p)

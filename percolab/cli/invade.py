@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped
 from percolab.cli.options import (
     as_json,
     counted,
@@ -20,6 +21,7 @@ from percolab.cli.options import (
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MEASURED, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,49 +38,56 @@ if TYPE_CHECKING:
 _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @setting_option("lattice", shown_default="")
 @setting_option("graph")
 @setting_option(
-    "L", help="Linear size, or several: 64,128,256; shells of a Bethe lattice.", shown_default=""
+    "L",
+    help="Linear size or shape, or several: 64,128,256, 32x64,64x128; shells of a Bethe lattice.",
+    shown_default="",
 )
 @setting_option("boundary")
-@click.option(
+@grouped(
+    LATTICE,
     "--source",
     help="Where it begins: a side (x-, x+, y- ... or left, right, bottom, "
     "top), centre, sites 0,5,17 or a file with one a line.  [default: the first side of "
     "the last open axis, else the centre]",
 )
-@click.option(
+@grouped(
+    LATTICE,
     "--target",
     help="Where it is to get: the same.  [default: the side opposite to the source, or all sides]",
 )
-@click.option(
+@grouped(
+    HOW_MUCH,
     "--stop",
     help="spanning, when the target is reached; all; or a number of sites.  [default: spanning]",
 )
-@click.option("--trapping", is_flag=True, help="What is cut off from the target is not invaded.")
+@grouped(WHAT, "--trapping", is_flag=True, help="What is cut off from the target is not invaded.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
 @setting_option("columns")
 @setting_option("model", help="bond or site.")
-@click.option(
+@grouped(
+    WHAT,
     "--weights",
     type=click.Path(),
     help="Weights of your own: file, those of the bonds in the graph's file; or .npy or "
     "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
 )
 @setting_option("samples", help="Invasions a size.", shown_default="1")
-@click.option("--sample", type=int, help="Number of the first sample.  [default: 0]")
+@grouped(WHAT, "--sample", type=int, help="Number of the first sample.  [default: 0]")
 @setting_option("seed", help="Seed of the sweep.")
 @setting_option("rng")
-@click.option(
+@grouped(
+    MEASURED,
     "--p0",
     type=float,
     help="Bursts begin with weights of at least this.  [default: "
     "with a weight larger than all before]",
 )
-@click.option("--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5.")
-@click.option("--plot", type=click.Path(), help="Figure: .png, .pdf or .svg.")
+@grouped(OUTPUT, "--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5.")
+@grouped(OUTPUT, "--plot", type=click.Path(), help="Figure: .png, .pdf or .svg.")
 @as_json
 def command(**given: Any) -> None:
     """Invade a lattice or a graph from a source, always by the easiest bond or site.
@@ -167,6 +176,7 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
+    from percolab.tasks.shapes import take_shapes
     from percolab.tasks.values import parse_sizes
 
     request = {name: given[name] for name in ("source", "target", "trapping")}
@@ -198,7 +208,8 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), request
+    structure, chosen = take_shapes(load_structure(given["lattice"]), parse_sizes(given["L"]))
+    return structure, sorted(set(chosen)), request
 
 
 def _stop(text: str | None) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.label_answer import answer_labels, echo_phases
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
@@ -15,10 +16,12 @@ from percolab.cli.sample_options import (
     need,
     sample_keys,
     sample_options,
+    shaped,
 )
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,51 +41,57 @@ _OF_SAMPLE = (
 _OUT = "labels.h5"
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("configuration", nargs=-1, metavar="[INPUT]...")
 @sample_options
-@click.option(
+@grouped(
+    WHAT,
     "--phase",
     metavar="VALUES",
     help="Of INPUT with several values: sites are where it is 2; 1,2 are two phases, 1+2 is one, "
     "all is every value.",
 )
-@click.option(
+@grouped(
+    WHAT,
     "--connectivity",
     type=click.Choice(["4", "8", "6", "18", "26"]),
     help="Neighbours of a pixel (4 or 8) or voxel (6, 18 or 26), in place of --lattice.  "
     "[default: 4 or 6]",
 )
-@click.option(
+@grouped(
+    WHAT,
     "--threshold",
     metavar="NUMBER|otsu",
     help="Of INPUT in grey, colours or other values: sites are what is above it.",
 )
-@click.option("--below", is_flag=True, help="With --threshold: sites are what is not above it.")
+@grouped(WHAT, "--below", is_flag=True, help="With --threshold: sites are what is not above it.")
 @setting_option("graph", help="Graph file; all its bonds are open without -p.")
 @setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
 @setting_option("target", help="The same: clusters that connect both are named.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
 @setting_option("columns")
 @setting_option("labeler")
-@click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--tortuosity", is_flag=True,
-              help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
-@click.option(
+@grouped(MACHINE, "--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@grouped(
+    MACHINE,
     "--slabs",
     metavar="N|auto",
     help="Cut INPUT along its first axis and read and label one slab after the other, where it is "
     "larger than the memory; --out is a .npy file.",
 )
-@click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
-@click.option(
+@grouped(OUTPUT, "--tortuosity", is_flag=True,
+         help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
+@grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
+@grouped(
+    OUTPUT,
     "--sizes",
     type=click.Path(),
     help="Write a CSV file with a line a cluster: label, sites, phase, what it spans.",
 )
-@click.option("--out", type=click.Path(),
-              help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
+@grouped(OUTPUT, "--out", type=click.Path(),
+         help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
+@quiet_option()
 def command(
     configuration: tuple[str, ...],
     labeler: str | None,
@@ -93,6 +102,7 @@ def command(
     sizes: str | None,
     out: str | None,
     as_json: bool,
+    quiet: bool,
     **given: Any,
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
@@ -132,7 +142,7 @@ def command(
         return
     chosen = _configuration(configuration, given)
     tortuosities = find_tortuosities(chosen) if tortuosity else {}
-    clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
+    clusters = chosen.label(labeler, device, watcher=ProgressWatcher(silent=quiet))
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
         write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)
@@ -181,7 +191,8 @@ def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configurati
     if len(files) > 1:
         raise InputError(f"{files[1]}: a configuration of bonds (-L) is one file")
     boundary = given["boundary"] or "open"
-    return bond_configuration(name, load_lattice(given["lattice"]), given["size"], boundary)
+    lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
+    return bond_configuration(name, lattice, size, boundary)
 
 
 def _image(files: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:

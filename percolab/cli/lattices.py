@@ -75,7 +75,7 @@ def _list(lattices: list[Lattice]) -> None:
 
 def _describe(lattice: Lattice) -> None:
     sites = math.prod(lattice.cell) - len(lattice.vacant)
-    unit = math.prod(lattice.per_size) * sites / math.prod(lattice.cell)
+    unit = math.prod(lattice.shape(1)) * sites / math.prod(lattice.cell)
     echo(lattice.name if lattice.title == lattice.name else f"{lattice.name}: {lattice.title}")
     echo(f"dimension            {lattice.dimension}")
     echo(f"coordination number  {lattice.coordination_number:.6g}")

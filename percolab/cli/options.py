@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import F as F
+from percolab.cli.groups import as_json as as_json
 from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 from percolab.lattices.shown import counted as counted
@@ -28,10 +30,7 @@ if TYPE_CHECKING:
     from percolab.tables.given import GivenTable
     from percolab.tasks.study import Study
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
-as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
 def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:

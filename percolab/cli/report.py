@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,13 @@ from percolab.cli.options import (
     results_file,
 )
 from percolab.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from percolab.store.results import StoredResults
+
+
+#: Suffixes of a page.
+PAGES = (".html", ".htm")
 
 
 @click.command()
@@ -33,24 +40,45 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
 
     With --json the numbers of all fits and figures go to stdout.
     """
-    from percolab.figures.report import report_page
-    from percolab.store.output_files import check_suffix, write_output
+    from percolab.store.output_files import check_suffix
 
     if out:
-        check_suffix(out, (".html", ".htm"), "a page")
+        check_suffix(out, PAGES, "a page")
         output_file(out, "")
     stored = read_study(results, options)
     target = output_file(out, Path(results).with_suffix(".html"))
-    chosen = options.pop("observable")
-    page, numbers = report_page(
-        stored,
-        name=Path(results).name,
-        checksum=hashlib.sha256(Path(results).read_bytes()).hexdigest(),
-        fitted=lambda name: fit_from_options(stored, observable=name, **options),
-        observable=chosen,
-        bootstrap=options["bootstrap"],
-    )
-    write_output(target, page.encode())
+    content = Path(results).read_bytes()
+    numbers = write_report(stored, target, name=Path(results).name, content=content, **options)
     echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)
+
+
+def write_report(
+    stored: StoredResults,
+    target: Path,
+    *,
+    name: str,
+    content: bytes,
+    observable: str | None = None,
+    bootstrap: int = 200,
+    **options: Any,
+) -> dict[str, Any]:
+    """Write the page of results to a file, and return the numbers of all fits and figures.
+
+    name, content: the file of the results.  options: those of :func:`fit_options`.
+    """
+    from percolab.figures.report import report_page
+    from percolab.store.output_files import write_output
+
+    options["bootstrap"] = bootstrap
+    page, numbers = report_page(
+        stored,
+        name=name,
+        checksum=hashlib.sha256(content).hexdigest(),
+        fitted=lambda each: fit_from_options(stored, observable=each, **options),
+        observable=observable,
+        bootstrap=bootstrap,
+    )
+    write_output(target, page.encode())
+    return numbers

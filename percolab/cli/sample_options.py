@@ -7,19 +7,19 @@ from typing import Any
 import click
 
 from percolab.bonds.model import Model
+from percolab.cli.groups import grouped
 from percolab.cli.options import F, WholeNumber, flag, refuse
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import Lattice
-from percolab.tasks.settings import SETTINGS
+from percolab.tasks.setting_groups import LATTICE, WHAT
+from percolab.tasks.settings import SETTINGS, SHOWN_SWEEPS
 
 #: What may be given in place of p where sites have spins.
 COUPLINGS = ("T", "K", "beta")
 #: All that only a sample of spins has.
 OF_SPINS = (*COUPLINGS, "sweeps", "update")
-#: Sweeps of spins before the configuration, unless given.
-SHOWN_SWEEPS = 100
 #: What the options stand for when they are left out.
 DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
@@ -27,11 +27,12 @@ DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "r
 def sample_options(function: F) -> F:
     """Add the options that name a lattice, its size, and a sample on it; None where not given."""
     for option in (
-        click.option("--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
-                     f"[default: {NUMBERINGS[0]}]"),
-        click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre."),
-        click.option("--bethe", type=int, metavar="Z",
-                     help="Bethe lattice of this coordination number."),
+        grouped(LATTICE, "--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
+                f"[default: {NUMBERINGS[0]}]"),
+        grouped(LATTICE, "--shells", type=int,
+                help="Shells of the Bethe lattice around its centre."),
+        grouped(LATTICE, "--bethe", type=int, metavar="Z",
+                help="Bethe lattice of this coordination number."),
         setting_option("boundary"),
         setting_option("update"),
         setting_option("sweeps", low=0, shown_default=str(SHOWN_SWEEPS),
@@ -39,16 +40,38 @@ def sample_options(function: F) -> F:
         *(setting_option(name, kind=float) for name in reversed(COUPLINGS)),
         setting_option("model"),
         setting_option("rng"),
-        click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
-                     help="Number of the sample, of spins that of the chain.  [default: 0]"),
+        grouped(WHAT, "--sample", type=WholeNumber(min=0, max=2**64 - 1),
+                help="Number of the sample, of spins that of the chain.  [default: 0]"),
         setting_option("seed", help="Seed of the sweep."),
-        click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
-        click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
+        grouped(WHAT, "-p", "p", type=float, help="Probability of a bond, or as --model says."),
+        grouped(LATTICE, "-L", "--size", "size", type=SizeOrShape(),
+                help="Linear size, or a shape as 64x128; of bethe:Z the shells."),
         setting_option("lattice", shown_default="",
                        help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+class SizeOrShape(click.ParamType[Any]):
+    """A linear size, or the sides of a shape with x between them."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return an integer, or a tuple of them."""
+        from percolab.tasks.values import parse_sizes
+
+        if isinstance(value, str) and "x" in value and "," not in value:
+            return parse_sizes(value)[0]
+        return click.INT.convert(value, param, ctx)
+
+
+def shaped(structure: Any, size: Any) -> tuple[Any, Any]:
+    """Return a lattice and its size as -L gives it, of a shape the lattice with such sides."""
+    from percolab.tasks.shapes import take_shape
+
+    return take_shape(structure, size) if isinstance(size, tuple) else (structure, size)
 
 
 def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheLattice, int]:
@@ -64,7 +87,7 @@ def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheL
         return BetheLattice(given["bethe"], given["numbering"] or NUMBERINGS[0]), given["shells"]
     refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
     need(given, what, "lattice", "size", *_point(given))
-    return load_structure(given["lattice"]), given["size"]
+    return shaped(load_structure(given["lattice"]), given["size"])
 
 
 def has_point(given: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from percolab.cli.groups import grouped
 from percolab.cli.options import F, WholeNumber
 from percolab.tasks.settings import SETTINGS
 
@@ -23,10 +24,10 @@ def setting_option(name: str, **changed: Any) -> Callable[[F], F]:
     setting = replace(SETTINGS[name], **changed)
     flags = (f"--{name.replace('_', '-')}",) if setting.flags is None else setting.flags
     if setting.kind is bool:
-        return click.option(*flags, name, is_flag=True, help=setting.option_help)
+        return grouped(setting.group, *flags, name, is_flag=True, help=setting.option_help)
     kind = _TYPES.get(setting.kind) or WholeNumber(setting.low, setting.high)
-    return click.option(
-        *flags, name, type=kind, multiple=setting.repeated, help=setting.option_help
+    return grouped(
+        setting.group, *flags, name, type=kind, multiple=setting.repeated, help=setting.option_help
     )
 
 

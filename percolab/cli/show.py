@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
@@ -16,10 +15,12 @@ from percolab.cli.sample_options import (
     need,
     sample_keys,
     sample_options,
+    shaped,
     with_defaults,
 )
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.tasks.setting_groups import MEASURED, OUTPUT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,31 +32,36 @@ if TYPE_CHECKING:
 _OUT = "clusters.png"
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("labels", required=False, metavar="[LABELS]")
 @sample_options
-@click.option(
+@grouped(
+    MEASURED,
     "--tree",
     "as_tree",
     is_flag=True,
     help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
 )
-@click.option(
+@grouped(
+    MEASURED,
     "--backbone",
     is_flag=True,
     help="Draw what flows between the sides of the last open axis: the backbone of the sample, its "
     "red bonds and its dangling ends.",
 )
-@click.option("--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's.")
-@click.option(
+@grouped(
+    MEASURED, "--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's."
+)
+@grouped(
+    OUTPUT,
     "--html",
     type=click.Path(),
     metavar="FILE",
     help="Write a page for a browser in place of a figure: a slider for p, the clusters "
     "of the sample at it, and its curves.",
 )
-@click.option("--out", type=click.Path(),
-              help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
+@grouped(OUTPUT, "--out", type=click.Path(),
+         help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
 @as_json
 def command(
     labels: str | None,
@@ -130,10 +136,8 @@ def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
     check_suffix(html, (".html", ".htm"), "a page")
     target = output_file(html, "")
     keys = with_defaults(given, "seed", "sample", "rng", "model")
-    structure = load_structure(given["lattice"])
-    page, facts = sample_page(
-        structure, given["size"], given["p"], boundary=given["boundary"], **keys
-    )
+    structure, size = shaped(load_structure(given["lattice"]), given["size"])
+    page, facts = sample_page(structure, size, given["p"], boundary=given["boundary"], **keys)
     write_output(target, page.encode())
     echo(f"page in {target}", err=as_json)
     if as_json:
@@ -149,34 +153,21 @@ def _of_sample(given: dict[str, Any]) -> Drawn:
 
 def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
     """Return the figure of the tree of a sample, or of given weights, and its numbers."""
-    from percolab.configurations.picture import make_title, plain_text
-    from percolab.configurations.tree import read_weights, tree, tree_from_array
-    from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
-    from percolab.lattices.lattice import AXIS_NAMES, load_lattice
+    from percolab.configurations.picture import draw_tree_picture
+    from percolab.lattices.lattice import load_lattice
 
     if labels is not None:
         raise InputError(f"{labels}: a tree (--tree) has no labels; leave one of them out")
     reason = "a tree (--tree) is of all bonds of a lattice"
     refuse(given, reason, "p", *OF_SPINS, "model", "bethe", "shells", "numbering")
     need(given, "a tree (--tree)", "lattice", *(() if weights else ("size",)))
-    lattice, size, boundary = load_lattice(given["lattice"]), given["size"], given["boundary"]
-    if size is not None:
-        check_tree_drawable(lattice, prod(lattice.shape(size)))
+    keys: dict[str, Any] = {"weights": weights}
     if weights is not None:
         refuse(given, "weights are given (--weights)", "seed", "sample", "rng")
-        values = read_weights(weights, lattice, size, boundary)
-        found = tree_from_array(lattice, values, size, boundary)
-        record: dict[str, Any] = {"boundary": found.boundary}
     else:
         keys = with_defaults(given, "seed", "sample", "rng")
-        found = tree(lattice, size, boundary=boundary, **keys)
-        record = {"L": size, "boundary": found.boundary, **keys}
-    title = make_title(plain_text(lattice.title), record)
-    if not found.topology.open_axes:
-        return plot_spanning_tree(found, title=title)
-    axis = found.topology.open_axes[-1]
-    name = f"trunk along ${AXIS_NAMES[axis]}$"
-    return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
+    lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
+    return draw_tree_picture(lattice, size, boundary=given["boundary"], **keys)
 
 
 def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Drawn:
@@ -195,22 +186,11 @@ def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Draw
 
 
 def _show_labels(name: str, given: dict[str, Any]) -> Drawn:
-    from percolab.configurations import read_labels
-    from percolab.configurations.picture import draw_picture
+    from percolab.configurations.picture import draw_labels_picture
     from percolab.lattices.lattice import load_lattice
 
     sampled = ("size", "p", "seed", "sample", "rng", "model", *OF_SPINS)
     reason = "LABELS is a configuration already"
     refuse(given, reason, *sampled, "bethe", "shells", "numbering")
     lattice = load_lattice(given["lattice"]) if given["lattice"] is not None else None
-    found = read_labels(name, lattice, given["boundary"])
-    kind = found.record.get("kind")
-    name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
-    return draw_picture(
-        found.clusters,
-        found.lattice,
-        found.record,
-        name,
-        opened=found.opened,
-        first_row_on_top=kind in (None, "sites"),
-    )
+    return draw_labels_picture(name, lattice, given["boundary"])

@@ -14,6 +14,7 @@ from percolab.cli.terminal import echo
 from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
+    from percolab.store.results import StoredResults
     from percolab.store.task_result import TaskResult
     from percolab.tasks.study import Study
 
@@ -38,10 +39,10 @@ def command(results: str, as_json: bool) -> None:
         answer_labels(results, shape, found.record, found.clusters, phases, as_json=as_json)
         return
     stored = read_results(results)
-    items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
-    tasks = [_record(item) for item in items]
+    record = status_record(stored)
+    tasks = record["tasks"]
     if as_json:
-        echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
+        echo_json(record)
         return
     for line in [
         *_describe_study(stored.study),
@@ -49,6 +50,13 @@ def command(results: str, as_json: bool) -> None:
         *_describe_runs(stored.runs),
     ]:
         echo(line)
+
+
+def status_record(stored: StoredResults) -> dict[str, Any]:
+    """Return the study, what there is of every size, and the runs, as plain JSON values."""
+    items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
+    tasks = [_record(item) for item in items]
+    return {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
 
 
 def _record(item: TaskResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from percolab.cli.answers import find_answers
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import (
     complete_study,
     counted,
@@ -28,12 +29,13 @@ from percolab.run.request import make_options
 from percolab.run.runner import prepare_study, run_study
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE
+from percolab.tasks.setting_groups import OUTPUT
 from percolab.tasks.settings import MPI
 from percolab.tasks.study_file import make_request, read_request
 from percolab.tasks.study_library import find_study
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument(
     "study",
     required=False,
@@ -42,12 +44,14 @@ from percolab.tasks.study_library import find_study
     shell_complete=complete_study,
 )
 @setting_options
-@click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
-@click.option(
-    "--prepare", is_flag=True, help="Place p and write the file, for parts to start from."
+@grouped(
+    OUTPUT, "--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@grouped(
+    OUTPUT, "--prepare", is_flag=True, help="Place p and write the file, for parts to start from."
+)
+@grouped(OUTPUT, "--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
+@quiet_option()
 def command(
     study: str | None, quiet: bool, plan: bool, prepare: bool, as_json: bool, **given: Any
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import (
     as_json,
     echo_json,
@@ -19,6 +20,7 @@ from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.store.results import ResultsWriter
+from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from percolab.analysis.quantity_fits import QuantityAnalysis
@@ -40,25 +42,27 @@ def _shared_options(function: Any) -> Any:
     return function
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("lattice", required=False, metavar="[LATTICE]")
-@click.option("--error", type=float, metavar="E", help="The whole error of p_c to reach.")
-@click.option("--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
+@grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
+@grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
 @_shared_options
-@click.option(
+@grouped(
+    WHAT,
     "--weights",
     help="Find the levels at which given values percolate: an array of sites (..., y, x) or bonds "
     "(classes, ..., y, x) in .npy or file.h5:/dataset; or file, those in the graph's file.",
 )
-@click.option("--above", is_flag=True, help="With --weights: large values open first.")
-@click.option(
+@grouped(WHAT, "--above", is_flag=True, help="With --weights: large values open first.")
+@grouped(
+    OUTPUT,
     "--out",
     type=click.Path(),
     help="Results file; an existing one of the same study is continued.  With --weights the paths, "
     f".csv.  [default: {_OUT}; no paths]",
 )
 @as_json
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@quiet_option()
 def command(
     lattice: str | None,
     error: float | None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, described, exit_if_interrupted, write_answer
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
@@ -13,6 +14,7 @@ from percolab.kernels.registry import list_names
 from percolab.run.request import make_options
 from percolab.run.runner import run_study
 from percolab.store.results import ResultsWriter
+from percolab.tasks.setting_groups import MACHINE, WHAT
 from percolab.tasks.study_file import make_request
 from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
 
@@ -36,20 +38,22 @@ def _options(function: Any) -> Any:
     return function
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @_options
-@click.option(
+@grouped(
+    WHAT,
     "--weights",
     help="Find one tree, of these weights: file (those in the graph's file), or an array in .npy "
     "or file.h5:/dataset, of a lattice (classes, ..., y, x).",
 )
-@click.option(
+@grouped(
+    MACHINE,
     "--method",
     help=f"How trees are found; all give the same: {list_names(TREE_METHODS)}.  "
     f"[default: the fastest, {_FASTEST}]",
 )
 @as_json
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@quiet_option()
 def command(
     weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
 ) -> None:

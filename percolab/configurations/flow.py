@@ -27,8 +27,9 @@ from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
-from percolab.tasks.values import refuse_given, refuse_sample_settings, take_integer
+from percolab.tasks.values import refuse_given, refuse_sample_settings
 
 #: Bytes a bond of what all the numbers of a flow take, beside two nets.
 _BOND_BYTES = 300
@@ -36,7 +37,7 @@ _BOND_BYTES = 300
 
 def flow(
     lattice: Any = None,
-    L: int | None = None,
+    L: int | str | tuple[int, ...] | None = None,
     p: float | None = None,
     *,
     sample: int = 0,
@@ -117,7 +118,7 @@ def flow(
     structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
     if not hasattr(structure, "is_scalable"):
         raise InputError(f"flow: {type(lattice).__name__} given, but it is no lattice or mask")
-    L = take_integer("L", L)
+    structure, L = take_shape(structure, L)
     if opened is None:
         if boundary is not None:
             sampled["boundary"] = ",".join(axis_boundaries(structure, boundary))

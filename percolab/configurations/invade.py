@@ -24,6 +24,7 @@ from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, count_words, unpack_bits
+from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.values import (
     check_choice,
@@ -58,7 +59,7 @@ Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
 
 def invade(
     lattice: Any,
-    L: int | None = None,
+    L: int | str | tuple[int, ...] | None = None,
     *,
     source: Sites | None = None,
     target: Sites | None = None,
@@ -74,9 +75,9 @@ def invade(
 ) -> Invasion:
     """Invade a sample from a source, always by the bond or site with the smallest weight.
 
-    lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells), a :class:`Graph`, a
-    networkx graph, a sparse matrix, a data frame (``columns`` names those of its sites) or an edge
-    array (n, 2).
+    lattice: a name, a :class:`Lattice` (``L``: its size, or its sides as (64, 128)), a Bethe
+    lattice (``L``: its shells), a :class:`Graph`, a networkx graph, a sparse matrix, a data frame
+    (``columns`` names those of its sites) or an edge array (n, 2).
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
     a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
     of a graph its source.  target: the same; by default the side opposite to the source, any side
@@ -237,18 +238,20 @@ class Field:
 
 
 def make_field(
-    structure: Structure, L: int | None = None, boundary: str | Sequence[str] | None = None
+    structure: Structure,
+    L: int | str | tuple[int, ...] | None = None,
+    boundary: str | Sequence[str] | None = None,
 ) -> Field:
     """Return one size of a structure; InputError if there is none.
 
-    L: the size; a graph has its own.  boundary: one for all axes of a lattice, or a list
-    with one each, or that as text; open unless given.
+    L: the size, or the sides of a lattice, (64, 128); a graph has its own.  boundary: one for all
+    axes of a lattice, or a list with one each, or that as text; open unless given.
     """
     if isinstance(structure, Graph):
         L = structure.num_sites if L is None else L
     if L is None:
         raise InputError(f"{structure.name}: give the size L")
-    L = take_integer("L", L)
+    structure, L = take_shape(structure, L)
     if boundary is not None and not isinstance(structure, Lattice):
         raise InputError(f"boundary: {structure.name} has none; leave it out")
     kinds = axis_boundaries(structure, boundary)

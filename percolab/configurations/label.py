@@ -25,6 +25,7 @@ from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
+from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries, check_probabilities
 from percolab.tasks.values import (
     check_choice,
@@ -38,7 +39,7 @@ from percolab.tasks.values import (
 
 def label(
     lattice: Any = None,
-    L: int | None = None,
+    L: int | str | tuple[int, ...] | None = None,
     p: float | None = None,
     *,
     sample: int = 0,
@@ -77,9 +78,9 @@ def label(
       "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
       18 or 26, the smallest unless given; or those of the lattice ``on``.  ``boundary``, one for
       all axes or one for each, is open unless given.  Labels are in the image's shape.
-    * a lattice or its name, with its size L: one sample of percolation at p, 0.5 unless given;
-      (seed, sample) names the one that a sweep with this seed measures.  Labels are in the
-      lattice's shape, last axis first.
+    * a lattice or its name, with its size L, or its sides as (64, 128): one sample of percolation
+      at p, 0.5 unless given; (seed, sample) names the one that a sweep with this seed measures.
+      Labels are in the lattice's shape, last axis first.
     * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
       place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
       (n, 2): with p a sample of it, without p its connected components.  multi: keep parallel
@@ -159,7 +160,7 @@ def label(
             raise InputError(f"label: {type(lattice).__name__} given, but it is no lattice or mask")
         if L is None:
             raise InputError("label: give the size L of the lattice")
-        L = take_integer("L", L)
+        lattice, L = take_shape(lattice, L)
         kinds = axis_boundaries(lattice, boundary)
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]

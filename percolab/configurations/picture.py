@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import random_configuration
 from percolab.configurations.flow import flow
+from percolab.configurations.label_files import read_labels
+from percolab.configurations.tree import read_weights, tree, tree_from_array
 from percolab.errors import InputError
 from percolab.figures.bethe import check_shells, plot_bethe
 from percolab.figures.configuration import check_drawable, plot_clusters
 from percolab.figures.flow import plot_flow
-from percolab.figures.tree import check_tree_drawable
+from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
@@ -70,11 +76,63 @@ def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -
     if not axes:
         raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
     found = flow(lattice, size, **keys)
-    record = {"L": size, "boundary": kinds, **keys}
-    title = make_title(plain_text(lattice.title), record | {"boundary": kinds})
+    record = {"L": size, **keys, "boundary": kinds}
+    title = _sample_title(lattice, record)
     topology = lattice.topology(lattice.shape(size), kinds)
     text = f"{title}\nbetween the sides along ${AXIS_NAMES[axes[-1]]}$"
     return plot_flow(found, lattice, topology, title=text)
+
+
+def draw_tree_picture(
+    lattice: Lattice,
+    size: int | None,
+    *,
+    boundary: str | Sequence[str] | None = None,
+    weights: str | NDArray[Any] | None = None,
+    **keys: Any,
+) -> Drawn:
+    """Return the picture of the spanning tree of a sample, or of given weights, and its numbers.
+
+    weights: an array as :func:`percolab.configurations.tree.tree` takes it, or the file of one;
+    without them ``keys`` are seed, sample and rng.
+    InputError: a lattice that cannot be drawn, or a tree that does not exist.
+    """
+    if size is not None:
+        check_tree_drawable(lattice, prod(lattice.shape(size)))
+    if weights is None:
+        found = tree(lattice, size, boundary=boundary, **keys)
+        record = {"L": size, "boundary": found.boundary, **keys}
+    else:
+        if isinstance(weights, str):
+            weights = read_weights(weights, lattice, size, boundary)
+        found = tree_from_array(lattice, weights, size, boundary)
+        record = {"boundary": found.boundary}
+    title = _sample_title(lattice, record)
+    if not found.topology.open_axes:
+        return plot_spanning_tree(found, title=title)
+    axis = found.topology.open_axes[-1]
+    name = f"trunk along ${AXIS_NAMES[axis]}$"
+    return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
+
+
+def draw_labels_picture(
+    name: str, lattice: Lattice | None = None, boundary: str | None = None
+) -> Drawn:
+    """Return the picture of the clusters in a file of labels, and its numbers.
+
+    lattice, boundary: where the file does not say them.  InputError: it is no such file.
+    """
+    found = read_labels(name, lattice, boundary)
+    kind = found.record.get("kind")
+    name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
+    return draw_picture(
+        found.clusters,
+        found.lattice,
+        found.record,
+        name,
+        opened=found.opened,
+        first_row_on_top=kind in (None, "sites"),
+    )
 
 
 def draw_picture(
@@ -96,12 +154,22 @@ def draw_picture(
         return plot_bethe(clusters, lattice, record["L"], title=title)
     if options.get("spins") is not None:
         options["states"] = Model.parse(record["model"]).states
-    return plot_clusters(clusters, lattice, title=make_title(plain_text(name), record), **options)
+    is_named = name == lattice.title
+    title = _sample_title(lattice, record) if is_named else make_title(plain_text(name), record)
+    return plot_clusters(clusters, lattice, title=title, **options)
 
 
 def plain_text(text: str) -> str:
     """Return a text in which no dollar sign begins mathematics."""
     return text.replace("$", r"\$")
+
+
+def _sample_title(lattice: Lattice, record: dict[str, Any]) -> str:
+    """Return the title of a sample: the lattice, its size or its sides, and what names it."""
+    if lattice.aspect and "L" in record:
+        sides = lattice.size_text(record["L"]).replace("x", r" \times ")
+        return make_title(plain_text(lattice.own_title), record | {"L": sides})
+    return make_title(plain_text(lattice.title), record)
 
 
 def make_title(name: str, record: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from percolab.lattices.graph_files.objects import graph_from_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
+from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.values import (
     check_choice,
@@ -46,7 +47,7 @@ _NO_MEANING = "has no meaning here"
 
 def tree(
     graph: Any,
-    L: int | None = None,
+    L: int | str | tuple[int, ...] | None = None,
     *,
     weights: np.ndarray | Sequence[Any] | None = None,
     sample: int = 0,
@@ -108,6 +109,8 @@ def tree(
         )
         is_name = isinstance(graph, str | Path)
         structure: Structure = load_structure(str(graph)) if is_name else graph
+        if L is not None:
+            structure, L = take_shape(structure, L)
         if weights is None:
             return _of_sample(structure, L, boundary, seed, sample, rng, ways)
         if isinstance(structure, Graph):
@@ -207,7 +210,7 @@ def _read_numbers(name: str, wrong: Any) -> np.ndarray:
     return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
-def _is_lattice(graph: str | Path, L: int | None) -> bool:
+def _is_lattice(graph: str | Path, L: Any) -> bool:
     """Return whether a text is the name of a lattice, rather than of a graph's file."""
     if str(graph).endswith(".toml"):
         return True

@@ -32,6 +32,8 @@ _LONGEST_PERIOD = 6.0
 _AZIMUTH, _ELEVATION, _NEARNESS = 19.0, 14.0, 0.16
 _DASHES: dict[str, Any] = {"linestyle": (0, (4, 2.5)), "linewidth": 1.2}
 _EPSILON = 1e-6
+#: Parts of a bond where it may pass over a site, and how far it is then bent, in its lengths.
+_BETWEEN, _BEND = (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4), 0.12
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,8 @@ def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
     patch = _patch(lattice, low, high)
     own = patch.inside(corner, steps)
     for is_own, colour, width in ((False, _COPY, 1.2), (True, _OWN, 2.2)):
-        ends = list(patch.places[patch.bonds[own[patch.bonds[:, 0]] == is_own]])
-        lines = LineCollection(ends, colors=colour, linewidths=width, capstyle="round", zorder=2)
+        paths = _bond_paths(patch, patch.bonds[own[patch.bonds[:, 0]] == is_own])
+        lines = LineCollection(paths, colors=colour, linewidths=width, capstyle="round", zorder=2)
         axes.add_collection(lines)
         places = patch.places[patch.sites & (own == is_own)]
         axes.plot(*places.T, **_look(colour) | {"linestyle": "none", "zorder": 3})
@@ -163,6 +165,24 @@ def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
         _named("cell", color=_OUTLINE, **_DASHES),
         _named("its sites and bonds", **_look(_OWN)),
         _named("copies", **_look(_COPY, 1.2)),
+    ]
+
+
+def _bond_paths(patch: _Patch, bonds: np.ndarray) -> list[np.ndarray]:
+    """Return where bonds are drawn: straight, or bent around a site that is between its ends."""
+    from scipy.spatial import cKDTree
+
+    start, end = patch.places[bonds].swapaxes(0, 1)
+    between = start + np.array(_BETWEEN)[:, None, None] * (end - start)
+    away, _ = cKDTree(patch.places[patch.sites]).query(between)
+    passes = (away < _EPSILON).any(axis=0)
+    along = np.linspace(0, 1, 25)[:, None]
+    sideways = (end - start)[:, ::-1] * [-_BEND, _BEND]
+    return [
+        first + along * (last - first) + 4 * along * (1 - along) * aside
+        if bent
+        else np.stack([first, last])
+        for first, last, aside, bent in zip(start, end, sideways, passes, strict=True)
     ]
 
 

@@ -21,7 +21,7 @@ def cell_text(
     keys: Mapping[str, Any],
     thresholds: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return the lattice as docs/lattice-format.md has it, with ``unit_cell`` and ``drawing``.
+    """Return the lattice as docs/lattice-format.md has it: a unit cell whose sites have positions.
 
     keys: further ones of the top level, left out where None.  The rest as for
     :meth:`percolab.lattices.lattice.Lattice.from_cell`.
@@ -38,13 +38,10 @@ def cell_text(
             f"{where}: sites have the shape {places.shape}, but those of {dimension} axes are "
             f"(n, {dimension}), in parts of the vectors"
         )
-    count = len(places)
-    # A cell's sites stand side by side along the first axis, and are moved to their places.
-    steps_of_points = np.vstack([steps[:1] / count, steps[1:]])
-    shifts = places @ steps - np.arange(count)[:, None] * steps_of_points[0]
     lines = [f"name = {_toml(name, where)}", f"dimension = {dimension}"]
     lines += [f"{key} = {_toml(value, where)}" for key, value in keys.items() if value is not None]
-    lines += ["", "[unit_cell]", f"sites = {count}", "bonds = ["]
+    lines += ["", "[unit_cell]", f"vectors = {_toml(steps, where)}"]
+    lines += [f"sites = {_toml(places, where)}", "bonds = ["]
     if not isinstance(bonds, Iterable):
         raise InputError(f"{where}: bonds = {bonds!r}, but they are a list of (from, to, cell)")
     for number, bond in enumerate(bonds):
@@ -55,11 +52,6 @@ def cell_text(
             )
         one, other, cell = (_toml(value, where) for value in bond)
         lines.append(f"    {{ from = {one}, to = {other}, cell = {cell} }},")
-    lines += ["]", "", "[drawing]", f"vectors = {_toml(steps_of_points, where)}", "shifts = ["]
-    for number, shift in enumerate(shifts):
-        at = [number] + [0] * (dimension - 1)
-        if np.any(shift):
-            lines.append(f"    {{ at = {at}, shift = {_toml(shift, where)} }},")
     lines += ["]"]
     if not isinstance(thresholds, Sequence) or not all(
         isinstance(item, Mapping) for item in thresholds

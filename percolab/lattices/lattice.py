@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from itertools import product
-from math import prod
+from math import gcd, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.cell_text import cell_text
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
+from percolab.lattices.shells import neighbourhood_text
 from percolab.lattices.shown import Shown, counted
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology
@@ -70,6 +72,7 @@ class Lattice(Shown):
     cell:      grid points of the block along each axis; ``vacant`` lists those without a site
     bonds:     classes in canonical order, nearest owner-to-neighbour offset first
     per_size:  grid points along each axis for one unit of L
+    aspect:    the sides of size L are as these integers; () where all are equal
     source:    the TOML text it was read from
     vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
     """
@@ -88,6 +91,7 @@ class Lattice(Shown):
     vectors: tuple[Vector, ...] = ()
     shifts: tuple[tuple[Point, Vector], ...] = ()
     thresholds: tuple[Threshold, ...] = ()
+    aspect: Point = ()
     source: str = ""
 
     def _facts(self) -> dict[str, Any]:
@@ -171,7 +175,7 @@ class Lattice(Shown):
             "vacant": sorted(self.vacant),
             "bonds": [(bond.offset, sorted(bond.at)) for bond in self.bonds],
             "per_size": self.per_size,
-        }
+        } | ({"aspect": self.aspect} if self.aspect else {})
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def threshold(self, model: str = "bond") -> Threshold | None:
@@ -180,14 +184,42 @@ class Lattice(Shown):
 
     def shape(self, size: int) -> Point:
         """Return the grid points along each axis of a lattice of linear size L."""
-        return tuple(size * unit for unit in self.per_size)
+        return tuple(n * unit for n, unit in zip(self.sides(size), self.per_size, strict=True))
+
+    def sides(self, size: int) -> Point:
+        """Return the sides of linear size L along each axis, in the unit that L counts."""
+        return tuple(size * ratio for ratio in self.aspect or (1,) * self.dimension)
+
+    def with_sides(self, aspect: Sequence[int]) -> Lattice:
+        """Return the lattice whose sides are in this ratio; its samples are others.
+
+        aspect: positive integers without a common divisor, one for each axis
+
+        >>> wide = load_lattice("square").with_sides((1, 2))
+        >>> wide.name, wide.shape(32)
+        ('square 1x2', (32, 64))
+        """
+        text = re.sub(r"(?m)^aspect\s*=.*\n", "", self.source)
+        if len(set(aspect)) > 1:
+            text = f"aspect = {list(aspect)}\n{text}"
+        return lattice_from_text(text, where=f"lattice {self.name}")
+
+    @property
+    def own_title(self) -> str:
+        """The title without the ratio of sides."""
+        return self.title.rpartition(", ")[0] if self.aspect else self.title
+
+    def size_text(self, size: int) -> str:
+        """Return a size as users give it: 64, or 64x128."""
+        return "x".join(map(str, self.sides(size))) if self.aspect else str(size)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
         """Raise InputError if no lattice of linear size L with this boundary can be labeled."""
         self.check_existence(size, boundary)
         points = prod(self.shape(size))
         if points > MAX_POINTS:
-            raise InputError(f"L = {size}: {points} sites, but at most {MAX_POINTS} can be labeled")
+            text = self.size_text(size)
+            raise InputError(f"L = {text}: {points} sites, but at most {MAX_POINTS} can be labeled")
 
     def check_existence(self, size: int, boundary: tuple[str, ...]) -> None:
         """Raise InputError if no lattice of linear size L with this boundary exists."""
@@ -195,7 +227,8 @@ class Lattice(Shown):
             raise InputError(f"L = {size}, but it must be an integer of at least 1")
         for axis in self._cut_axes(self.shape(size), boundary):
             raise InputError(
-                f"L = {size}, but along the periodic axis {AXIS_NAMES[axis]} of {self.name} it "
+                f"L = {self.size_text(size)}, but along the periodic axis {AXIS_NAMES[axis]} of "
+                f"{self.name} it "
                 f"must be a multiple of {self.cell[axis] // self.per_size[axis]}"
             )
 
@@ -258,6 +291,8 @@ def lattice_names() -> list[str]:
 def load_lattice(name: str | Path) -> Lattice:
     """Return a lattice by its name, or from a file if ``name`` is a path ending in .toml.
 
+    A name may be followed by shells of neighbours, as in "square:1-3"
+    (:mod:`percolab.lattices.shells`), and by a ratio of sides, as in "square 1x2".
     InputError: unknown name (with the nearest known one), or a file that describes no lattice.
 
     >>> load_lattice("honeycomb").coordination_number
@@ -267,10 +302,27 @@ def load_lattice(name: str | Path) -> Lattice:
     if name.endswith(".toml"):
         return lattice_from_text(read_text(Path(name)), where=name)
     known = lattice_names()
+    own, _, sides = name.rpartition(" ")
+    if own.partition(":")[0] in known and re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})+", sides):
+        return load_lattice(own).with_sides([int(n) for n in sides.split("x")])
+    if ":" in name and name.partition(":")[0] in known:
+        return _load_neighbourhood(name)
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
     file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))
     return lattice_from_text(read_text(file), where=f"{name}.toml")
+
+
+def _load_neighbourhood(name: str) -> Lattice:
+    """Return NAME:SHELLS, with the thresholds of the lattice of the library that it equals."""
+    own = load_lattice(name.partition(":")[0])
+    text = neighbourhood_text(own, name)
+    found = lattice_from_text(text, where=name)
+    for known in (own, *map(load_lattice, lattice_names())):
+        if known.digest == found.digest:
+            text += "".join(known.source.partition("[[thresholds]]")[1:])
+            return lattice_from_text(text, where=name)
+    return found
 
 
 def library_name(structure: Any) -> str:
@@ -287,7 +339,8 @@ def lattice_from_text(text: str, *, where: str) -> Lattice:
 
 
 _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
-_KEYS |= {"drawing", "thresholds"}
+_CELL_KEYS = {"sites", "bonds", "vectors"}
+_KEYS |= {"drawing", "thresholds", "aspect"}
 
 
 def _parse(data: dict[str, Any], *, where: str) -> Lattice:
@@ -300,10 +353,16 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
     else:
         cell, vacant, bonds = _block(table, dimension)
         per_size = (1,) * dimension
-    vectors, shifts = _drawing(table, cell)
+    vectors, shifts = _cell_places(table, dimension) or _drawing(table, cell)
+    name, title = table.text("name"), table.text("title", table.text("name"))
+    aspect = _read_aspect(table, dimension) if "aspect" in data else ()
+    if aspect:
+        name += f" {'x'.join(map(str, aspect))}"
+        title += ", " + " \N{MULTIPLICATION SIGN} ".join(f"{n}L" if n > 1 else "L" for n in aspect)
     lattice = Lattice(
-        name=table.text("name"),
-        title=table.text("title", table.text("name")),
+        name=name,
+        title=title,
+        aspect=aspect,
         cell=cell,
         vacant=vacant,
         bonds=_canonical(bonds, cell, vacant, where=where),
@@ -318,6 +377,14 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
             raise table.error("coordination_number", f"{lattice.coordination_number:g}, as bonded")
     _check_one_piece(lattice, where=where)
     return lattice
+
+
+def _read_aspect(table: Table, dimension: int) -> Point:
+    """Return the ratio of the sides; InputError unless its integers have no common divisor."""
+    aspect = table.integers("aspect", dimension)
+    if min(aspect) < 1 or gcd(*aspect) != 1 or len(set(aspect)) == 1:
+        raise table.error("aspect", "positive integers without a common divisor, not all equal")
+    return aspect
 
 
 def _check_one_piece(lattice: Lattice, *, where: str) -> None:
@@ -371,8 +438,12 @@ def _folded_unit_cell(
     table: Table, dimension: int
 ) -> tuple[Point, frozenset[Point], Point, list[_Bond]]:
     """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells."""
-    inner = Table(table.data["unit_cell"], {"sites", "bonds"}, f"{table.where}: unit_cell")
-    count = inner.integer("sites", low=1, high=4096)
+    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
+    places = inner.data.get("sites")
+    if isinstance(places, list) and 1 <= len(places) <= 4096:
+        count = len(places)
+    else:
+        count = inner.integer("sites", low=1, high=4096)
     cell = (count,) + (1,) * (dimension - 1)
     bonds: list[_Bond] = []
     for bond in inner.tables("bonds", {"from", "to", "cell", "name"}):
@@ -384,6 +455,45 @@ def _folded_unit_cell(
         # Along axis 0 sites of one cell follow each other: an offset says nothing of a direction.
         bonds.append((bond.where, place, offset, _class_name(bond, "")))
     return cell, frozenset(), cell, bonds
+
+
+def _cell_places(
+    table: Table, dimension: int
+) -> tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]] | None:
+    """Return vectors and shifts of a drawing from the positions of a unit cell's sites, or None.
+
+    Sites stand side by side along the first axis, and are moved to their places.
+    """
+    given = table.data.get("unit_cell", {})
+    if not isinstance(given, dict) or not isinstance(given.get("sites"), list):
+        if isinstance(given, dict) and "vectors" in given:
+            raise InputError(
+                f"{table.where}: unit_cell: vectors go with positions of its sites, as in "
+                f"sites = {[[0] * dimension]}"
+            )
+        return None
+    if "drawing" in table.data:
+        raise InputError(f"{table.where}: sites of the unit cell have positions; leave out drawing")
+    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
+    steps, places = (
+        np.array(
+            [
+                Table({key: row}, {key}, inner.where).numbers(key, dimension)
+                for row in inner.sequence(key)
+            ]
+        )
+        for key in ("vectors", "sites")
+    )
+    if len(steps) != dimension:
+        raise inner.error(
+            "vectors", f"{dimension} vectors, from a cell to the next along each axis"
+        )
+    along = steps[0] / len(places)
+    shifts = places @ steps - np.arange(len(places))[:, None] * along
+    points = ((number,) + (0,) * (dimension - 1) for number in range(len(places)))
+    moved = zip(points, map(tuple, shifts.tolist()))
+    vectors = tuple(map(tuple, [along.tolist(), *steps[1:].tolist()]))
+    return vectors, tuple((point, shift) for point, shift in moved if any(shift))
 
 
 def _choose_letter(offset: Point) -> str:

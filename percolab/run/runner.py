@@ -9,6 +9,7 @@ import logging
 from contextlib import ExitStack
 from typing import Unpack
 
+from percolab.lattices.shown import counted, few
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
 from percolab.run.measured import WorkerPool
@@ -55,13 +56,9 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.requested, options, watcher)
-        _LOGGER.debug(
-            "%s on %s by %s, %d workers",
-            ", ".join(f"L = {size}" for size in opened.requested.sizes),
-            ", ".join(map(str, engine.every_device)), engine.labeler, engine.workers,
-        )  # fmt: skip
         if engine.slabs or engine.ranks is not None:
             check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
+        watcher.noted(_describe_start(opened.requested, rule, engine, writer))
         executor = stack.enter_context(engine.opened(opened.requested.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():
@@ -77,6 +74,40 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             return _sampled(placed, rule, part, pool, engine, saver, watcher)
         finally:
             saver.end()
+
+
+def _describe_start(
+    study: Study, rule: StopRule, engine: Engine, writer: ResultsWriter | None
+) -> str:
+    """Return in one line what is about to be sampled, how much of it, where, and into which file.
+
+    That is square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu ...
+    """
+    counts = sorted(set((rule.samples or {}).values()))
+    samples = f"{' or '.join(map(str, counts))} samples of each" if counts else ""
+    until = f"until the error of p_c is {rule.target_error:g}" if rule.target_error else ""
+    p = (
+        ""
+        if study.kind.fixed_p is not None
+        else f"p = {few(study.p)}"
+        if study.p
+        else "p by a pilot"
+    )
+    parts = [
+        ", ".join([study.structure.name, study.model, *_boundary(study)]),
+        f"L = {few(study.sizes)}",
+        p,
+        ", ".join(filter(None, (samples, until))),
+        f"on {', '.join(map(str, engine.every_device))} by {engine.labeler}, "
+        f"{counted(engine.workers, 'worker')}",
+        f"file {writer.path}" if writer is not None else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _boundary(study: Study) -> list[str]:
+    kinds = study.boundary[:1] if len(set(study.boundary)) == 1 else study.boundary
+    return [f"boundary {', '.join(kinds)}"] if study.structure.is_scalable else []
 
 
 def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:

@@ -121,6 +121,8 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
+    if isinstance(study.structure, Lattice) and study.structure.aspect:
+        raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
     if not why_no_roots(study) and (model.has_spins or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))

@@ -33,6 +33,15 @@ from percolab.measure.columns import MEASURES
 from percolab.measure.functions import Function
 from percolab.spins.update import Update
 from percolab.tasks.kind_registry import METHODS
+from percolab.tasks.setting_groups import (
+    HOW_MUCH,
+    LATTICE,
+    MACHINE,
+    MEASURED,
+    OUTPUT,
+    SPINS,
+    WHAT,
+)
 from percolab.tasks.values import (
     AUTO,
     check_one_of,
@@ -66,6 +75,8 @@ DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
+#: Sweeps of spins before a single configuration, unless given.
+SHOWN_SWEEPS = 100
 MAX_SEED = 2**63 - 1
 #: Who can make blocks, in addition to executors given in Python; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
@@ -85,6 +96,7 @@ def _taken_as_it_is(key: str, value: Any) -> Any:
 class Setting:
     """How one setting is given, and what it is where it is not.
 
+    group: of :mod:`percolab.tasks.setting_groups`, where the help of a long command lists it.
     default: where it is not given.  shown_default: that, as the help has it, where it is decided
     later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
 
@@ -102,6 +114,7 @@ class Setting:
     """
 
     help: str
+    group: str = WHAT
     default: Any = None
     shown_default: str = ""
     doc: str = ""
@@ -131,6 +144,7 @@ class LatticeSetting(TypedDict, total=False):
     lattice: Annotated[
         str | Path | Structure | None,
         Setting(
+            group=LATTICE,
             help="Name (percolab lattices), .toml file, or bethe:z.",
             shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
@@ -146,6 +160,7 @@ class Settings(TypedDict, total=False):
     graph: Annotated[
         Any,
         Setting(
+            group=LATTICE,
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
@@ -157,6 +172,7 @@ class Settings(TypedDict, total=False):
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         Setting(
+            group=LATTICE,
             help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
             "if one cluster has a site of the source and one of the target.",
@@ -165,11 +181,16 @@ class Settings(TypedDict, total=False):
     ]
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(help="The sites that a spanning cluster joins to the source.", read=read_terminals),
+        Setting(
+            group=LATTICE,
+            help="The sites that a spanning cluster joins to the source.",
+            read=read_terminals,
+        ),
     ]
     multi: Annotated[
         bool,
         Setting(
+            group=LATTICE,
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
@@ -179,6 +200,7 @@ class Settings(TypedDict, total=False):
     columns: Annotated[
         str | Sequence[str] | None,
         Setting(
+            group=LATTICE,
             help="Of an edge list with a header: names of the columns of the sites, and of the "
             "weight: source,target,weight.",
             doc="of a data frame, or of an edge list with a header, the names of the columns of "
@@ -187,14 +209,16 @@ class Settings(TypedDict, total=False):
         ),
     ]
     L: Annotated[
-        int | str | Sequence[int] | None,
+        int | str | Sequence[int | str | tuple[int, ...]] | None,
         Setting(
-            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; of a Bethe "
-            "lattice its shells.",
+            group=LATTICE,
+            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
+            "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
             doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
-            "(grid points or cells along each axis); of a Bethe lattice its shells.",
+            "(grid points or cells along each axis); or shapes of one ratio of sides, "
+            '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells.',
             flags=("-L", "--size"),
             parse=parse_sizes,
             read=read_sizes,
@@ -224,6 +248,7 @@ class Settings(TypedDict, total=False):
     beta: Annotated[
         float | str | Sequence[float] | None,
         Setting(
+            group=SPINS,
             help="In place of p, of spins: J / kT.  H = -J sum delta(s, s') of potts, p = 1 - "
             "exp(-beta); H = -J sum s s' of ising, p = 1 - exp(-2 beta).  So beta of potts:q=2 is "
             "twice that of ising.",
@@ -236,6 +261,7 @@ class Settings(TypedDict, total=False):
     T: Annotated[
         float | str | Sequence[float] | None,
         Setting(
+            group=SPINS,
             help="In place of p, of spins: kT / J, 1 / beta.",
             flags=("-T",),
             parse=parse_couplings("T"),
@@ -246,6 +272,7 @@ class Settings(TypedDict, total=False):
     K: Annotated[
         float | str | Sequence[float] | None,
         Setting(
+            group=SPINS,
             help="In place of p, of ising: K = J / kT, p = 1 - exp(-2 K).",
             flags=("-K",),
             parse=parse_couplings("K"),
@@ -256,6 +283,7 @@ class Settings(TypedDict, total=False):
     update: Annotated[
         str,
         Setting(
+            group=SPINS,
             default="sw",
             help="Of spins: sw (all clusters), wolff (the cluster of one site), few:8,flip=0.5 "
             "(those of 8 sites, each with this probability).",
@@ -266,6 +294,7 @@ class Settings(TypedDict, total=False):
     sweeps: Annotated[
         int,
         Setting(
+            group=SPINS,
             default=0,
             help="Of spins: updates of every chain, those of the burn-in included.",
             shown_default="chosen from the burn-in and the samples",
@@ -279,6 +308,7 @@ class Settings(TypedDict, total=False):
     burn_in: Annotated[
         int | str,
         Setting(
+            group=SPINS,
             default=AUTO,
             help="Of spins: updates at the start of every chain that are not measured, or auto.",
             shown_default="auto: 20 autocorrelation times, found by a pilot",
@@ -291,6 +321,7 @@ class Settings(TypedDict, total=False):
     every: Annotated[
         int,
         Setting(
+            group=SPINS,
             default=1,
             help="Of spins: measure only every n-th update, which pays where those of wolff are "
             "small.",
@@ -305,6 +336,7 @@ class Settings(TypedDict, total=False):
     chains: Annotated[
         int,
         Setting(
+            group=SPINS,
             default=0,
             help="Of spins: 1 makes one long chain at every size and p; each block begins where "
             "the one before ended.",
@@ -320,6 +352,7 @@ class Settings(TypedDict, total=False):
     method: Annotated[
         str,
         Setting(
+            group=MEASURED,
             default="grid",
             help="grid: measure at these p; threshold: find T, the p at which each sample begins "
             "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
@@ -350,6 +383,7 @@ class Settings(TypedDict, total=False):
     measure: Annotated[
         str | Sequence[str],
         Setting(
+            group=MEASURED,
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
@@ -370,6 +404,7 @@ class Settings(TypedDict, total=False):
     observables: Annotated[
         Mapping[str, Function] | str | Sequence[str] | None,
         Setting(
+            group=MEASURED,
             help="Beside the others: one of a package that is installed, by its name "
             "(percolab observables).",
             doc="functions of your own by name: of the labels of a sample, int32 as "
@@ -387,6 +422,7 @@ class Settings(TypedDict, total=False):
     boundary: Annotated[
         str | Sequence[str] | None,
         Setting(
+            group=LATTICE,
             help="open, periodic, or one per axis: open,periodic.",
             shown_default="open",
             doc='"open" or "periodic", for all axes of a lattice or each; open unless given.',
@@ -396,6 +432,7 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         Setting(
+            group=HOW_MUCH,
             help="Samples of each size; of spins, the measured sweeps of all its chains.",
             shown_default=str(DEFAULT_SAMPLES),
             doc="how many of each size, one number or one for each size; of spins, the measured "
@@ -408,6 +445,7 @@ class Settings(TypedDict, total=False):
     target_error: Annotated[
         float | None,
         Setting(
+            group=HOW_MUCH,
             help="Sample until the error of p_c is this small.",
             kind=float,
             read=read_number,
@@ -438,6 +476,7 @@ class Settings(TypedDict, total=False):
     block_size: Annotated[
         int,
         Setting(
+            group=HOW_MUCH,
             default=0,
             help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
@@ -448,6 +487,7 @@ class Settings(TypedDict, total=False):
     device: Annotated[
         str,
         Setting(
+            group=MACHINE,
             default="auto",
             help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Numbers "
             "are the same on all.",
@@ -457,6 +497,7 @@ class Settings(TypedDict, total=False):
     labeler: Annotated[
         str | None,
         Setting(
+            group=MACHINE,
             help="How clusters are found; the numbers are the same with all: "
             f"{list_names(LABELERS)}.",
             shown_default="the device's fastest",
@@ -466,6 +507,7 @@ class Settings(TypedDict, total=False):
     workers: Annotated[
         int | None,
         Setting(
+            group=MACHINE,
             help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
             shown_default="all cores",
             kind=int,
@@ -477,6 +519,7 @@ class Settings(TypedDict, total=False):
     executor: Annotated[
         str | Executor | None,
         Setting(
+            group=MACHINE,
             help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
             "dask:ADDRESS.",
             shown_default="threads; with several GPUs one process for each",
@@ -489,6 +532,7 @@ class Settings(TypedDict, total=False):
     part: Annotated[
         str | None,
         Setting(
+            group=HOW_MUCH,
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
             doc='"k/n" makes only part k of n, for job arrays; merged, all parts are the undivided '
@@ -499,6 +543,7 @@ class Settings(TypedDict, total=False):
     slabs: Annotated[
         int | str | None,
         Setting(
+            group=MACHINE,
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
@@ -512,6 +557,7 @@ class Settings(TypedDict, total=False):
     split: Annotated[
         str | None,
         Setting(
+            group=MACHINE,
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
@@ -524,6 +570,7 @@ class Settings(TypedDict, total=False):
     blocks: Annotated[
         str | None,
         Setting(
+            group=MACHINE,
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
             doc='with split="lattice": boxes along each axis, as "4x4x2", one for each worker.',
@@ -534,6 +581,7 @@ class Settings(TypedDict, total=False):
     merge: Annotated[
         str | None,
         Setting(
+            group=MACHINE,
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
@@ -547,6 +595,7 @@ class Settings(TypedDict, total=False):
     out: Annotated[
         str | Path | None,
         Setting(
+            group=OUTPUT,
             help="Results file, written or continued.",
             shown_default=DEFAULT_OUT,
             doc="a results file to write or to continue; without it results are in memory only.",

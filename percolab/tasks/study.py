@@ -213,7 +213,7 @@ class Task(Sampling):
         if self.functions and self.refusal("functions"):
             raise InputError(f"observables: {self.refusal('functions')}")
         check_functions(self.functions, self._own_columns)
-        if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
+        if self.draw.draws_sites and self._has_single_layer:
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
             size = default_block_size(self.num_points, self._largest_sum)
@@ -245,6 +245,14 @@ class Task(Sampling):
                 f"L = {self.size}: {self.num_points} sites, but sums are kept of fewer than "
                 f"{_MOST_POINTS}"
             )
+
+    @property
+    def _has_single_layer(self) -> bool:
+        """Whether the two end layers of an open axis are one."""
+        axes, lattice = open_axes(self.boundary), self.structure
+        if not isinstance(lattice, Lattice):
+            return self.size < 2 and bool(axes)
+        return any(lattice.sides(self.size)[axis] < 2 for axis in axes)
 
     @property
     def _largest_sum(self) -> int:

@@ -36,6 +36,7 @@ from percolab.tasks.settings import (
     takes_settings,
     with_defaults,
 )
+from percolab.tasks.shapes import take_shapes
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, axis_boundaries, explain_refusal
 from percolab.tasks.values import (
@@ -44,7 +45,6 @@ from percolab.tasks.values import (
     take_couplings,
     take_path,
     take_probabilities,
-    take_sizes,
 )
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
@@ -104,7 +104,7 @@ def make_request(
         settings["method"] = plain.get("method", "microcanonical")
     sizes = default_sizes(structure)
     if settings["L"] is not None:
-        sizes = take_sizes("L", settings["L"])
+        structure, sizes = take_shapes(structure, settings["L"])
     study = Study(
         structure=structure,
         sizes=sizes,

@@ -168,27 +168,44 @@ def read_burn_in(table: Table, key: str) -> int:
     return AUTO if table.data[key] == "auto" else table.integer(key, low=0, high=10**9)
 
 
-def parse_sizes(text: str) -> tuple[int, ...]:
+#: A linear size, or the sides of a shape along each axis.
+Size = int | tuple[int, ...]
+
+
+def parse_sizes(text: str) -> tuple[Size, ...]:
     """Read linear sizes: "64", "64,128,256", or "64:512:4", from:to:count in equal ratios.
 
-    InputError unless all are positive integers.
+    A shape, 64x128, has a side along each axis.  InputError unless all are positive integers.
 
-    >>> parse_sizes("64:512:4"), parse_sizes("10:20:3")
-    ((64, 128, 256, 512), (10, 14, 20))
+    >>> parse_sizes("64:512:4"), parse_sizes("10:20:3"), parse_sizes("32x64,64x128")
+    ((64, 128, 256, 512), (10, 14, 20), ((32, 64), (64, 128)))
     """
     if ":" in text:
         low, high, count = _read_size_range(text)
         found = (low * (high / low) ** (n / (count - 1)) for n in range(count))
         return tuple(dict.fromkeys(map(round, found)))
-    sizes = []
-    for part in text.split(","):
-        digits = part.strip()
+    return tuple(_parse_size(part.strip(), text) for part in text.split(","))
+
+
+def parse_lengths(text: str) -> tuple[int, ...]:
+    """Read linear sizes as :func:`parse_sizes` does; InputError for a shape."""
+    sizes = parse_sizes(text)
+    lengths = tuple(size for size in sizes if isinstance(size, int))
+    if len(lengths) < len(sizes):
+        raise InputError(f"L = {shown(text)}, but here all sides are equal: give one number a size")
+    return lengths
+
+
+def _parse_size(text: str, whole: str) -> Size:
+    """Read one size, 64, or the sides of a shape, 64x128."""
+    sides = [side.strip() for side in text.split("x")]
+    for digits in sides:
         if not digits.isdecimal() or not digits.strip("0"):
-            raise InputError(f"L = {digits or text!r}, but it must be an integer of at least 1")
+            allowed = "an integer of at least 1, or a shape as 64x128"
+            raise InputError(f"L = {text or whole!r}, but it must be {allowed}")
         if len(digits) > 18:
             raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
-        sizes.append(int(part))
-    return tuple(sizes)
+    return int(text) if len(sides) == 1 else tuple(map(int, sides))
 
 
 def _read_size_range(text: str) -> tuple[int, int, int]:
@@ -205,10 +222,26 @@ def _read_size_range(text: str) -> tuple[int, int, int]:
     return low, high, count
 
 
-def take_sizes(key: str, value: Any) -> tuple[int, ...]:
-    """Return linear sizes: an integer, a sequence of them, or a range as text."""
-    is_range = isinstance(value, str) and ":" in value
-    return parse_sizes(value) if is_range else take_integers(key, value)
+def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
+    """Return sizes: an integer, a sequence of integers and shapes, or a text with some of them."""
+    if isinstance(value, str):
+        return parse_sizes(value)
+    if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
+        return take_integers(key, value)
+    found: list[Size] = []
+    for item in value:
+        if isinstance(item, str):
+            found += parse_sizes(item)
+        else:
+            sides = take_integers(key, item)
+            if not sides or min(sides) < 1:
+                raise InputError(f"{key} = {shown(item)}, but sides are integers of at least 1")
+            found.append(sides if _is_shape(item) else sides[0])
+    return tuple(found)
+
+
+def _is_shape(item: Any) -> bool:
+    return isinstance(item, str | list | tuple)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -310,11 +343,11 @@ def read_counts(table: Table, key: str) -> int | list[int]:
     return value
 
 
-def read_sizes(table: Table, key: str) -> tuple[int, ...]:
-    """Return linear sizes: a positive integer, a list of them, or a range as text."""
+def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
+    """Return sizes: a positive integer, a shape or a range as text, or a list of sizes."""
     given = table.data[key]
-    if isinstance(given, str) and ":" in given:
-        return _of_file(table, parse_sizes, given)
+    if _is_shape(given) and (isinstance(given, str) or any(map(_is_shape, given))):
+        return _of_file(table, partial(take_sizes, key), given)
     value = read_counts(table, key)
     return tuple(value) if isinstance(value, list) else (value,)
 

@@ -1,5 +1,8 @@
 """A lattice that Python gives by its unit cell is that of a file, with the same messages."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,5 +76,55 @@ def test_what_is_no_lattice_is_refused_in_one_line(change, message):
     cell = dict(zip(("vectors", "sites", "bonds"), HONEYCOMB)) | change
     with pytest.raises(InputError) as error:
         Lattice.from_cell(**cell, name="x")
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+POSITIONS = """
+name = "h"
+dimension = 2
+[unit_cell]
+vectors = [[1.5, 0.8660254037844386], [0.0, 1.7320508075688772]]
+sites = [[0, 0], [0.3333333333333333, 0.3333333333333333]]
+bonds = [
+    { from = 0, to = 1, cell = [0, 0] },
+    { from = 0, to = 1, cell = [-1, 0] },
+    { from = 0, to = 1, cell = [0, -1] },
+]
+"""
+
+
+def test_sites_of_a_file_have_positions_as_those_of_python():
+    found = lattice_from_text(POSITIONS, where="h")
+    own = Lattice.from_cell(*HONEYCOMB, name="h")
+    assert found == replace(own, source=found.source)
+    assert own.source.count("[") == POSITIONS.count("[")
+    without = POSITIONS.replace("sites = [[0, 0], [0.3333333333333333, 0.3333333333333333]]", "")
+    counted = re.sub("vectors = .*", "sites = 2", without)
+    assert lattice_from_text(counted, where="h").digest == found.digest
+    assert lattice_from_text(counted, where="h").vectors == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("vectors = [[1.5, 0.8660254037844386], ", "vectors = [", "h: unit_cell: vectors = "),
+        ("vectors = [[1.5, 0.8660254037844386], ", "vectors = [[1.5], ", "h: unit_cell: vectors"),
+        ("sites = [[0, 0], ", "sites = [[0], ", "h: unit_cell: sites = "),
+        ("sites = [[0, 0], ", 'sites = [["a", 0], ', "h: unit_cell: sites = "),
+        ("vectors = [[1.5, 0.8660254037844386], [0.0, 1.7320508075688772]]\n", "",
+         "h: unit_cell: key 'vectors' is missing"),
+        ("sites = [[0, 0], [0.3333333333333333, 0.3333333333333333]]", "sites = 2",
+         "h: unit_cell: vectors go with positions of its sites"),
+        ("\n[unit_cell]", "\ndrawing = { vectors = [[1.0, 0.0], [0.0, 1.0]] }\n[unit_cell]",
+         "h: sites of the unit cell have positions; leave out drawing"),
+        ("sites = [[0, 0], [0.3333333333333333, 0.3333333333333333]]", "sites = []",
+         "h: unit_cell: sites = []"),
+    ],
+)  # fmt: skip
+def test_positions_that_are_none_are_refused_in_one_line(old, new, message):
+    assert old in POSITIONS
+    with pytest.raises(InputError) as error:
+        lattice_from_text(POSITIONS.replace(old, new), where="h")
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)

@@ -18,7 +18,7 @@ BAD_BLOCKS = {
     "not TOML": ("dimension = 2", "dimension == 2", "is not valid TOML"),
     "huge integer": ("dimension = 2", "dimension = " + "1" * 5000, "is not valid TOML"),
     "misspelt key": ("dimension", "dimensoin", "unknown key 'dimensoin'; did you mean 'dimension'"),
-    "strange key": ("dimension", "zzz", "unknown key 'zzz'; known: bonds, cell"),
+    "strange key": ("dimension", "zzz", "unknown key 'zzz'; known: aspect, bonds, cell"),
     "misspelt key of a bond": ("at =", "att =", "bonds[0]: unknown key 'att'; did you mean 'at'"),
     "no name": ('name = "kagome"\n', "", "key 'name' is missing; it must be a string"),
     "name no string": ('"kagome"', "7", "name = 7, but it must be a string"),

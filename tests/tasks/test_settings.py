@@ -65,7 +65,7 @@ def test_a_function_that_takes_settings_gets_them():
 
 
 def test_the_options_of_a_sweep_are_the_settings_in_their_order():
-    own = ["study", "plan", "prepare", "as_json", "quiet"]
+    own = ["study", "plan", "prepare", "as_json", "quiet", "verbose"]
     names = [item.name for item in command.params if item.name not in own]
     assert names == [name for name in SETTINGS if name != "block_size"]
 

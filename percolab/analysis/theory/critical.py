@@ -77,7 +77,7 @@ def critical_probability(
 
 
 def torus_modulus(lattice: Lattice) -> complex:
-    """Return the side of an L x L lattice along y over that along x, as complex numbers.
+    """Return the side of a lattice of size L along y over that along x, as complex numbers.
 
     lattice: one in two dimensions with coordinates.  The result is the modulus tau of the torus,
     with a positive imaginary part.
@@ -86,7 +86,7 @@ def torus_modulus(lattice: Lattice) -> complex:
     >>> torus_modulus(load_lattice("square"))
     1j
     """
-    x, y = (complex(*vector) * n for vector, n in zip(lattice.vectors, lattice.per_size))
+    x, y = (complex(*vector) * n for vector, n in zip(lattice.vectors, lattice.shape(1)))
     tau = y / x
     return tau if tau.imag > 0 else tau.conjugate()
 

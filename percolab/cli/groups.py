@@ -1,0 +1,91 @@
+"""Options in groups: what the help of a long command lists under headings of their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+from percolab.cli.terminal import Visible
+from percolab.tasks.setting_groups import GROUPS, OUTPUT
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: Where the contexts of one command line remember -q.
+_QUIET = "percolab.quiet"
+
+
+class GroupedOption(click.Option):
+    """An option that the help lists under a heading, if the command is a GroupedCommand."""
+
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has a section for each group of options, and "Options" for the rest."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those of a group together."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
+        for item in self.get_params(ctx):
+            record = item.get_help_record(ctx) if isinstance(item, click.Option) else None
+            if record is not None:
+                sections[getattr(item, "group", "Options")].append(record)
+        # One width for all, so that the texts of all sections begin in one column.
+        width = max(len(flags) for rows in sections.values() for flags, _ in rows)
+        for name, rows in sections.items():
+            if rows:
+                with formatter.section(name):
+                    formatter.write_dl([(flags.ljust(width), text) for flags, text in rows])
+
+
+def grouped(group: str, *flags: str, **options: Any) -> Callable[[F], F]:
+    """Return ``click.option`` for an option of a group."""
+    return click.option(*flags, cls=GroupedOption, group=group, **options)
+
+
+as_json = grouped(OUTPUT, "--json", "as_json", is_flag=True, help="Write JSON to stdout.")
+
+
+def _note_quiet(context: click.Context, param: click.Parameter, given: bool) -> bool:
+    """Return whether -q is given, to the command or before it."""
+    context.meta[_QUIET] = given or context.meta.get(_QUIET, False)
+    return bool(context.meta[_QUIET])
+
+
+#: -q, which a command takes as its argument ``quiet``, wherever on the line it is given.
+quiet_option = partial(
+    grouped,
+    OUTPUT,
+    "-q",
+    "--quiet",
+    is_flag=True,
+    callback=_note_quiet,
+    help="No progress on stderr.",
+)
+
+
+def _start_log(context: click.Context, param: click.Parameter, given: bool) -> None:
+    """Show what the library logs on stderr, with the time of each line."""
+    if not given:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(Visible("%(asctime)s %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("percolab")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)
+
+
+#: -v, which every command has (:class:`percolab.cli.Commands`).
+VERBOSE = GroupedOption(
+    ["-v", "--verbose"],
+    group=OUTPUT,
+    is_flag=True,
+    expose_value=False,
+    callback=_start_log,
+    help="Tell on stderr what is done, and when.",
+)
