@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         sweep,
         threshold,
     )
+    from percolab.configurations.directed import DirectedComponents, components
+    from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -38,15 +40,18 @@ if TYPE_CHECKING:
     from percolab.tables.frames import to_pandas, to_xarray
     from percolab.trees.given import SpanningTree
     from percolab.trees.invasion import Invasion
+    from percolab.trees.levels import Levels
 
 __all__ = [
     "AnalysisError",
     "DataTable",
+    "DirectedComponents",
     "Flow",
     "Graph",
     "InputError",
     "Invasion",
     "Lattice",
+    "Levels",
     "Results",
     "RootFit",
     "SizeEstimates",
@@ -55,9 +60,11 @@ __all__ = [
     "TableFit",
     "Threshold",
     "ThresholdFit",
+    "components",
     "estimates",
     "fit",
     "flow",
+    "gaussian_field",
     "graph_topology",
     "invade",
     "label",
@@ -104,6 +111,7 @@ ROOMS = (
 
 _HOMES = {
     "AnalysisError": "errors",
+    "DirectedComponents": "configurations.directed",
     "Flow": "flows.flow",
     "Invasion": "trees.invasion",
     "RootFit": "analysis.roots",
@@ -112,12 +120,15 @@ _HOMES = {
     "SpinFit": "analysis.spin_fit",
     "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
+    "components": "configurations.directed",
     "flow": "configurations.flow",
+    "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
+    "Levels": "trees.levels",
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",

@@ -58,6 +58,23 @@ def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
     return np.asarray(sums @ matrix.T, np.float64)
 
 
+def interpolate(
+    sums: NDArray[np.int64],
+    samples: NDArray[np.int64],
+    openings: int,
+    p: Sequence[float] | Floats,
+) -> Floats:
+    """Return block means where a share p of all is open, float64 (n_blocks, m), linear between.
+
+    For a given order, in which the open ones are no binomial choice.  A bin of several numbers of
+    openings has its mean at their middle.
+    """
+    counts = bin_counts(openings)
+    middle = np.cumsum(counts) - 0.5 * (counts + 1)
+    means = sums / (counts * samples[:, None])
+    return np.array([np.interp(np.asarray(p) * openings, middle, own) for own in means])
+
+
 def mean_and_error(
     sums: NDArray[np.int64],
     samples: NDArray[np.int64],
@@ -71,3 +88,10 @@ def mean_and_error(
     """
     blocks = convolve(sums, openings, p) / samples[:, None]
     return mean_of_blocks(blocks, samples), standard_error(blocks, samples)
+
+
+def block_mean_and_error(blocks: Floats, samples: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the mean of blocks' means (n_blocks, m) and its standard error, 0 where all agree."""
+    mean, error = mean_of_blocks(blocks, samples), standard_error(blocks, samples)
+    same = np.ptp(blocks, axis=0) == 0
+    return np.where(same, blocks[0], mean), np.where(same & (len(blocks) > 1), 0.0, error)

@@ -185,7 +185,8 @@ class ClusterCurve(Shown):
             "largest": first,
             "second": second,
             "chi": (squares - own) / self.num_sites,
-            "ratio": (own - first**2) / first,
+            # No site may be left at p = 0.
+            "ratio": np.divide(own - first**2, first, np.zeros_like(first), where=first > 0),
         }
 
     def errors(self) -> dict[str, Floats]:

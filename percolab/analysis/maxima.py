@@ -29,6 +29,7 @@ import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import Record
+from percolab.analysis.robustness import NetworkBounds
 from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
@@ -36,11 +37,13 @@ from percolab.analysis.statistics import (
     half_width,
     with_data_first,
 )
-from percolab.analysis.value import format_with_error
+from percolab.analysis.value import Value, format_with_error
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown
 
 # The least height of fitted points, in units of the highest; the least number for a cubic term.
 _HIGH, _CUBIC = 0.9, 6
+_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ class Estimate:
 class SizeEstimates(Record, Shown):
     """The thresholds of one size alone, in several definitions (:class:`Estimate`).
 
-    L, num_sites, samples: of this size.  notes: warnings, one line each.
+    L, num_sites, samples: of this size.  notes: warnings, one line each.  order: in which sites or
+    bonds are removed; p is the share of them that is left, and of a random order the probability.
+    robustness, bounds: of a graph (:mod:`percolab.analysis.robustness`), None where they are not
+    known: by other methods than microcanonical, and of a graph whose bonds are not in the file.
     """
 
     L: int
@@ -71,11 +77,20 @@ class SizeEstimates(Record, Shown):
     samples: int
     estimates: tuple[Estimate, ...]
     notes: tuple[str, ...]
+    order: str = RANDOM
+    robustness: Value | None = None
+    bounds: NetworkBounds | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values, and nothing of what is not known."""
+        return {name: value for name, value in super().to_dict().items() if value is not None}
 
     def _facts(self) -> dict[str, Any]:
         found: dict[str, Any] = {"L": self.L, "sites": self.num_sites, "samples": self.samples}
         for item in self.estimates:
             found[f"p by {item.name}"] = format_with_error(item.p, item.error)
+        if self.robustness is not None:
+            found["R"] = str(self.robustness)
         return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
 
@@ -95,11 +110,14 @@ def estimate_size(
     num_sites: int,
     bootstrap: int = 200,
     seed: int = 0,
+    steps: bool = False,
 ) -> SizeEstimates:
     """Return the estimators of one size from its cluster and spanning curves.
 
     clusters, spanning: several where seeds or grids differ; either may be empty, not both.
-    bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.
+    bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.  steps: the
+    curves are of a given order of removal, known after every one, so a maximum is at the highest
+    point itself, and the scatter of s_1, which chance alone decides, has none.
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
@@ -113,8 +131,11 @@ def estimate_size(
     if clusters:
         means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
         for name, meaning in MAXIMA.items():
+            if steps and name == "ratio":
+                continue
             points = _joined(clusters, [mean[name] for mean in means])
-            estimates.append(_estimate(name, meaning, *points, locate_maximum))
+            locate = locate_highest if steps else locate_maximum
+            estimates.append(_estimate(name, meaning, *points, locate))
     if spanning:
         probability = [
             drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
@@ -171,6 +192,15 @@ def _find_maximum(peak: Floats) -> float:
     # Of the two roots of the slope, that where the curve bends down; finite as the cubic term goes.
     denominator = np.sqrt(discriminant) - bend if discriminant >= 0 else 0.0
     return float(slope / denominator) if denominator > 0 else nan
+
+
+def locate_highest(p: Floats, values: Floats, weights: Floats) -> Located:
+    """Return (p of the highest point, the least of equal ones, its height, False).
+
+    Heights that differ in their last digits are equal.
+    """
+    top = int(np.argmax(values >= values.max() * (1 - _SAME)))
+    return float(p[top]), float(values[top]), False
 
 
 def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:

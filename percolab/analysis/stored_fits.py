@@ -31,6 +31,7 @@ from percolab.analysis.quantities import (
     find_lack,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
+from percolab.analysis.robustness import MOST_BONDS, measure_robustness, network_bounds
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.stored_data import (
     available_quantities,
@@ -50,9 +51,12 @@ from percolab.analysis.theory.known_exponents import Known, correction_exponent
 from percolab.analysis.theory.potts import potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.removal import RANDOM
 from percolab.measure.columns import axis_observables
 from percolab.store.results import StoredResults
+from percolab.store.task_result import TaskResult
 
 #: Whether the 1/nu of the universality class, where one is known, is a prior of p_c.
 Prior = Literal["known", "free"]
@@ -284,8 +288,8 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
 
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
     """
-    clusters = read_cluster_curves(results)
-    coupled = bool(results.study.boundary) and not find_analysis(results.study).no_curve
+    study, clusters = results.study, read_cluster_curves(results)
+    coupled = bool(study.boundary) and not find_analysis(study).no_curve
     spanning = read_curves(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
@@ -297,10 +301,26 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
             [curve for curve in spanning if size == curve.L],
             num_sites=num_sites,
             bootstrap=bootstrap,
+            steps=study.order != RANDOM,
         )
         for size, num_sites in sorted(sites.items())
     )
-    return (replace(first, notes=(*list_notes(results), *first.notes)), *others)
+    notes, known = (*list_notes(results), *first.notes), _known_of_network(results, items)
+    return (replace(first, notes=notes, order=study.order, **known), *others)
+
+
+def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:
+    """Return the robustness and the bounds of a graph, as far as they are known."""
+    study, graph, codec = results.study, results.study.structure, results.study.kind.codec
+    found: dict[str, Any] = {}
+    if not isinstance(graph, Graph):
+        return found
+    if len(items) == 1 and not codec.holds_columns and not codec.holds_thresholds:
+        found["robustness"] = measure_robustness(items[0])
+    is_plain = study.model in ("bond", "site")
+    if graph.content is not None and is_plain and graph.num_bonds <= MOST_BONDS:
+        found["bounds"] = network_bounds(graph)
+    return found
 
 
 def tau_at(results: StoredResults, threshold: float) -> TauFit:

@@ -11,11 +11,17 @@ from math import ceil, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.convolution import convolve, mean_and_error
+from percolab.analysis.convolution import (
+    block_mean_and_error,
+    convolve,
+    interpolate,
+    mean_and_error,
+)
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
+from percolab.lattices.removal import RANDOM
 from percolab.measure.columns import open_axes, spanning_names
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.store.results import StoredResults
@@ -170,9 +176,13 @@ class MicrocanonicalAnalysis(KindAnalysis):
         """Return POINTS values of p over the transition: where a probability rises.
 
         It is that of the name, or of another observable of a lattice the first that the task has.
-        Without any it is where the second largest cluster is near its maximum.
+        Without any it is where the second largest cluster is near its maximum.  Of a given order it
+        is every number of openings, as a share of all.
         """
         openings = item.task.num_openings
+        if item.task.order != RANDOM:
+            counts = bin_counts(openings)
+            return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1)) / max(openings, 1))
         rising = [column.name for column in item.observables if column.rises_with_p]
         if name not in rising and not item.task.structure.is_scalable:
             rising = []
@@ -188,8 +198,11 @@ class MicrocanonicalAnalysis(KindAnalysis):
 
     def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
         """Return the block sums of an observable at each p."""
-        stored = LARGEST_SQUARES if name == _LARGEST_SQUARED else name
-        return convolve(item.stacked(stored), item.task.num_openings, p)
+        stored = item.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
+        if item.task.order != RANDOM:
+            samples = item.samples
+            return interpolate(stored, samples, item.task.num_openings, p) * samples[:, None]
+        return convolve(stored, item.task.num_openings, p)
 
     def means(
         self, item: TaskResult, p: Sequence[float] | None
@@ -198,9 +211,11 @@ class MicrocanonicalAnalysis(KindAnalysis):
         grid = self.grid(item, "") if p is None else np.array(p)
         found = {}
         for column in item.observables:
-            found[column.name] = mean_and_error(
-                item.stacked(column.name), item.samples, item.task.num_openings, grid
-            )
+            sums = item.stacked(column.name), item.samples, item.task.num_openings, grid
+            if item.task.order == RANDOM:
+                found[column.name] = mean_and_error(*sums)
+            else:
+                found[column.name] = block_mean_and_error(interpolate(*sums), item.samples)
         for n, x in enumerate(grid.tolist()):
             yield (
                 x,

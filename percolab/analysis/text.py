@@ -12,6 +12,7 @@ from percolab.analysis.crossings import CurveCrossing, RatioCrossings
 from percolab.analysis.exponents import ExponentFit
 from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
+from percolab.analysis.robustness import BOUND, MEAN_FIELD, ROBUSTNESS
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.table_fit import TableFit
@@ -20,6 +21,7 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import TreeFit
 from percolab.analysis.value import Value
 from percolab.analysis.value import format_with_error as format_with_error
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Table
 
 Rows = list[tuple[Any, ...]]
@@ -124,9 +126,19 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
         rows = []
         for item in size.estimates:
             where = " (at an end of the grid)" if item.at_edge else ""
-            rows.append((f"p = {format_with_error(item.p, item.error)}", item.meaning + where))
+            removed = ""
+            if size.order != RANDOM:
+                removed = f"{format_with_error(1 - item.p, item.error)} removed: "
+            value = f"p = {format_with_error(item.p, item.error)}"
+            rows.append((value, removed + item.meaning + where))
+        if size.robustness is not None:
+            rows.append((f"R = {size.robustness}", ROBUSTNESS))
+        if size.bounds is not None:
+            rows.append((f"p = {format_with_error(size.bounds.mean_field, 0.0)}", MEAN_FIELD))
+            rows.append((f"p = {format_with_error(size.bounds.bound, 0.0)}", BOUND))
         notes = [f"note: {note}" for note in size.notes]
-        head = f"{lead}{size.num_sites} sites, {size.samples} samples"
+        order = "" if size.order == RANDOM else f", removed by {size.order}"
+        head = f"{lead}{size.num_sites} sites, {size.samples} samples{order}"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
     return "\n\n".join(parts)
 

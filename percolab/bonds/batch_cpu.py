@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from percolab.bonds.hooks import ClassLimits, fill_sample
 from percolab.bonds.model import Model
+from percolab.bonds.models.bond_weights import BondWeight
 from percolab.bonds.sites import Sites, count_vacant_sites
+from percolab.bonds.weights import BondWeights
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
@@ -49,6 +51,9 @@ class CpuBatch:
         limits = model.class_limits(topology.class_names)
         if len(limits):
             self.record = ClassLimits(limits, np.uint32(topology.num_words))
+        if isinstance(model, BondWeight):
+            assert topology.bond_weights is not None
+            self.record = BondWeights(topology.bond_weights, np.uint32(model.is_rate))
         if model.draws_sites:
             topology.check_end_layers()
             self.occupied = topology.occupied.copy()
@@ -60,7 +65,8 @@ class CpuBatch:
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
         """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points) * model.draws_sites
-        return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words)
+        weights = 256 * extent.num_words * model.needs_weights
+        return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words + weights)
 
     def fill(
         self,

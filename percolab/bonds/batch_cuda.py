@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from percolab.bonds.closed_cuda import (
     MOST_LIMITS,
     Drawn,
-    clear_counts_kernel,
     count_closed_along_kernel,
     count_closed_kernel,
 )
@@ -20,9 +19,10 @@ from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import close_bonds_kernel, close_periodic_kernel
 from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
+from percolab.errors import InputError
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import Launches
+from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
@@ -195,7 +195,7 @@ class ClosedCounts:
         return np.broadcast_to(found.reshape(items, counted), (items, steps))
 
     def _clear(self, counts: int) -> None:
-        self._launches.each(clear_counts_kernel, counts, 1, self._counts, np.uint32(counts))
+        self._launches.each(zero_kernel, counts, 1, self._counts, np.uint32(counts))
 
 
 class CudaBatch:
@@ -226,6 +226,8 @@ class CudaBatch:
         fitting = (2**32 - 1) // max(topology.num_points, topology.num_bond_words)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
+        if model.needs_weights:
+            raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
         self.opened = self.arrays.array(
             "opened", self.capacity * topology.num_bond_words, np.uint32

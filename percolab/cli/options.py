@@ -229,7 +229,8 @@ def described(study: Study) -> str:
     item = study.structure
     if not isinstance(item, Graph):
         return item.title
-    ends = f", source of {item.num_sources}, target of {item.num_targets}"
+    ends = f", source of {item.num_sources}"
+    ends += f", target of {item.num_targets}" if item.num_targets else ""
     parts = f"{counted(item.num_sites, 'site')}, {counted(item.num_bonds, 'bond')}"
     return f"{item.name}: {parts}{ends if item.num_sources else ''}"
 
@@ -306,7 +307,7 @@ def input_files() -> list[Path]:
 
 
 #: Parameters that name what is written.
-_WRITTEN = ("out", "html", "plot", "plot_file", "json_file")
+_WRITTEN = ("out", "html", "sizes", "plot", "plot_file", "json_file")
 
 
 def output_file(out: str | Path | None, default: str | Path, kind: Kind | None = None) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.answers import Answers, find_answers
+from percolab.cli.label_answer import answer_labels
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
 from percolab.lattices.lattice import AXIS_NAMES
@@ -26,10 +27,21 @@ def command(results: str, as_json: bool) -> None:
 
     Of spins energy, order parameter, specific heat, susceptibility, Binder's ratio and correlation
     lengths follow, at every size and temperature, with errors.
+
+    Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
     """
     from percolab.analysis.stored_spins import thermal_records
+    from percolab.store.reading import is_labels
     from percolab.store.results import read_results
 
+    if is_labels(results):
+        from percolab.configurations import read_labels
+
+        found = read_labels(results)
+        shape, phases = found.clusters.labels.shape, found.measure_phases()
+        shape = found.clusters.topology.shape[::-1] or shape
+        answer_labels(results, shape, found.record, found.clusters, phases, as_json=as_json)
+        return
     stored = read_results(results)
     items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     tasks = [_record(item) for item in items]
@@ -66,9 +78,12 @@ def _record(item: TaskResult) -> dict[str, Any]:
 
 def _describe_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _describe_model(study), *_boundary(study)])
+    from percolab.lattices.removal import RANDOM
+
     usual = "placed by a pilot" if study.p is None else "given"
     placed = find_answers(study).p or usual
-    yield f"seed {study.seed}, {study.rng}, p {placed}"
+    order = "" if study.order == RANDOM else f", removed by {study.order}"
+    yield f"seed {study.seed}, {study.rng}, p {placed}{order}"
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:

@@ -103,7 +103,11 @@ def flow(
         refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
         refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
         given = make_graph(
-            lattice if graph is None else graph, multi=multi, columns=columns, **ends
+            lattice if graph is None else graph,
+            multi=multi,
+            columns=columns,
+            weights=Model.parse(model).needs_weights,
+            **ends,
         )
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
         return _flow_through(chosen, {}, None, conductances, seed, sample)

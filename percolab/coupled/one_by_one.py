@@ -3,6 +3,9 @@
 The algorithm of M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85, 4104 (2000) and Phys. Rev. E
 64, 016706 (2001).  A bond (or site) is open at p if u < p, so after n openings the sample is what
 it is at every p between the n-th smallest number and the next.
+
+Where ranks say in which order all are removed, they open in the reverse order.  Of equal ranks that
+with the largest u is removed first, so that all their orders are equally likely.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint32, uint64
+from numba import float64, int32, int64, njit, uint32, uint64
 
-from percolab.bonds.words import TOP
+from percolab.bonds.words import TOP, uniform_number
 from percolab.coupled.bond_order import order_by_number
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.union_find import find_halving
@@ -31,7 +34,7 @@ from percolab.measure.wrapping import join_over_periods, note_loop
 
 _empty, _with_cluster, _replaced = SUMS.empty, SUMS.with_cluster, SUMS.replaced
 _put, _take = SUMS.put, SUMS.take
-_TOP = TOP
+_TOP, _TOP_FLOAT = TOP, float(TOP)
 
 
 class Openings(NamedTuple):
@@ -42,6 +45,8 @@ class Openings(NamedTuple):
     starts: int64 (M + 1,), where the pairs of each begin
     pairs:  int32 (n, 2), the sites that each joins where both are occupied
     codes:  int64 (n,), the periods from the first to the second; empty without a periodic axis
+    ranks:  int64 (M,), when each is removed, 0 first; empty where that is random, and
+            ADAPTIVE_RANKS where it is always a site with the most bonds left
     """
 
     places: Any
@@ -49,6 +54,11 @@ class Openings(NamedTuple):
     starts: Any
     pairs: Any
     codes: Any
+    ranks: Any = np.empty(0, np.int64)
+
+
+#: In place of ranks: the site with the most bonds to sites that are left is removed.
+ADAPTIVE_RANKS = np.array([-1], np.int64)
 
 
 class Scratch(NamedTuple):
@@ -116,6 +126,11 @@ def list_layers(topology: Topology) -> Layers:
     return Layers(topology.occupied, *topology.end_flags(), np.int64(topology.num_axes))
 
 
+def is_strict(ranks: np.ndarray, count: int) -> bool:
+    """Return whether ranks leave nothing to chance, as no two openings have the same."""
+    return ranks.size == count and (count < 2 or np.unique(ranks).size == count)
+
+
 def make_scratch(topology: Topology, openings: Openings) -> Scratch:
     """Return memory for one sample at a time."""
     count, points = openings.places.size, topology.num_points
@@ -157,11 +172,80 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
     whole = uint64(0), uint64(_TOP)
     if count:
         order_by_number(generator, (), seed, sample, *whole, places, count, *found)
+        if openings.ranks.size and openings.ranks[0] < 0:
+            order_by_degree(generator, seed, sample, openings, scratch.order)
+        elif openings.ranks.size:
+            order_by_rank(openings.ranks, scratch.order, scratch.heads)
     state = _begin(openings, layers, scratch)
     _add_row(state, scratch.row, picks, sums[0])
     for n in range(count):
         state = open_one(int64(scratch.order[n]), state, openings, layers, scratch)
         _add_row(state, scratch.row, picks, sums[(n + 1) // width])
+
+
+@njit
+def order_by_rank(ranks, order, heads):
+    """Sort openings stably by descending rank, the last removed first.
+
+    ranks: int64 (M,), below M; order: uint32 (M,); heads: uint32 (M + 1,), scratch
+    """
+    count = ranks.size
+    before = order.copy()
+    heads[:] = 0
+    for n in range(count):
+        heads[count - ranks[n]] += uint32(1)
+    for k in range(count):
+        heads[k + 1] += heads[k]
+    for n in before:
+        at = count - 1 - ranks[n]
+        order[heads[at]] = n
+        heads[at] += uint32(1)
+
+
+@njit
+def order_by_degree(generator, seed, sample, openings, order):
+    """Have the sites removed one by one, always one with the most bonds to sites that are left.
+
+    Each of several such sites is equally likely: the t-th removal takes the number u of site t.
+    order: uint32 (N,), overwritten.  Sites are kept by their degrees, as V. Batagelj and M.
+    Zaversnik keep them to find cores, arXiv:cs/0310049.
+    """
+    starts, places, left = openings.starts, openings.places, openings.sites.size
+    degrees = starts[1:] - starts[:-1]
+    most = degrees.max()
+    first = np.zeros(most + 2, np.int64)  # Where the sites of a degree begin in by_degree.
+    for i in range(left):
+        first[degrees[i] + 1] += 1
+    first = np.cumsum(first)
+    by_degree, at, free = np.empty(left, np.int64), np.empty(left, np.int64), first.copy()
+    for i in range(left):
+        at[i] = free[degrees[i]]
+        by_degree[at[i]] = i
+        free[degrees[i]] += 1
+    for step in range(left):
+        while first[most] == left:
+            most -= 1
+        place = places[step]
+        number = uniform_number(generator, seed, sample, uint32(place >> 5), uint32(place & 31))
+        n = first[most] + int64(float64(number) / _TOP_FLOAT * (left - first[most]))
+        left -= 1
+        i = by_degree[n]
+        _swap(by_degree, at, n, left)
+        order[left] = uint32(i)
+        for pair in range(starts[i], starts[i + 1]):
+            j = int64(openings.pairs[pair, 1])
+            if at[j] < left:
+                _swap(by_degree, at, at[j], first[degrees[j]])
+                first[degrees[j]] += 1
+                degrees[j] -= 1
+
+
+@njit
+def _swap(by_degree, at, n, m):
+    """Swap the n-th and the m-th of the sites by degree."""
+    i, j = by_degree[n], by_degree[m]
+    by_degree[n], by_degree[m] = j, i
+    at[i], at[j] = m, n
 
 
 @njit

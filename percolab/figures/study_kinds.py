@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from percolab.analysis.root_text import NO_CURVES, asks_for_roots
 from percolab.analysis.wrapping_fit import asks_for_wrapping
+from percolab.lattices.removal import RANDOM
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
@@ -41,6 +42,11 @@ _OPENINGS = (
     "order of these numbers. Every observable is summed after every opening. Its mean at p is that "
     "over the binomial distribution of the number of openings (M. E. J. Newman and R. M. Ziff, "
     "Phys. Rev. E 64, 016706 (2001))."
+)
+_REMOVED = (
+    "In a sample sites or bonds of the graph are removed one by one, by {order}; uniform numbers "
+    "decide between equal ones. Every observable is summed after every removal, and p is the share "
+    "that is left."
 )
 _ERRORS_OF_OPENINGS = (
     "By method microcanonical a probability at p scatters less than a count of samples, as which "
@@ -103,6 +109,8 @@ class KindInFigures:
 
     def describe_sample(self, study: Study) -> str:
         """Return the definition of a sample of a study."""
+        if study.order != RANDOM:
+            return _REMOVED.format(order=study.order)
         found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
             found += f" Of every {study.every} sweeps one is measured, a sample."

@@ -28,6 +28,7 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import library_name
+from percolab.lattices.removal import RANDOM
 from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -124,7 +125,9 @@ class StudyView:
     @cached_property
     def head(self) -> dict[str, Any]:
         """What every figure is given: its title, and the published threshold."""
-        title = f"{self.model.title}, {self.structure_title}"
+        order = self.study.order
+        removed = "" if order == RANDOM else f", removed by {order}"
+        title = f"{self.model.title}, {self.structure_title}{removed}"
         return {"title": title, "exact": self._critical_p()}
 
     @property

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.coupled.one_by_one import (
+    ADAPTIVE_RANKS,
     Layers,
     Openings,
     Scratch,
     add_sample,
     host_bytes,
+    is_strict,
     list_layers,
     list_openings,
     make_scratch,
@@ -24,6 +27,8 @@ from percolab.kernels.memory import Memory
 from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
 from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
 from percolab.lattices.extent import Extent
+from percolab.lattices.graph import Graph
+from percolab.lattices.removal import ADAPTIVE, RANDOM
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import MEASURES
 from percolab.measure.openings import (
@@ -76,6 +81,7 @@ class Microcanonical(Kind):
     """Every observable after every opening; there is no p."""
 
     name = "microcanonical"
+    settings = frozenset({"order"})
     fixed_p = ()
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
         MEASURES, "method microcanonical sums the observables, nothing else"
@@ -103,11 +109,17 @@ class Microcanonical(Kind):
             )
         if item.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
+        if item.order != RANDOM and not isinstance(item.structure, Graph):
+            raise InputError(f"order = {item.order}, but it is that of a graph: give --graph")
         if isinstance(item, Task) and max(item.num_openings, item.num_points) > MOST_OPENINGS:
             raise InputError(
                 f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
                 f"points, but method microcanonical takes at most {MOST_OPENINGS} of each"
             )
+
+    def samples_identity(self, task: Task) -> dict[str, Any]:
+        """Return the order of removal, where it is not random; its ranks are in the digest."""
+        return {} if task.order == RANDOM else {"order": task.order}
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest sum of squared cluster sizes over the openings of a bin."""
@@ -127,7 +139,12 @@ class Microcanonical(Kind):
         """Return the memory of the openings, the clusters and the sums of a block."""
         openings = task.num_openings
         sums = 16 * len(bin_counts(openings)) * (len(task.observables) + 1)
-        return Memory(host=host_bytes(extent, openings, sites=task.draw.draws_sites) + sums)
+        # Ranks, and the degrees and keys of sites whose neighbours are removed.
+        ordered = (32 * openings + 32 * extent.num_classes * extent.num_points) * (
+            task.order != RANDOM
+        )
+        host = host_bytes(extent, openings, sites=task.draw.draws_sites) + sums + ordered
+        return Memory(host=host)
 
     def count_labelings(self, task: Task) -> int:
         """Return how many labelings take as long as all openings, about."""
@@ -150,7 +167,20 @@ class OpeningsSampler(TaskSampler):
         if draws_sites:
             topology.check_end_layers()
         openings = list_openings(topology, sites=draws_sites)
+        if self.task.order == ADAPTIVE:
+            openings = openings._replace(ranks=ADAPTIVE_RANKS)
+        elif self.task.order != RANDOM:
+            openings = openings._replace(ranks=self._ranks(draws_sites))
         return openings, list_layers(topology), make_scratch(topology, openings)
+
+    def _ranks(self, sites: bool) -> NDArray[np.int64]:
+        """Return when each opening, in their order, is removed."""
+        graph = self.task.structure
+        assert isinstance(graph, Graph)
+        assert graph.bonds.ranks is not None
+        numbers = graph.inner_numbers if sites else graph.bond_numbers()
+        ranks = graph.bonds.ranks
+        return ranks if numbers is None else np.asarray(ranks[np.argsort(numbers)])
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
@@ -165,10 +195,13 @@ class OpeningsSampler(TaskSampler):
         sums = np.zeros((len(bin_counts(count)), len(columns) + 1), np.int64)
         key, into = (generator, np.uint64(seed)), (picks, bin_width(count), sums)
         samples = number_samples([number], task.block_size)
+        # Where nothing is left to chance, all samples are one.
+        is_exact = is_strict(openings.ranks, count)
+        samples, times = (samples[:1], samples.size) if is_exact else (samples, 1)
         for part in steps(samples.size, 1, stopped):
             add_sample(*key, samples[part][0], openings, layers, scratch, *into)
         names = [*(column.name for column in columns), LARGEST_SQUARES]
-        arrays = (np.ascontiguousarray(column) for column in sums.T)
+        arrays = (np.ascontiguousarray(times * column) for column in sums.T)
         return OpeningsBlock(number, dict(zip(names, arrays, strict=True)))
 
 

@@ -2,8 +2,9 @@
 
 As a structure to be sampled a graph has one size, its number of sites.
 
-A graph is known by the digest of its sites, bonds, source and target.  The bonds themselves are in
-the graph's file, so one that comes out of a results file can be reported on, not sampled.
+A graph is known by the digest of its sites, bonds, source and target, and of the weights of its
+bonds and the order of removal where a study uses them.  The bonds themselves are in the graph's
+file, so one that comes out of a results file can be reported on, not sampled.
 
 **Which numbers the sites have inside.**  A topology holds a list of num_sites entries a bond class,
 and there are as many classes as the site with the most smaller neighbours has.  A hub with a large
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,11 +48,20 @@ _ROOMY = 16
 
 @dataclass(frozen=True, eq=False)
 class _Bonds:
-    """Bonds, int32 (num_bonds, 2), and the two site sets, int32 each, ascending."""
+    """Bonds, and what is known of them and of the sites.
+
+    pairs:   int32 (num_bonds, 2)
+    source, target: the two site sets, int32 each, ascending
+    weights: of the bonds, int64 or float64 (num_bonds,); None where a study uses none
+    ranks:   when each site, or each bond, is removed, int64, 0 first, equal ones at random; None
+             where the order is random (:mod:`percolab.lattices.removal`)
+    """
 
     pairs: np.ndarray
     source: np.ndarray
     target: np.ndarray
+    weights: np.ndarray | None = None
+    ranks: np.ndarray | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +102,8 @@ class Graph(Shown):
             raise ValueError(f"{len(set(self.names))} different names for {self.num_sites} sites")
 
     def _facts(self) -> dict[str, Any]:
-        ends = f"{counted(self.num_sources, 'site')} to {counted(self.num_targets, 'site')}"
+        ends = counted(self.num_sources, "site")
+        ends += f" to {counted(self.num_targets, 'site')}" if self.num_targets else ""
         return {
             "graph": self.name,
             "sites": self.num_sites,
@@ -159,7 +170,7 @@ class Graph(Shown):
     @property
     def dimension(self) -> int:
         """One axis, from source to target, or none."""
-        return 1 if self.num_sources else 0
+        return 1 if self.num_targets else 0
 
     @property
     def num_classes(self) -> int:
@@ -195,12 +206,55 @@ class Graph(Shown):
 
         InputError if the bonds are not here.
         """
-        if self.content is None:
-            raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
-        pairs = self.content.pairs
+        pairs = self.bonds.pairs
         if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
             return None
         return _hubs_first(self.num_sites, pairs)
+
+    @property
+    def bonds(self) -> _Bonds:
+        """The bonds and what is known of them; InputError if they are not here."""
+        if self.content is None:
+            raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
+        return self.content
+
+    def with_weights(self, weights: np.ndarray) -> Graph:
+        """Return the graph with weights of its bonds, numbers (num_bonds,), which enter the digest.
+
+        InputError: another number of them, or one that is not finite.
+
+        >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
+        [0.5]
+        """
+        from percolab.lattices.graph_files.weights import plain_weights
+
+        try:
+            values = plain_weights(np.asarray(weights))
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        if values.shape != (self.num_bonds,):
+            raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
+        return self._with(weights=values)
+
+    def with_source(self, source: Any) -> Graph:
+        """Return the graph with a source and no target: sites by number or name, or a file.
+
+        InputError: a site that is not there.
+        """
+        found = find_sites("source", source, self.num_sites, self.names)
+        _, sites, _ = _site_arrays(self.num_sites, self.bonds.pairs, found, ())
+        return replace(self._with(source=sites), num_sources=sites.size)
+
+    def with_ranks(self, ranks: np.ndarray) -> Graph:
+        """Return the graph with an order of removal, which enters the digest, in place of weights.
+
+        ranks: int64, of the sites or of the bonds
+        """
+        return self._with(weights=None, ranks=ranks)
+
+    def _with(self, **known: Any) -> Graph:
+        content = replace(self.bonds, **known)
+        return replace(self, content=content, digest=_hash_graph(self.num_sites, content))
 
     def bond_numbers(self) -> np.ndarray:
         """Return the number in the topology of every bond, int64 (num_bonds,), in the file's order.
@@ -211,8 +265,7 @@ class Graph(Shown):
         >>> Graph.of_bonds(4, [(0, 1), (3, 1), (3, 2), (2, 1)]).bond_numbers().tolist()
         [1, 3, 35, 2]
         """
-        rank, content = self.inner_numbers, self.content
-        assert content is not None
+        rank, content = self.inner_numbers, self.bonds
         pairs = content.pairs if rank is None else rank[content.pairs]
         order, klass, owner = _places(pairs.max(axis=1, initial=0), self.num_sites)
         numbers = np.empty(len(pairs), np.int64)
@@ -221,8 +274,7 @@ class Graph(Shown):
 
     @cached_property
     def _topology(self) -> Topology:
-        rank, content = self.inner_numbers, self.content
-        assert content is not None
+        rank, content = self.inner_numbers, self.bonds
         pairs, source, target = content.pairs, content.source, content.target
         if rank is not None:
             pairs, source, target = rank[pairs], rank[source], rank[target]
@@ -232,7 +284,12 @@ class Graph(Shown):
                 f"{self.name}: its list of neighbours needs {entries} entries, but at most "
                 f"{MOST_NEIGHBOURS} can be stored"
             )
-        return graph_topology(self.num_sites, pairs, source=source, target=target)
+        found = graph_topology(self.num_sites, pairs, source=source, target=target)
+        if content.weights is None:
+            return found
+        weights = np.zeros(32 * found.num_bond_words)
+        weights[self.bond_numbers()] = content.weights
+        return replace(found, bond_weights=weights)
 
 
 def load_graph(
@@ -283,6 +340,7 @@ def make_graph(
     target: Any = None,
     multi: bool = False,
     columns: Any = None,
+    weights: bool = False,
 ) -> Graph:
     """Return a graph that is given in any form, and the two site sets to connect.
 
@@ -290,22 +348,28 @@ def make_graph(
     :func:`percolab.lattices.graph_files.objects.graph_from_object` takes: a networkx graph, a
     sparse matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site
     numbers, names, or a text or file that lists them.  columns: of a file or a data frame, as in
-    :func:`load_graph`.
-    InputError: what cannot be used; terminals with a :class:`Graph`, which has its own.
+    :func:`load_graph`.  weights: keep the weights of the bonds.
+    InputError: what cannot be used; terminals with a :class:`Graph`, which has its own; a bond
+    without a weight.
     """
     if isinstance(graph, Graph):
         if source is not None or target is not None or multi or columns is not None:
             raise InputError(
                 "source, target, multi and columns are read with a graph's file: this one is read"
             )
+        if weights and graph.bonds.weights is None:
+            raise InputError("this graph has no weights: give them by Graph.with_weights")
         return graph
+    options: dict[str, Any] = {"multi": multi, "columns": columns, "weights": weights}
     if isinstance(graph, str | Path):
-        return load_graph(graph, source=source, target=target, multi=multi, columns=columns)
-    from percolab.lattices.graph_files.objects import graph_from_object
+        found, data = _load(graph, source, target, **options)
+    else:
+        from percolab.lattices.graph_files.objects import graph_from_object
 
-    _check_both(source, target)
-    data = graph_from_object(graph, multi=multi, columns=columns)
-    return graph_from_data(data, graph_name(graph), source, target)
+        _check_both(source, target)
+        data = graph_from_object(graph, **options)
+        found = graph_from_data(data, graph_name(graph), source, target)
+    return found if data.weights is None else found.with_weights(data.weights)
 
 
 def graph_name(graph: Any) -> str:
@@ -459,6 +523,10 @@ def _hash_graph(num_sites: int, content: _Bonds) -> str:
     low, high = content.pairs.min(axis=1, initial=2**31 - 1), content.pairs.max(axis=1, initial=0)
     for sites in (low, high, content.source, content.target):
         digest.update(sites.astype("<i4").tobytes())
+    for what in ("weights", "ranks"):
+        values = getattr(content, what)
+        if values is not None:
+            digest.update(what.encode() + values.astype(values.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()[:16]
 
 

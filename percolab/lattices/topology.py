@@ -57,6 +57,7 @@ class Topology(Shown):
     grid:         the ``lattices.grid.Grid`` that makes the masks; None if ``neighbours`` is given
     owners_at:    the cell points that own the bonds of each class; () where there is no grid
     class_names:  names of the bond classes; () where they have none
+    bond_weights: float64 (32 * num_bond_words,), by the bonds' numbers; None where they have none
     """
 
     num_points: int
@@ -70,6 +71,7 @@ class Topology(Shown):
     grid: Any = None
     owners_at: tuple[Collection[tuple[int, ...]], ...] = ()
     class_names: tuple[str, ...] = ()
+    bond_weights: np.ndarray | None = None
 
     def _facts(self) -> dict[str, object]:
         shape = {"grid points": " x ".join(map(str, self.shape))} if self.shape else {}

@@ -302,6 +302,7 @@ _BACKBONE = "Herrmann and Stanley, Phys. Rev. Lett. 53, 1121 (1984)"
 _ELASTIC = "Herrmann, Hong and Stanley, J. Phys. A 17, L261 (1984)"
 _LOBB = "Frank and Lobb, Phys. Rev. B 37, 302 (1988)"
 _MOMENTS = "de Arcangelis, Redner and Coniglio, Phys. Rev. B 31, 4725 (1985)"
+_EPIDEMIC = "Newman, Phys. Rev. E 66, 016128 (2002)"
 _CYCLES = "Pritchard and Thurimella, ACM Trans. Algorithms 7, 46 (2011)"
 
 
@@ -320,6 +321,11 @@ def _flows(
     ]
 
 
+_OF_SOURCE = SumColumn(
+    FLOW,
+    np.int64,
+    dataset=Dataset("source", "sites of the source's clusters, and their square", "site, site^2"),
+)
 _FLOWS = (
     *_flows(
         "bridges",
@@ -359,6 +365,24 @@ _FLOWS = (
             _MOMENTS,
         ),
         kind=np.float64,
+    ),
+    Column(
+        "source_sites",
+        "s_src",
+        "sites of the clusters that have a site of the source: of an outbreak that begins there",
+        "site",
+        _OF_SOURCE,
+        "source",
+        _EPIDEMIC,
+    ),
+    Column(
+        "source_squares",
+        "s_src^2",
+        "square of the sites of these clusters",
+        "site^2",
+        _OF_SOURCE,
+        "source",
+        _EPIDEMIC,
     ),
 )
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.

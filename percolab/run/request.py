@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
+from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
@@ -164,6 +165,8 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
+    if Model.parse(study.model).needs_weights and options["device"].kind != "cpu":
+        raise InputError(f"model {study.model} is one of the CPU alone: use --device cpu")
     if options.get("labeler") is not None:
         study.kind.algorithms.check(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)

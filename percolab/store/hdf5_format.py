@@ -307,6 +307,7 @@ def _find_task(node: Node, lattice: Structure) -> Task:
         model=node.text("model"),
         block_size=node.integer("block_size"),
         method=node.text("method"),
+        order=node.text("order", SETTINGS["order"].default),
         measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),

@@ -338,7 +338,7 @@ def _splitting(
             if column not in rows[0]:
                 raise InputError(f"--columns series={column}: {name} has {', '.join(rows[0])}")
         return chosen
-    found = []
+    found: list[str] = []
     for column in rows[0]:
         values = {row[column] for row in rows}
         if column in (*roles.values(), *_BOOKKEEPING, _DISCARDS) or len(values) < 2:

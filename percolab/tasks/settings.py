@@ -26,6 +26,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
 from percolab.labelers import LABELERS
+from percolab.lattices.removal import GIVEN, ORDERS, RANDOM
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
@@ -47,6 +48,7 @@ from percolab.tasks.values import (
     read_integer,
     read_lattice,
     read_number,
+    read_order,
     read_probabilities,
     read_sizes,
     read_terminals,
@@ -328,16 +330,34 @@ class Settings(TypedDict, total=False):
             check=check_one_of(METHODS),
         ),
     ]
+    order: Annotated[
+        Any,
+        Setting(
+            default=RANDOM,
+            help="Of a graph, in which order sites (or bonds) are removed: degree, betweenness or "
+            "weight, largest first, or with :ascending smallest first; degree:adaptive; or a file "
+            "with one a line, first removed first, or with scores.  Method microcanonical.",
+            doc="of a graph, in which order its sites, or bonds, are removed, by method "
+            '"microcanonical": "degree", "betweenness" or "weight", the largest first, or with '
+            '":ascending" behind the smallest; "degree:adaptive", where degrees are counted again '
+            "after every removal; a file of docs/networks.md; a list of sites, the first removed "
+            "first; or a mapping of sites to scores.",
+            read=read_order,
+            check=lambda key, value: _order(key, value),
+            refusal="a given order is one of method microcanonical (--method microcanonical)",
+        ),
+    ]
     measure: Annotated[
         str | Sequence[str],
         Setting(
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
-            "gyration (radii), openings (open bonds or occupied sites), and what flows: bridges, "
-            "backbone, path, conductance; of spins also series (for reweighting) and correlation "
-            "(correlation length). May be repeated.",
+            "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
+            "source's clusters), and what flows: bridges, backbone, path, conductance; of spins "
+            "also series (for reweighting) and correlation (correlation length). May be repeated.",
             doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
             'how far they reach; "openings" counts the open bonds or the occupied sites; '
+            '"source" counts the sites of the clusters of a graph\'s source; '
             '"bridges", "backbone", "path" and "conductance" are of what flows through open bonds; '
             'of spins "series" keeps three numbers of every sweep, and "correlation" gives the '
             "correlation length.",
@@ -533,6 +553,11 @@ class Settings(TypedDict, total=False):
             kind=Path,
         ),
     ]
+
+
+def _order(key: str, value: Any) -> str:
+    names = (*ORDERS, GIVEN)
+    return value if value in names else check_one_of(names)(key, value)
 
 
 def _slabs(value: Any) -> int | str | None:

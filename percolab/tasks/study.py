@@ -24,6 +24,7 @@ from percolab.errors import InputError
 from percolab.lattices.extent import count_bonds
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
@@ -95,7 +96,8 @@ class Sampling(Shown):
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
     sample's spanning thresholds are found.  ``measure`` names what is measured in addition to the
-    observables.  ``block_size`` 0 is the default of each size.
+    observables.  ``block_size`` 0 is the default of each size.  ``order`` is that in which sites or
+    bonds of a graph are removed, "given" where the ranks come from a file.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
     measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
@@ -106,6 +108,7 @@ class Sampling(Shown):
     """
 
     method: str = SETTINGS["method"].default
+    order: str = SETTINGS["order"].default
     measure: tuple[str, ...] = SETTINGS["measure"].default
     rng: str = SETTINGS["rng"].default
     model: str = SETTINGS["model"].default
@@ -378,6 +381,7 @@ def _told(item: Task | Study) -> dict[str, Any]:
         "model": item.model,
         "boundary": ", ".join(item.boundary) or "none",
         "method": item.method,
+        **({} if item.order == RANDOM else {"order": item.order}),
         **measure,
         "seed": item.seed,
         "block size": item.block_size or "of each size",
@@ -453,7 +457,7 @@ class Study(Sampling):
 
     def __post_init__(self) -> None:
         self._settle_model(self.structure)
-        for name in ("method", "update", "every", "chains"):
+        for name in ("method", "order", "update", "every", "chains"):
             self._check(name)
         self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:

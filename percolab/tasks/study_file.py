@@ -19,6 +19,7 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.removal import RANDOM, needs_weights, order_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
@@ -98,6 +99,9 @@ def make_request(
     settings = with_defaults(plain)
     settings["p"] = _read_p(settings)
     structure = _choose_structure(lattice, settings)
+    settings["order"], structure = _order_structure(structure, settings)
+    if settings["order"] != RANDOM:
+        settings["method"] = plain.get("method", "microcanonical")
     sizes = default_sizes(structure)
     if settings["L"] is not None:
         sizes = take_sizes("L", settings["L"])
@@ -171,6 +175,15 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
+        model = Model.parse(settings["model"])
+        of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
+        source, measure = (
+            of_graph["source"],
+            SETTINGS["measure"].take("measure", settings["measure"]),
+        )
+        if "source" in measure and source is not None and of_graph["target"] is None:
+            of_graph["source"] = None
+            return _make_graph(settings["graph"], of_graph, given).with_source(source)
         return _make_graph(settings["graph"], of_graph, given)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
@@ -182,6 +195,17 @@ def _choose_structure(
             "; a graph goes with graph="
         )
     return lattice
+
+
+def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple[str, Structure]:
+    """Return the name of the order of removal, and the graph with what it gives."""
+    order = settings["order"]
+    if isinstance(order, str) and order == RANDOM:
+        return order, structure
+    if not isinstance(structure, Graph):
+        raise InputError(f"order = {order}, but it is that of a graph: give --graph")
+    sites = Model.parse(settings["model"]).draws_sites
+    return order_graph(structure, order, sites=sites)
 
 
 def _results_path(path: Path) -> Path:

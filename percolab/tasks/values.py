@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from percolab.errors import InputError, nearest
+from percolab.lattices.removal import ORDERS
 from percolab.lattices.toml_table import Table, shown
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import MEASURES
@@ -271,6 +272,12 @@ def read_file_beside(table: Table, key: str) -> Path:
 def study_folder(table: Table) -> Path:
     """Return the folder of a study file."""
     return Path(table.where).parent
+
+
+def read_order(table: Table, key: str) -> str | Path:
+    """Return the name of an order of removal, or its file, which is looked for as all files are."""
+    text = table.text(key)
+    return text if text in ORDERS else study_folder(table) / text
 
 
 def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path:

@@ -90,7 +90,7 @@ DAMAGED = {
     "another size": {"num_sites": 5},
     "no size": {"num_sites": "4"},
     "a key more": {"bonds": []},
-    "terminals": {"num_sources": 1},
+    "terminals": {"num_sources": 1, "num_targets": 1},
 }
 
 

@@ -40,6 +40,13 @@ MODELS = {
             "bond:y=0.3 fixes that of the bonds along y",
             "bonds.models.bond_classes:BondClasses",
         ),
+        ModelEntry(
+            "bond-weight",
+            "bond-weight or bond-rate: p w or 1 - (1 - p)^w, w being the weight of each bond of a "
+            "graph",
+            "bonds.models.bond_weights:BondWeight",
+        ),
+        ModelEntry("bond-rate", "", "bonds.models.bond_weights:BondRate"),
         ModelEntry("ising", "ising", "bonds.models.ising:Ising"),
         ModelEntry("potts", "or potts:q=3 for spins", "bonds.models.potts:Potts"),
     )
@@ -64,4 +71,4 @@ def _parsed(text: str) -> Any:
 
 def list_models() -> str:
     """Return all models by example, as the help of --model has them."""
-    return "; ".join(entry.examples for entry in MODELS.values())
+    return "; ".join(entry.examples for entry in MODELS.values() if entry.examples)

@@ -39,6 +39,7 @@ class Model:
     site_p, bond_p: probabilities that are fixed, None where p is that probability
     draws_sites:    whether sites may be vacant, so that their bonds are culled
     has_order:      whether bonds open one after the other by their numbers as p grows
+    needs_weights:  whether bonds have weights, which decide their probabilities; on the CPU alone
     keeps_symmetry: whether it treats all bonds of a lattice alike
     states:         of a spin; 1 where there are no spins
 
@@ -51,6 +52,7 @@ class Model:
     name: ClassVar[str]
     draws_sites: ClassVar[bool] = False
     has_order: ClassVar[bool] = True
+    needs_weights: ClassVar[bool] = False
     keeps_symmetry: ClassVar[bool] = True
     site_p: float | None = None
     bond_p: float | None = None

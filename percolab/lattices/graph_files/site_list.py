@@ -39,7 +39,7 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     else:
         path = Path(path_or_text)
         where = str(path)
-        found = [_list_sites(line, num_sites, place) for line, place in _data_lines(path)]
+        found = [_list_sites(line, num_sites, place) for line, place in data_lines(path)]
     return _unite(found, where)
 
 
@@ -59,7 +59,7 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     name = given.name if isinstance(given, Path) and not given.is_file() else text
     if _named(name, numbers) or not Path(text).is_file():
         return _sites_from_names(name, numbers, "")
-    lines = ((line.decode("utf-8", "replace"), place) for line, place in _data_lines(Path(text)))
+    lines = ((line.decode("utf-8", "replace"), place) for line, place in data_lines(Path(text)))
     return _unite([_sites_from_names(line, numbers, place) for line, place in lines], text)
 
 
@@ -93,7 +93,7 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
     return np.unique(np.array([numbers[name] for name in found], np.int32))
 
 
-def _data_lines(path: Path) -> Iterator[tuple[bytes, str]]:
+def data_lines(path: Path) -> Iterator[tuple[bytes, str]]:
     """Yield the lines of a file that are neither blank nor comments, and their places."""
     for part in read_lines(path):
         for number, line in enumerate(part.text.split(b"\n"), part.line):

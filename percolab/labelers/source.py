@@ -1,0 +1,77 @@
+"""The measurement "source": how many sites are in the clusters of a graph's source, off labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.forest import Reading
+from percolab.lattices.extent import Extent
+from percolab.lattices.graph import Graph
+from percolab.lattices.structure import Structure
+from percolab.lattices.topology import unpack_bits
+
+
+class SourceClusters:
+    """Reads the sites of the clusters of the source, and their square.
+
+    It is a :class:`percolab.measure.measurements.Reader`.
+    """
+
+    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
+        assert isinstance(structure, Graph)
+        inner, source = structure.inner_numbers, structure.bonds.source
+        self._source = source if inner is None else inner[source]
+
+    @staticmethod
+    def check(structure: Structure, boundary: Sequence[str]) -> None:
+        """Raise InputError where there is no source."""
+        if not isinstance(structure, Graph) or not structure.num_sources:
+            raise InputError("measure source: of the clusters of sites of a graph; give --source")
+
+    @staticmethod
+    def add_needs(structure: Structure, needs: Needs) -> Needs:
+        """Need no more of a labeler than its labels."""
+        return needs
+
+    @staticmethod
+    def memory(extent: Extent) -> Memory:
+        """Return the memory of labels and of the sizes of clusters."""
+        return Memory(host=16 * extent.num_points)
+
+    def rows(
+        self,
+        coupling: Any,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return the sites and their square of samples at all thresholds, int64 (n, m, 2)."""
+        labeler = coupling.labeler
+        batch = labeler.batch
+        found = np.empty((len(samples), len(thresholds), 2), np.int64)
+        for first in range(0, len(samples), batch.capacity):
+            part = samples[first : first + batch.capacity]
+            for k, threshold in enumerate(thresholds):
+                items = batch.fill(generator, seed, part, np.full_like(part, threshold))
+                labels = labeler.join(items, Reading.LABELS).labels()
+                occupied = batch.copy_occupied(items)
+                for n in range(items):
+                    sites = self._count(labels[n], occupied[n % len(occupied)])
+                    found[first + n, k] = sites, sites**2
+        return found
+
+    def _count(self, labels: NDArray[np.int32], occupied: NDArray[np.uint32]) -> int:
+        """Return how many sites have a label of the source; vacant sites have none."""
+        source = self._source[unpack_bits(occupied, labels.size)[self._source]]
+        return int(np.isin(labels, labels[source]).sum())
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the sums over the samples of blocks."""
+        return {"source": rows.sum(axis=1)}

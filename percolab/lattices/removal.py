@@ -1,0 +1,188 @@
+"""In which order the sites, or the bonds, of a graph are removed: ranks by a score or by a list.
+
+degree       of a site its bonds; of a bond the product of the degrees of its two sites
+betweenness  of the intact graph, by networkx, to nine digits, so that symmetric sites are equal
+weight       of a bond its weight; of a site the sum of its bonds' weights
+a file       one site (or bond, as its two sites) a line, the first is removed first; or with a
+             score behind, the largest first
+
+The largest score is removed first, with ":ascending" the smallest.  Equal scores have equal ranks,
+and what a list leaves out comes last.  "degree:adaptive" has no ranks: degrees of sites are counted
+again after every removal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph
+from percolab.lattices.graph_files.site_list import data_lines
+
+RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
+_ASCENDING = ":ascending"
+_SCORES = ("degree", "betweenness", "weight")
+#: What a user may write, a file or a list apart.
+ORDERS = (RANDOM, *_SCORES, ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
+#: Digits to which betweenness is compared, in units of the largest.
+_DIGITS = 9
+
+Scores = NDArray[np.float64]
+#: Where an entry stands, the texts in it, and how it is shown in a message.
+_Entry = tuple[str, list[str]]
+
+
+def needs_weights(order: Any) -> bool:
+    """Return whether an order is by the weights of the graph's bonds."""
+    return isinstance(order, str) and order.partition(":")[0] == "weight"
+
+
+def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
+    """Return the name of an order, and the graph with the ranks that it gives its sites or bonds.
+
+    order: one of ORDERS; a file; a list of sites (or of bonds, as pairs of sites), the first
+    removed first; or a mapping of them to scores.  sites: whether sites are removed, else bonds.
+
+    InputError: no such order or file; an entry that is no site or bond of the graph.
+    """
+    if isinstance(order, str) and order in ORDERS:
+        if order == RANDOM:
+            return order, graph
+        if order == ADAPTIVE:
+            if not sites:
+                raise InputError(f"order {ADAPTIVE} removes sites: give model site")
+            return order, graph
+        scores = _SCORE_FUNCTIONS[order.removesuffix(_ASCENDING)](graph, sites)
+        scores = -scores if order.endswith(_ASCENDING) else scores
+        return order, graph.with_ranks(_rank(scores))
+    if isinstance(order, str | Path):
+        entries = _read_entries(Path(order))
+    elif isinstance(order, Mapping):
+        entries = ((f"order {key!r}", [*_texts(key, sites), str(x)]) for key, x in order.items())
+    elif isinstance(order, Iterable):
+        entries = ((f"order {key!r}", _texts(key, sites)) for key in order)
+    else:
+        raise InputError(f"order = {order!r}, but it is a name, a file, a list or a mapping")
+    return GIVEN, graph.with_ranks(_rank(_score_entries(graph, entries, sites)))
+
+
+def _rank(scores: Scores) -> NDArray[np.int64]:
+    """Return 0 of the largest score, 1 of the next smaller one, ..."""
+    return np.unique(-scores, return_inverse=True)[1].astype(np.int64)
+
+
+def _score_degree(graph: Graph, sites: bool) -> Scores:
+    pairs = graph.bonds.pairs
+    degrees = np.bincount(pairs.ravel(), minlength=graph.num_sites).astype(np.float64)
+    return degrees if sites else np.asarray(degrees[pairs].prod(axis=1))
+
+
+def _score_weight(graph: Graph, sites: bool) -> Scores:
+    pairs, weights = graph.bonds.pairs, graph.bonds.weights
+    if weights is None:
+        raise InputError("order weight: this graph has no weights")
+    if not sites:
+        return weights.astype(np.float64)
+    found = np.bincount(pairs.ravel(), np.repeat(weights, 2), minlength=graph.num_sites)
+    return np.asarray(found, np.float64)
+
+
+def _score_betweenness(graph: Graph, sites: bool) -> Scores:
+    """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise InputError(
+            "order betweenness: networkx is not installed; pip install 'percolab[graph]'"
+        ) from error
+    pairs = graph.bonds.pairs
+    found = networkx.Graph()
+    found.add_nodes_from(range(graph.num_sites))
+    found.add_edges_from(pairs.tolist())
+    if sites:
+        values = networkx.betweenness_centrality(found)
+        scores = np.array([values[n] for n in range(graph.num_sites)])
+    else:
+        between = networkx.edge_betweenness_centrality(found)
+        by_pair = {frozenset(pair): value for pair, value in between.items()}
+        scores = np.array([by_pair[frozenset(pair)] for pair in pairs.tolist()])
+    return np.round(scores / (scores.max(initial=0.0) or 1.0), _DIGITS)
+
+
+_SCORE_FUNCTIONS = {
+    "degree": _score_degree,
+    "betweenness": _score_betweenness,
+    "weight": _score_weight,
+}
+
+
+def _texts(key: Any, sites: bool) -> list[str]:
+    """Return the texts of a site, or of the two sites of a bond."""
+    if sites:
+        return [str(key)]
+    if not isinstance(key, Iterable) or isinstance(key, str) or len(pair := list(key)) != 2:
+        raise InputError(f"order: {key!r} is no bond, which is a pair of sites")
+    return [str(site) for site in pair]
+
+
+def _read_entries(path: Path) -> Iterator[_Entry]:
+    """Yield the entries of a file, whose columns commas separate, or tabs, or else blanks."""
+    if not path.is_file():
+        raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
+    for line, place in data_lines(path):
+        text = line.decode("utf-8", "replace").strip()
+        delimiter = next((each for each in (",", "\t") if each in text), None)
+        yield place, [cell.strip().strip('"') for cell in text.split(delimiter)]
+
+
+def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scores:
+    """Return the scores that entries give, -inf of what they leave out."""
+    places = _places(graph, sites)
+    what, columns = ("site", 1) if sites else ("bond", 2)
+    scores = np.full(graph.num_sites if sites else graph.num_bonds, -np.inf)
+    seen: set[tuple[str, ...]] = set()
+    width = 0
+    for n, (where, cells) in enumerate(entries):
+        if sites and " ".join(cells) in places:
+            cells = [" ".join(cells)]
+        width = width or len(cells)
+        if len(cells) != width or not columns <= width <= columns + 1:
+            form = "a site" if sites else "the two sites of a bond"
+            raise InputError(f"{where}: {len(cells)} columns, but it has {form}, with a score or "
+                             "in all lines without")  # fmt: skip
+        key = tuple(cells[:columns]) if sites else tuple(sorted(cells[:columns]))
+        shown = " ".join(cells[:columns])
+        found = places.get(key[0] if sites else key)
+        if found is None:
+            raise InputError(f"{where}: {shown} is no {what} of {graph.name}")
+        if key in seen:
+            raise InputError(f"{where}: {what} {shown} is given twice")
+        seen.add(key)
+        scores[found] = -n if width == columns else _read_score(where, cells[-1])
+    return scores
+
+
+def _places(graph: Graph, sites: bool) -> dict[Any, Any]:
+    """Return the numbers of sites by name, or of bonds by the names of their sites, sorted."""
+    names = [str(graph.site_name(n)) for n in range(graph.num_sites)]
+    if sites:
+        return {name: n for n, name in enumerate(names)}
+    found: dict[Any, list[int]] = {}
+    for n, (i, j) in enumerate(graph.bonds.pairs.tolist()):
+        found.setdefault(tuple(sorted((names[i], names[j]))), []).append(n)
+    return found
+
+
+def _read_score(where: str, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = np.nan
+    if not np.isfinite(score):
+        raise InputError(f"{where}: score {text!r}, but it is a finite number")
+    return score

@@ -1,0 +1,212 @@
+"""Bonds with probabilities of their own, and clusters of a source: against all configurations."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal
+from helpers import assert_z
+
+import percolab
+from percolab.api import sweep
+from percolab.bonds.batch import new_batch
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, TOP, p_to_threshold, uniform_number
+from percolab.coupled import new_coupling
+from percolab.coupled.points import PointByPoint
+from percolab.errors import InputError
+from percolab.labelers import new_labeler
+from percolab.lattices.graph import make_graph
+from percolab.lattices.topology import unpack_bits
+from percolab.run.request import open_study
+from percolab.tasks.study_file import make_request
+
+#: Two triangles and a tail; rows (site, site, weight).
+SHARES = [(0, 1, 0.5), (1, 2, 1.0), (2, 0, 0.25), (1, 3, 0.8), (2, 3, 0.0), (3, 4, 0.9)]
+RATES = [(0, 1, 0.5), (1, 2, 1), (2, 0, 7.5), (1, 3, 2), (2, 3, 0), (3, 4, 0.1)]
+GIVEN = {"bond-weight": SHARES, "bond-rate": RATES}
+OPTIONS = {"device": "cpu", "seed": 3, "workers": 1}
+
+
+def probability(model, weight, p):
+    return p * weight if model == "bond-weight" else 1 - (1 - p) ** weight
+
+
+def clusters_of(bonds, sites=5):
+    """Return the cluster of every site, by joining."""
+    label = list(range(sites))
+    for a, b in bonds:
+        old, new = label[a], label[b]
+        label = [new if own == old else own for own in label]
+    return label
+
+
+def exact_means(model, p, source):
+    """Return means over all configurations: P(0 and 4 connected), <s_1>, <s_src>, <s_src^2>."""
+    total, rows = np.zeros(4), GIVEN[model]
+    for states in product((0, 1), repeat=len(rows)):
+        chances = [probability(model, w, p) for *_, w in rows]
+        chance = np.prod([q if is_open else 1 - q for q, is_open in zip(chances, states)])
+        label = clusters_of([row[:2] for row, is_open in zip(rows, states) if is_open])
+        own = sum(each in {label[site] for site in source} for each in label)
+        largest = max(map(label.count, label))
+        total += chance * np.array([label[0] == label[4], largest, own, own**2])
+    return total
+
+
+@pytest.mark.parametrize("model", GIVEN)
+def test_reliability_and_outbreaks_are_those_of_all_configurations(model):
+    p, count = [0.2, 0.6, 1.0], 4000
+    given = {"graph": GIVEN[model], "model": model, "p": p, "samples": count, "measure": "source"}
+    ends = {"source": [0], "target": [4]}
+    results = sweep(**given, **ends, **OPTIONS)
+    alone = sweep(**given, source=[2, 3], **OPTIONS)
+    for k, value in enumerate(p):
+        exact = exact_means(model, value, [0])
+        pair = exact_means(model, value, [2, 3])
+        for found, name, expected in (
+            (results, "spanning", exact[0]),
+            (results, "largest", exact[1]),
+            (results, "source_sites", exact[2]),
+            (results, "source_squares", exact[3]),
+            (alone, "source_sites", pair[2]),
+            (alone, "source_squares", pair[3]),
+        ):
+            _, mean, error = found.means(name)
+            if error[k]:
+                assert_z(mean[k], expected, error[k])
+            else:
+                assert mean[k] == pytest.approx(expected, abs=1e-12)
+    assert "spanning" not in {column.name for column in alone.columns()}
+
+
+def test_a_rate_is_that_of_beta():
+    # 1 - exp(-beta w) with beta = -ln(1 - p).
+    beta = 0.7
+    for weight in (0.3, 1, 4):
+        q = probability("bond-rate", weight, -np.expm1(-beta))
+        assert q == pytest.approx(1 - np.exp(-beta * weight))
+
+
+@pytest.mark.parametrize("model", GIVEN)
+@pytest.mark.parametrize("generator", GENERATORS.values())
+def test_a_bond_is_open_if_its_number_is_below_its_own_probability(model, generator):
+    graph = make_graph(GIVEN[model], weights=True)
+    topology = graph.topology((5,))
+    batch, seed = new_batch("cpu", topology, Model.parse(model)), np.uint64(2**63 + 9)
+    places = graph.bond_numbers()
+    for sample, p in product(range(200), (0.0, 0.3, 1.0)):
+        limit = np.array([p_to_threshold(p)], np.uint64)
+        batch.fill(generator, seed, np.array([sample], np.uint64), limit)
+        is_open = unpack_bits(batch.opened, 32 * batch.opened.size)[places]
+        for (*_, weight), place, found in zip(GIVEN[model], places.tolist(), is_open, strict=True):
+            u = uniform_number(generator, seed, np.uint64(sample), place // 32, place % 32)
+            assert found == (u < probability(model, weight, p) * TOP)
+
+
+@pytest.mark.parametrize("model", GIVEN)
+def test_a_grid_is_those_of_single_points(model):
+    graph = make_graph(GIVEN[model], weights=True, source=0, target=4)
+    topology, draw = graph.topology((5,)), Model.parse(model)
+    grid = np.array([p_to_threshold(p) for p in (0.0, 0.1, 0.35, 0.5, 0.99, 1.0)], np.uint64)
+    key, samples = (0, np.uint64(5)), np.arange(300, dtype=np.uint64)
+    rows = new_coupling("raster", "cpu", topology, draw).grid_rows(*key, samples, grid)
+    single = PointByPoint(new_labeler("reference", "cpu", topology, draw))
+    np.testing.assert_array_equal(rows, single.grid_rows(*key, samples, grid))
+
+
+def test_thresholds_of_samples_are_those_of_all_configurations():
+    study = {"graph": RATES, "model": "bond-rate", "source": 0, "target": 4, "samples": 2000}
+    found = sweep(**study, method="threshold", **OPTIONS)
+    for p in (0.3, 0.8):
+        _, mean, error = found.means("spanning", p=[p])
+        assert_z(mean[0], exact_means("bond-rate", p, [0])[0], error[0])
+    with pytest.raises(InputError, match="does not span at p = 1"):
+        sweep(**study | {"graph": SHARES, "model": "bond-weight"}, method="threshold", **OPTIONS)
+
+
+def test_bonds_of_weight_one_are_plain_bonds_of_the_same_numbers():
+    graph = make_graph([(0, 1, 1), (1, 2, 1), (2, 3, 1)], weights=True)
+    topology, one = graph.topology((4,)), np.array([p_to_threshold(0.4)], np.uint64)
+    for sample in range(50):
+        words = []
+        for name in ("bond", "bond-weight", "bond-rate"):
+            batch = new_batch("cpu", topology, Model.parse(name))
+            batch.fill(0, np.uint64(1), np.array([sample], np.uint64), one)
+            words.append(batch.opened.tolist())
+        assert words[0] == words[1] == words[2]
+
+
+def test_the_source_of_a_site_study_that_is_vacant_has_no_cluster():
+    results = sweep(
+        graph=[(0, 1), (1, 2)], model="site", source=1, measure="source", p=[0.5],
+        samples=4000, **OPTIONS,
+    )  # fmt: skip
+    _, mean, error = results.means("source_sites")
+    assert_z(mean[0], 0.5 * (1 + 2 * 0.5), error[0])
+
+
+def test_hubs_that_are_renumbered_keep_their_source_and_weights():
+    star = [(site, 400, 0.5 if site else 1.0) for site in range(400)]
+    results = sweep(
+        graph=star, model="bond-weight", source=0, measure="source", p=[1.0], samples=400, **OPTIONS
+    )
+    assert results.study.structure.inner_numbers is not None
+    _, mean, error = results.means("source_sites")
+    assert_z(mean[0], 2 + 399 / 2, error[0])
+
+
+def test_the_command_line_and_label_take_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.csv").write_text("source,target,weight\n0,1,1\n1,2,0\n2,3,1\n")
+    text = answer("sweep", "--graph", "g.csv", "--model", "bond-weight", "--source", 0, "-p", 1,
+                  "--measure", "source", "--samples", 20, "--device", "cpu", "-q")  # fmt: skip
+    assert "source of 1" in text
+    assert "target" not in text
+    assert "lower bound" not in text  # which is that of bonds that are alike
+    assert "source_sites" in answer("export", "results.h5")
+    labels = percolab.label(graph="g.csv", model="bond-weight", p=1.0)
+    assert labels.tolist() == [0, 0, 2, 2]
+    answer("label", "--graph", "g.csv", "-p", 1, "--model", "bond-weight", "--out", "l.npy")
+    assert np.load("l.npy").tolist() == [0, 0, 2, 2]
+    assert percolab.flow(graph="g.csv", model="bond-weight", p=1.0, source=0, target=1).connected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"graph": [(0, 1, 1.5)]}, "model bond-weight: weight 1.5, but weights are from 0 to 1"),
+        ({"graph": [(0, 1, -1)], "model": "bond-rate"}, "weight -1, but weights are at least 0"),
+        ({"graph": [(0, 1)]}, "a list has rows (site, site, weight)"),
+        ({"lattice": "square"}, "and square is none: give graph"),
+        ({"graph": percolab.Graph.of_bonds(2, [(0, 1)])}, "give them by Graph.with_weights"),
+        ({"graph": SHARES, "method": "microcanonical", "p": None}, "the model is bond or site"),
+        ({"graph": SHARES, "method": "tree", "p": None}, "the model is bond"),
+        ({"graph": SHARES, "source": 0}, "source is given without target"),
+        ({"graph": SHARES, "measure": "source"}, "measure source: "),
+        ({"graph": SHARES, "measure": "source", "source": 9}, "source names site 9"),
+    ],
+    ids=str,
+)
+def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
+    with pytest.raises(InputError) as error:
+        sweep(**{"model": "bond-weight", "p": [0.5], "samples": 5, **OPTIONS, **given})
+    assert message in str(error.value)
+
+
+def test_weights_are_of_the_cpu_alone():
+    request = make_request(graph=SHARES, model="bond-weight", p=[0.5], samples=5)
+    cuda = {"device": SimpleNamespace(kind="cuda")}
+    with pytest.raises(InputError, match="one of the CPU alone: use device cpu"):
+        open_study(request.study, request.rule, cuda)
+
+
+def test_weights_that_change_are_another_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.txt").write_text("0 1 0.5\n1 2 0.5\n")
+    study = ("sweep", "--graph", "g.txt", "--model", "bond-weight", "-p", "0.5", "--samples", 10,
+             "--device", "cpu", "-q")  # fmt: skip
+    answer(*study)
+    (tmp_path / "g.txt").write_text("0 1 0.5\n1 2 0.25\n")
+    assert "digest" in refusal(*study)

@@ -1,0 +1,431 @@
+"""Sites and bonds removed in a given order: against networkx, removal by removal."""
+
+import json
+from dataclasses import replace
+from itertools import permutations
+
+import networkx
+import numpy as np
+import pytest
+from cli_support import answer, refusal
+from helpers import assert_z
+
+import percolab
+from percolab.analysis.robustness import measure_robustness, network_bounds
+from percolab.api import estimates, sweep
+from percolab.bonds.words import GENERATORS, uniform_number
+from percolab.coupled.one_by_one import (
+    _begin,
+    list_layers,
+    list_openings,
+    make_scratch,
+    open_one,
+    order_by_degree,
+    order_by_rank,
+)
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph, graph_topology, make_graph
+from percolab.lattices.removal import order_graph
+from percolab.measure import openings as bins
+from percolab.store.results import read_results
+from percolab.tasks.study import Study
+
+NETWORKS = {
+    "karate": networkx.karate_club_graph(),
+    "davis": networkx.davis_southern_women_graph(),
+    "florentine": networkx.florentine_families_graph(),
+    "les miserables": networkx.les_miserables_graph(),
+    "Erdos-Renyi": networkx.gnp_random_graph(60, 0.05, seed=1),
+    "Barabasi-Albert": networkx.barabasi_albert_graph(50, 2, seed=2),
+    "Watts-Strogatz": networkx.watts_strogatz_graph(40, 4, 0.2, seed=3),
+    "last hub": networkx.Graph(),
+    "barbell": networkx.barbell_graph(6, 3),
+    "grid": networkx.grid_2d_graph(5, 6),
+}
+OPTIONS = {"method": "microcanonical", "device": "cpu", "seed": 4, "workers": 1}
+#: Enough for all facts; the others are marked slow.
+FEW = ("karate", "davis", "last hub")
+NETWORKS["last hub"].add_nodes_from(range(41))
+NETWORKS["last hub"].add_edges_from([(40, n) for n in range(40)] + [(0, 1)])
+#: What removes the sites of a small graph, with ties.
+EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (4, 5), (2, 5)]
+
+
+def networks():
+    return [pytest.param(n, marks=[] if n in FEW else pytest.mark.slow) for n in NETWORKS]
+
+
+def numbered(name):
+    """Return a network with nodes 0, 1, ... in the order that percolab gives them."""
+    return networkx.convert_node_labels_to_integers(NETWORKS[name])
+
+
+def site_numbers(task, sample):
+    """Return the numbers u of the sites of a sample, in the order of the file."""
+    graph = task.structure
+    topology = graph.topology(task.shape)
+    inner = graph.inner_numbers
+    key = GENERATORS[task.rng], np.uint64(task.stream_seed), np.uint64(sample)
+    at = range(graph.num_sites) if inner is None else inner.tolist()
+    return [uniform_number(*key, topology.num_bond_words + n // 32, n % 32) for n in at]
+
+
+def bond_numbers(task, sample):
+    """Return the numbers u of the bonds of a sample, by their two sites."""
+    key = GENERATORS[task.rng], np.uint64(task.stream_seed), np.uint64(sample)
+    pairs = map(frozenset, task.structure.bonds.pairs.tolist())
+    places = task.structure.bond_numbers().tolist()
+    return {pair: uniform_number(*key, n // 32, n % 32) for pair, n in zip(pairs, places)}
+
+
+def cluster_row(graph):
+    """Return clusters, largest, second largest and sum of squares of a networkx graph."""
+    sizes = sorted((len(part) for part in networkx.connected_components(graph)), reverse=True)
+    first, second = [*sizes, 0, 0][:2]
+    return [len(sizes), first, second, sum(size * size for size in sizes)]
+
+
+def removed_one_by_one(graph, score, numbers):
+    """Return the rows before any removal and after each: the highest (score, u) is removed.
+
+    score: of the graph that is left, a mapping by node or edge
+    """
+    left, rows = graph.copy(), [cluster_row(graph)]
+    of_bonds = isinstance(next(iter(numbers)), frozenset) if isinstance(numbers, dict) else False
+    for _ in range(len(numbers)):
+        scores = score(left)
+        if of_bonds:
+            first = max(left.edges, key=lambda edge: (scores[edge], numbers[frozenset(edge)]))
+            left.remove_edge(*first)
+        else:
+            first = max(left.nodes, key=lambda node: (scores[node], numbers[node]))
+            left.remove_node(first)
+        rows.append(cluster_row(left))
+    return np.array(rows)
+
+
+def stored_rows(results):
+    """Return the rows of the one sample that was taken, from none removed to all."""
+    (item,) = results.tasks.values()
+    assert item.num_samples == 1
+    names = ("clusters", "largest", "second_largest", "sum_squares")
+    return np.stack([item.stacked(name)[0, ::-1] for name in names], axis=1), item
+
+
+def fixed(values):
+    """Return a score that does not depend on what is left; to nine digits, as percolab has it."""
+    most = max(values.values()) or 1
+    rounded = {key: round(value / most, 9) for key, value in values.items()}
+    return lambda left: rounded
+
+
+SITE_SCORES = {
+    "degree": lambda graph: fixed(dict(graph.degree)),
+    "degree:ascending": lambda graph: fixed({n: 1 - k for n, k in graph.degree} | {-1: 1}),
+    "betweenness": lambda graph: fixed(networkx.betweenness_centrality(graph)),
+}
+
+
+def test_the_hub_of_the_last_network_is_renumbered():
+    assert make_graph(NETWORKS["last hub"]).inner_numbers is not None
+
+
+@pytest.mark.parametrize("order", SITE_SCORES)
+@pytest.mark.parametrize("name", networks())
+def test_sites_are_removed_as_networkx_does_it_by_hand(name, order):
+    graph = numbered(name)
+    results = sweep(graph=NETWORKS[name], model="site", order=order, samples=1, **OPTIONS)
+    found, item = stored_rows(results)
+    scores = SITE_SCORES[order](graph)
+    np.testing.assert_array_equal(
+        found, removed_one_by_one(graph, scores, site_numbers(item.task, 0))
+    )
+    expected = found[1:, 1].sum() / len(graph) ** 2
+    assert measure_robustness(item).value == pytest.approx(expected, rel=1e-12)
+    (size,) = estimates(results)
+    second = found[::-1, 2]
+    assert size.estimates[0].p == pytest.approx(second.argmax() / len(graph), abs=1e-12)
+    assert size.order == order
+
+
+@pytest.mark.parametrize("name", networks())
+def test_adaptive_removal_always_takes_a_site_with_the_most_bonds_left(name):
+    graph = numbered(name)
+    options = {"model": "site", "order": "degree:adaptive", "samples": 1}
+    found, item = stored_rows(sweep(graph=NETWORKS[name], **options, **OPTIONS))
+    task, inner = item.task, item.task.structure.inner_numbers
+    openings = list_openings(task.structure.topology(task.shape), sites=True)
+    order = np.empty(len(graph), np.uint32)
+    order_by_degree(
+        GENERATORS[task.rng], np.uint64(task.stream_seed), np.uint64(0), openings, order
+    )
+    sites = order if inner is None else np.argsort(inner)[order]
+    left, rows = graph.copy(), [cluster_row(graph)]
+    for node in sites[::-1].tolist():
+        degrees = dict(left.degree)
+        assert degrees[node] == max(degrees.values())
+        left.remove_node(node)
+        rows.append(cluster_row(left))
+    np.testing.assert_array_equal(found, rows)
+
+
+@pytest.mark.parametrize("order", ["degree", "betweenness"])
+@pytest.mark.parametrize("name", networks())
+def test_bonds_are_removed_as_networkx_does_it_by_hand(name, order):
+    graph = numbered(name)
+    degrees = dict(graph.degree)
+    values = {
+        "degree": {(i, j): degrees[i] * degrees[j] for i, j in graph.edges},
+        "betweenness": networkx.edge_betweenness_centrality(graph),
+    }[order]
+    both = values | {(j, i): value for (i, j), value in values.items()}
+    results = sweep(graph=NETWORKS[name], order=order, samples=1, **OPTIONS)
+    found, item = stored_rows(results)
+    expected = removed_one_by_one(graph, fixed(both), bond_numbers(item.task, 0))
+    np.testing.assert_array_equal(found, expected)
+    bonds = graph.number_of_edges()
+    total = expected[1:, 1].sum() / len(graph) / bonds
+    assert measure_robustness(item).value == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", ["site", "bond"])
+def test_weights_say_what_is_removed(model):
+    graph = NETWORKS["les miserables"]
+    numbers = networkx.convert_node_labels_to_integers(graph)
+    strength = dict(numbers.degree(weight="weight"))
+    weights = networkx.get_edge_attributes(numbers, "weight")
+    weights |= {(j, i): value for (i, j), value in weights.items()}
+    for order, sign in (("weight", 1), ("weight:ascending", -1)):
+        results = sweep(graph=graph, model=model, order=order, samples=1, **OPTIONS)
+        found, item = stored_rows(results)
+        draw = site_numbers if model == "site" else bond_numbers
+        values = strength if model == "site" else weights
+        scores = {key: sign * value for key, value in values.items()}
+        expected = removed_one_by_one(numbers, lambda left, own=scores: own, draw(item.task, 0))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_file_a_list_and_a_mapping_are_one_order_which_is_exact(tmp_path):
+    graph = NETWORKS["les miserables"]
+    nodes = list(graph)
+    # No two are equal, but for what the sum of floats makes of them.
+    rank = {
+        node: value + 1e-6 * n for n, (node, value) in enumerate(networkx.pagerank(graph).items())
+    }
+    listed = sorted(nodes, key=lambda node: -rank[node])
+    (tmp_path / "list.txt").write_text("# who leaves first\n" + "\n".join(listed) + "\n")
+    (tmp_path / "scores.csv").write_text("".join(f"{n},{rank[n]!r}\n" for n in nodes))
+    given = [listed, tmp_path / "list.txt", str(tmp_path / "scores.csv"), rank]
+    left, expected = graph.copy(), [cluster_row(graph)]
+    for node in listed:
+        left.remove_node(node)
+        expected.append(cluster_row(left))
+    ids = set()
+    for order in given:
+        results = sweep(graph=graph, model="site", order=order, samples=40, **OPTIONS)
+        (item,) = results.tasks.values()
+        ids.add(item.task.id)
+        own = item.stacked("largest").sum(axis=0)[::-1]
+        assert own.tolist() == [40 * row[1] for row in expected]
+        found = measure_robustness(item)
+        assert found.error == 0
+        assert "(" not in str(found)
+        _, mean, error = results.means("largest", p=[0.25, 1.0])
+        assert error.tolist() == [0, 0]
+        assert mean[1] == 77
+        # p N = 19.25 sites are left.
+        low, high = expected[77 - 19][1], expected[77 - 20][1]
+        assert mean[0] == pytest.approx(0.75 * low + 0.25 * high)
+    assert len(ids) == 1
+
+
+def test_what_a_list_leaves_out_is_removed_last_and_at_random():
+    graph = networkx.path_graph(6)
+    results = sweep(graph=graph, model="site", order=[2], samples=4000, **OPTIONS)
+    (item,) = results.tasks.values()
+    assert item.stacked("largest").sum(axis=0)[-2:].tolist() == [4000 * 3, 4000 * 6]
+    # Of 0-1 and 3-4-5 one of five is removed next, and only without 0 or 1 are three left.
+    expected = np.mean([3, 3, 2, 2, 2])
+    values = item.stacked("largest")[:, 4] / item.samples
+    assert_z(values.mean(), expected, values.std() / np.sqrt(values.size))
+
+
+def test_ties_are_equally_likely_as_all_orders_of_a_small_graph_show():
+    _, graph = order_graph(Graph.of_bonds(6, EDGES), "degree", sites=True)
+    topology = graph_topology(6, EDGES)
+    openings = list_openings(topology, sites=True)
+    layers, scratch = list_layers(topology), make_scratch(topology, openings)
+    totals = np.zeros(7)
+    for drawn in permutations(range(6)):
+        own = np.array(drawn, np.uint32)
+        order_by_rank(graph.bonds.ranks, own, scratch.heads)
+        state = _begin(openings, layers, scratch)
+        sizes = [0]
+        for opening in own:
+            state = open_one(int(opening), state, openings, layers, scratch)
+            sizes.append(state[0].largest)
+        totals += sizes
+    reference = mean_largest(networkx.Graph(EDGES), adaptive=False)
+    np.testing.assert_allclose(totals[::-1] / 720, reference, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["degree", "degree:adaptive"])
+def test_sampled_means_are_those_of_all_orders_that_a_rule_allows(order):
+    reference = mean_largest(networkx.Graph(EDGES), adaptive=order != "degree")
+    found = sweep(graph=EDGES, model="site", order=order, samples=20_000, **OPTIONS)
+    (item,) = found.tasks.values()
+    blocks = item.stacked("largest") / item.samples[:, None]
+    for n, expected in enumerate(reference[::-1]):
+        spread = blocks[:, n].std() / np.sqrt(len(blocks) - 1)
+        if spread:
+            assert_z(blocks[:, n].mean(), expected, spread)
+        else:
+            assert blocks[0, n] == pytest.approx(expected)
+
+
+def mean_largest(graph, *, adaptive):
+    """Return the mean largest cluster after every removal, all ties being equally likely."""
+    degrees = dict(graph.degree)
+
+    def after(left):
+        sizes = np.array([cluster_row(left)[1]] + [0] * len(left), float)
+        if not len(left):
+            return sizes
+        scores = dict(left.degree) if adaptive else degrees
+        most = max(scores[node] for node in left)
+        tied = [node for node in left if scores[node] == most]
+        for node in tied:
+            rest = left.copy()
+            rest.remove_node(node)
+            sizes[1:] += after(rest) / len(tied)
+        return sizes
+
+    return after(graph)
+
+
+def test_an_order_of_equal_scores_is_the_random_one():
+    graph = NETWORKS["karate"]
+    tied = sweep(graph=graph, model="site", order=dict.fromkeys(graph, 1), samples=4000, **OPTIONS)
+    free = sweep(graph=graph, model="site", samples=4000, **OPTIONS)
+    (one,), (other,) = (results.tasks.values() for results in (tied, free))
+    first, second = measure_robustness(one), measure_robustness(other)
+    assert first.value != second.value
+    assert_z(first.value, second.value, np.hypot(first.error, second.error))
+
+
+def test_robustness_in_bins_is_that_of_all_openings(monkeypatch):
+    graph = networkx.barabasi_albert_graph(100, 2, seed=1)
+    given = {"graph": graph, "model": "site", "order": "degree", "samples": 20, **OPTIONS}
+    (whole,) = sweep(**given).tasks.values()
+    expected = measure_robustness(whole).value
+    monkeypatch.setattr(bins, "MOST_BINS", 60)
+    results = sweep(**given)
+    (binned,) = results.tasks.values()
+    assert binned.stacked("largest").shape[1] == 51
+    # The last bin has the intact graph alone.
+    assert measure_robustness(binned).value == pytest.approx(expected)
+    p, _, _ = results.means("largest")
+    assert p[[0, -1]].tolist() == [0.005, 1.0]
+
+
+@pytest.mark.parametrize("name", networks())
+def test_the_bound_is_that_of_the_matrix_of_non_backtracking_steps(name):
+    graph = numbered(name)
+    steps = [(i, j) for i, j in graph.edges] + [(j, i) for i, j in graph.edges]
+    matrix = np.array([[float(b == c and a != d) for c, d in steps] for a, b in steps])
+    expected = max(np.linalg.eigvals(matrix).real.max(), 1.0)
+    found = network_bounds(make_graph(NETWORKS[name]))
+    assert found.bound == pytest.approx(1 / expected, rel=1e-6)
+    degrees = np.array([degree for _, degree in graph.degree], float)
+    mean = degrees.mean()
+    assert found.mean_degree == mean
+    assert found.mean_field == pytest.approx(mean / ((degrees**2).mean() - mean))
+
+
+def test_bounds_of_large_forests_rings_and_regular_graphs():
+    regular = networkx.random_regular_graph(4, 400, seed=1)
+    assert network_bounds(make_graph(regular)).bound == pytest.approx(1 / 3, rel=1e-9)
+    assert network_bounds(make_graph(networkx.random_labeled_tree(50, seed=1))).bound == 1
+    assert network_bounds(make_graph(networkx.cycle_graph(300))).bound == 1
+    assert np.isnan(network_bounds(make_graph([(0, 1)])).bound)
+
+
+def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    networkx.write_edgelist(NETWORKS["karate"], "karate.txt", data=False)
+    study = ("sweep", "--graph", "karate.txt", "--model", "site", "--order", "degree",
+             "--device", "cpu", "--quiet", "--out", "k.h5")  # fmt: skip
+    text = answer(*study, "--samples", 20)
+    assert "34 sites, 20 samples, removed by degree" in text
+    assert "lower bound" in text
+    text = answer("fit", "k.h5")
+    assert "robustness: s_1/N" in text
+    assert "removed: maximum of the second largest cluster" in text
+    assert "lower bound" not in text  # whose bonds are not in the file
+    (record,) = json.loads(answer("fit", "k.h5", "--json"))
+    assert record["order"] == "degree"
+    assert 0.1 < record["robustness"]["value"] < 0.2
+    assert "removed by degree" in answer("status", "k.h5")
+    assert answer("export", "k.h5").count("\n") == 36
+    answer("report", "k.h5", "--out", "k.html")
+    assert "removed one by one, by degree" in (tmp_path / "k.html").read_text()
+    answer(*study, "--samples", 60)
+    (item,) = read_results("k.h5").tasks.values()
+    assert item.num_samples == 60
+    # Ids and samples do not change from now on.
+    assert (item.task.id, int(item.stacked("largest").sum())) == PINNED
+    others = (*study[:6], "betweenness", *study[7:])
+    assert "other sites, bonds, source or target" in refusal(*others, "--samples", 20)
+    (tmp_path / "study.toml").write_text('graph = "karate.txt"\nmodel = "site"\norder = "o.txt"\n')
+    (tmp_path / "o.txt").write_text("33\n0\n")
+    assert "removed by given" in answer(
+        "sweep", "study.toml", "--samples", 20, "--device", "cpu", "--quiet", "--out", "o.h5"
+    )
+
+
+PINNED = ("3b1af8a733a9cd60", 12031)
+
+
+def test_a_stored_study_says_its_order():
+    study = sweep(graph=EDGES, model="site", order="degree", samples=5, **OPTIONS).study
+    stored = json.loads(json.dumps(study.description()))
+    assert stored["order"] == "degree"
+    assert Study.from_description(stored, study.structure) == study
+    assert replace(study, order="random").task(6).id != study.task(6).id
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--order", "degre"), "order = degre: no such file, and none of random, degree"),
+        (("--order", "degree:adaptive"), "order degree:adaptive removes sites: give model site"),
+        (("--order", "degree", "--method", "grid", "-p", "0.5"), "is one of method microcanonical"),
+        (("--order", "weight"), "weight"),
+        (("--order", "one.txt"), "one.txt: line 1: 1 columns, but it has the two sites of a bond"),
+        (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
+        (("--order", "none.txt"), "none.txt: line 1: 0 5 is no bond of path.txt"),
+        (("--order", "score.txt"), "score.txt: line 1: score 'nan', but it is a finite number"),
+    ],
+    ids=str,
+)
+def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    networkx.write_edgelist(networkx.path_graph(6), "path.txt", data=False)
+    files = {"one": "3\n", "twice": "0 1\n1 0\n", "none": "0 5\n", "score": "0 1 nan\n"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    command = ("sweep", "--graph", "path.txt", "--samples", 5, "--device", "cpu", "--out", "x.h5")
+    assert message in refusal(*command, *options)
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_lattices_and_objects_that_are_no_order_are_refused():
+    with pytest.raises(InputError, match="is that of a graph: give graph"):
+        sweep("square", L=[8], order="degree", samples=5, device="cpu")
+    with pytest.raises(InputError, match="order = 3, but it is a name, a file, a list"):
+        sweep(graph=EDGES, order=3, samples=5, device="cpu")
+    with pytest.raises(InputError, match="order: 3 is no bond, which is a pair of sites"):
+        sweep(graph=EDGES, order=[3], samples=5, device="cpu")
+    with pytest.raises(InputError, match="order 9: 9 is no site of graph"):
+        sweep(graph=EDGES, model="site", order=[9], samples=5, device="cpu")
+    assert percolab.sweep(graph=EDGES, order="random", p=[0.5], samples=5, device="cpu")
