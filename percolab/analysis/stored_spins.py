@@ -5,6 +5,8 @@ A block is a chain; those of even number start ordered, those of odd number at r
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,12 +14,23 @@ from percolab.analysis.autocorrelation import autocorrelation
 from percolab.analysis.spin_fit import SERIES, read_lagged
 from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
-from percolab.analysis.thermodynamics import MOMENTS, System, Thermodynamics, thermodynamics
+from percolab.analysis.thermodynamics import (
+    MOMENTS,
+    THERMAL,
+    System,
+    ThermalName,
+    Thermodynamics,
+    thermodynamics,
+)
+from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.extent import count_bonds
+from percolab.lattices.lattice import AXIS_NAMES
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
+#: Mean and standard error, None where there is none.
+Mean = tuple[float | None, float | None]
 #: Groups of chains of the jackknife for the errors of autocorrelations.
 _GROUPS = 50
 
@@ -36,11 +49,95 @@ def describe_system(item: TaskResult) -> System:
 
 def compute_thermodynamics(results: StoredResults) -> list[Thermodynamics]:
     """Return the thermal means of all tasks of spins that have blocks, ascending in L."""
-    found = []
-    for item in list_spin_tasks(results):
-        names = [name for name in MOMENTS if name in moment_names(item)]
-        found.append(thermodynamics(read_moments(item, names), describe_system(item)))
+    return [_thermodynamics(item) for item in list_spin_tasks(results)]
+
+
+def _thermodynamics(item: TaskResult) -> Thermodynamics:
+    names = [name for name in MOMENTS if name in moment_names(item)]
+    return thermodynamics(read_moments(item, names), describe_system(item))
+
+
+def list_thermal(results: StoredResults) -> list[ThermalName]:
+    """Return the thermal means that tables of spins have, [] of anything else.
+
+    These are the means of THERMAL, without the check of open bonds, and the correlation lengths.
+    """
+    items = list_spin_tasks(results)
+    there = {name for item in items for name in moment_names(item)}
+    found: list[ThermalName] = [
+        each for each in THERMAL.values() if set(each.needs) <= there and each.name != "open_excess"
+    ]
+    if any(map(_has_lengths, items)):
+        found += [
+            ThermalName(
+                f"correlation_length_{axis}", f"correlation length along {axis}", "grid points"
+            )
+            for axis in _periodic_axes(items[0])
+        ]
     return found
+
+
+def _has_lengths(item: TaskResult) -> bool:
+    return "structure_factor" in item.datasets()
+
+
+def _periodic_axes(item: TaskResult) -> list[str]:
+    return [x for x, kind in zip(AXIS_NAMES, item.task.boundary) if kind == "periodic"]
+
+
+def read_thermal_means(item: TaskResult) -> list[dict[str, Mean]]:
+    """Return mean and error by the names of :func:`list_thermal` at every p, [] without spins.
+
+    A number that is not finite is None.
+    """
+    if not item.blocks or not item.has("satisfied"):
+        return []
+    thermal = _thermodynamics(item)
+    found = {name: (thermal.values[name], thermal.errors[name]) for name in thermal.values}
+    del found["open_excess"]
+    if _has_lengths(item):
+        lengths = zip(_periodic_axes(item), *compute_correlation_lengths(item))
+        found |= {f"correlation_length_{axis}": (xi, error) for axis, xi, error in lengths}
+    return [
+        {name: (_finite(mean[n]), _finite(error[n])) for name, (mean, error) in found.items()}
+        for n in range(thermal.p.size)
+    ]
+
+
+def name_couplings(model: Model, p: float) -> dict[str, float | None]:
+    """Return T and the coupling, K or beta, at a p by their names; {} of a model without spins.
+
+    T is in J / k_B; None where one of them is infinite.
+
+    >>> name_couplings(Model.parse("potts:q=3"), 0.5)
+    {'T': 1.4426950408889634, 'beta': 0.6931471805599453}
+    """
+    if not model.has_spins:
+        return {}
+    coupling = model.p_to_coupling(p)
+    return {
+        "T": _finite(1 / coupling if coupling else np.inf),
+        model.coupling_symbol: _finite(coupling),
+    }
+
+
+def thermal_records(results: StoredResults) -> list[dict[str, Any]]:
+    """Return L, seed, p, T, K or beta, and all thermal means with errors, a dict a size and p."""
+    return [
+        {"L": item.task.size, "seed": item.task.seed, "p": p}
+        | name_couplings(item.task.draw, p)
+        | {
+            key: number
+            for name, pair in means.items()
+            for key, number in zip((name, f"{name}_error"), pair)
+        }
+        for item in list_spin_tasks(results)
+        for p, means in zip(item.task.p, read_thermal_means(item))
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:

@@ -64,11 +64,18 @@ class System:
 
 
 @dataclass(frozen=True)
-class Thermal:
-    """One thermal mean: name, meaning, the moments it needs, and its value from them and p."""
+class ThermalName:
+    """A thermal mean as tables have it: name, meaning and unit."""
 
     name: str
     meaning: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Thermal(ThermalName):
+    """One thermal mean: the moments it needs, and its value from them and p."""
+
     needs: tuple[str, ...]
     value: Callable[[System, Floats, Moments], Floats]
 
@@ -106,46 +113,57 @@ THERMAL: Mapping[str, Thermal] = {
         Thermal(
             "energy",
             "energy per site, in J",
+            "J",
             ("satisfied",),
             lambda system, p, mean: system.energy(mean["satisfied"]),
         ),
         Thermal(
             "specific_heat",
             "specific heat per site, in k_B: K^2 or beta^2 times the variance of E, over N",
+            "k_B",
             ("satisfied", "satisfied*satisfied"),
             _specific_heat,
         ),
-        Thermal("order", "order parameter, <|M|> / N", _LARGEST[:1], _order),
+        Thermal("order", "order parameter, <|M|> / N", "1", _LARGEST[:1], _order),
         Thermal(
             "susceptibility",
             "<M^2> / N by the spins, in sites",
+            "sites",
             ("m^2",),
             lambda system, p, mean: mean["m^2"] * system.num_sites,
         ),
         Thermal(
             "improved_susceptibility",
             "<M^2> / N by the clusters, <S_2> / N, in sites",
+            "sites",
             ("sum_squares",),
             lambda system, p, mean: mean["sum_squares"] / system.num_sites,
         ),
         Thermal(
-            "connected_susceptibility", "(<|M|^2> - <|M|>^2) / N, in sites", _LARGEST, _connected
+            "connected_susceptibility",
+            "(<|M|^2> - <|M|>^2) / N, in sites",
+            "sites",
+            _LARGEST,
+            _connected,
         ),
         Thermal(
             "binder",
             "Q_m = <M^2>^2 / <M^4> by the spins",
+            "1",
             ("m^2", "m^4"),
             lambda system, p, mean: mean["m^2"] ** 2 / mean["m^4"],
         ),
         Thermal(
             "improved_binder",
             "Q_m by the clusters, which needs S_4 (--measure sizes)",
+            "1",
             ("sum_squares", "sum_squares*sum_squares", "s^4"),
             _improved_binder,
         ),
         Thermal(
             "open_excess",
             "open bonds less p times the satisfied ones: 0 but for errors",
+            "bonds",
             ("open_bonds", "satisfied"),
             lambda system, p, mean: mean["open_bonds"] - p * mean["satisfied"],
         ),

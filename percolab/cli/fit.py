@@ -288,11 +288,13 @@ def write_spin_fit(
     quantities: names with commas, None for the default ones.
     """
     from percolab.analysis.spin_fit import fit_spins
+    from percolab.analysis.stored_spins import thermal_records
     from percolab.analysis.text import spin_table
 
     refuse(_others(options), "the fit of spins does not take it; leave it out")
     found = fit_spins(stored, _split(quantities or "all"), **_joint(options))
-    write_answer(found.to_dict(), spin_table(found), as_json=as_json)
+    record = found.to_dict() | {"thermal_means": thermal_records(stored)}
+    write_answer(record, spin_table(found), as_json=as_json)
 
 
 def write_trees(

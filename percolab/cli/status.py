@@ -11,6 +11,7 @@ from percolab.cli.answers import Answers, find_answers
 from percolab.cli.label_answer import answer_labels
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
+from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 @as_json
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them.
+
+    Of spins energy, order parameter, specific heat, susceptibility, Binder's ratio and correlation
+    lengths follow, at every size and temperature, with errors.
 
     Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
     """
@@ -48,15 +52,20 @@ def command(results: str, as_json: bool) -> None:
         *_describe_study(stored.study),
         *_describe_tasks(tasks, find_answers(stored.study)),
         *_describe_runs(stored.runs),
+        *_describe_means(record.get("thermal_means", [])),
     ]:
         echo(line)
 
 
 def status_record(stored: StoredResults) -> dict[str, Any]:
     """Return the study, what there is of every size, and the runs, as plain JSON values."""
+    from percolab.analysis.stored_spins import thermal_records
+
     items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     tasks = [_record(item) for item in items]
-    return {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
+    record = {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
+    thermal = thermal_records(stored)
+    return record | ({"thermal_means": thermal} if thermal else {})
 
 
 def _record(item: TaskResult) -> dict[str, Any]:
@@ -111,6 +120,41 @@ def _describe_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
             f"{run['device']} ({run['device_name']}), "
             f"percolab {run['versions'].get('percolab', '?')}"
         )
+
+
+def _describe_means(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a table of the thermal means of spins, with improved ones where they are known."""
+    from percolab.analysis.value import format_with_error
+
+    if not records:
+        return
+    names = [name for name in _MEANS if any(name in record for record in records)]
+    lengths = {name for record in records for name in record if name in _LENGTHS}
+    names += [name for name in _LENGTHS if name in lengths]
+    rows = []
+    for record in records:
+        pairs = [(record.get(name), record.get(f"{name}_error")) for name in names]
+        texts = ["-" if mean is None else format_with_error(mean, error or 0.0)
+                 for mean, error in pairs]  # fmt: skip
+        rows.append((record["L"], _short(record["T"]), *texts))
+    heads = [_MEANS.get(name) or _LENGTHS[name] for name in names]
+    yield ""
+    yield from Table(("L", "T", *heads), rows).lines()
+
+
+def _short(value: float | None) -> str:
+    return "inf" if value is None else f"{value:.6g}"
+
+
+#: Headings of the thermal means that are shown.
+_MEANS = {
+    "energy": "E/N",
+    "order": "|M|/N",
+    "specific_heat": "C/N",
+    "improved_susceptibility": "<M^2>/N",
+    "binder": "Q_m",
+}
+_LENGTHS = {f"correlation_length_{axis}": f"xi_{axis}" for axis in AXIS_NAMES}
 
 
 def _describe_model(study: Study) -> str:

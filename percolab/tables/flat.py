@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.statistics import standard_error
+from percolab.analysis.stored_spins import list_thermal, name_couplings, read_thermal_means
 from percolab.analysis.study_kinds import Mean, find_analysis
+from percolab.analysis.thermodynamics import ThermalName
+from percolab.bonds.model import Model
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import FLOW, FUNCTION, Column, SumColumn, axis_names
@@ -50,7 +53,9 @@ def task_means(
                 "-p: only studies of method threshold and microcanonical are known at every p"
             )
         if item.holds_columns:
-            yield from ((item, x, columns) for x, columns in _grid_means(item))
+            thermal = read_thermal_means(item)
+            for n, (x, columns) in enumerate(_grid_means(item)):
+                yield item, x, columns | (thermal[n] if thermal else {})
         else:
             for x, means in find_analysis(item.task).means(item, p):
                 yield item, x, dict(means)
@@ -63,6 +68,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
     method "threshold" have R alone, at ``p`` or over the transition; others are None there.
     By method "microcanonical" errors are the scatter of blocks.
+    Of spins their thermal means follow, with jackknife errors over chains, then T and K or beta.
     What flows and a user's functions of labels come last, with errors from the scatter of blocks.
     InputError: ``p`` is given, and a task is known at its own alone.
     """
@@ -75,6 +81,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     names += own
     header = ["lattice", "L", "sites", "seed", "p", "samples"]
     header += [column for name in names for column in (name, f"{name}_error")]
+    header += _coupling_names(results)
     rows = []
     for item, x, means in task_means(results, p):
         task = item.task
@@ -82,20 +89,26 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
         if own:
             means = means | {column.name: pair for column, pair in _single_sums(item, x)}
         pairs = (means.get(name, (None, None)) for name in names)
-        rows.append([*lead, *(number for pair in pairs for number in pair)])
+        numbers = [number for pair in pairs for number in pair]
+        rows.append([*lead, *numbers, *name_couplings(task.draw, x).values()])
     return header, rows
 
 
-def tabulated(results: StoredResults) -> list[Column]:
-    """Return the observables that a table of all tasks has columns of, in their order.
+def _coupling_names(results: StoredResults) -> list[str]:
+    """Return the names of the columns of T and of the coupling; [] without spins."""
+    return list(name_couplings(Model.parse(results.study.model), 0.5))
+
+
+def tabulated(results: StoredResults) -> list[Column | ThermalName]:
+    """Return the observables and thermal means that a table of all tasks has, in their order.
 
     They are those that the file has of method "grid", or by method "microcanonical" all.
     """
     found = [column for column in results.columns() if column.is_observable]
     codec = results.study.kind.codec
     if not found and not codec.holds_columns and not codec.holds_thresholds:
-        return list(results.study.observables)
-    return found or [
+        return [*results.study.observables, *list_thermal(results)]
+    return [*found, *list_thermal(results)] or [
         column
         for column in results.study.observables
         if column.is_probability or column.name in _EMPTY_OF_THRESHOLDS
@@ -107,20 +120,23 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
     for a single one.  What a method does not give is left out.  The unit is that of the mean.
-    InputError as there.
+    Of spins every row ends with T and K or beta.  InputError as there.
     """
-    rows = []
+    rows: list[list[Any]] = []
     observables = tabulated(results)
     for item, x, means in task_means(results, p):
         task = item.task
         lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
         lead += [task.num_sites, task.seed, x, item.num_samples]
-        for column in observables:
-            if column.name in means:
-                rows.append([*lead, column.name, column.unit, *means[column.name]])
-        for column, pair in _single_sums(item, x):
-            rows.append([*lead, column.name, column.unit, *pair])
-    return list(LONG_HEADER), rows
+        end = name_couplings(task.draw, x).values()
+        own: list[tuple[Column | ThermalName, Pair]] = [
+            (column, means[column.name]) for column in observables if column.name in means
+        ]
+        rows += [
+            [*lead, column.name, column.unit, *pair, *end]
+            for column, pair in (*own, *_single_sums(item, x))
+        ]
+    return [*LONG_HEADER, *_coupling_names(results)], rows
 
 
 def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:

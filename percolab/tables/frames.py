@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.stored_spins import name_couplings
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined_if_whole
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
 def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFrame:
     """Return means and standard errors as a tidy table, one row an observable, size and p.
 
-    Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error.
-    The error is one standard error of the mean of independent samples.  Of method "threshold"
-    there are the spanning probabilities alone, over the transition.  sizes: the cluster numbers
-    instead (:func:`percolab.tables.sizes.size_table`).  InputError: pandas is not installed, or no
-    sizes were counted.
+    Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error;
+    of spins T and K or beta too, and their thermal means are among the observables.  The error is
+    one standard error of the mean of independent samples.  Of method "threshold" there are the
+    spanning probabilities alone, over the transition.  sizes: the cluster numbers instead
+    (:func:`percolab.tables.sizes.size_table`).  InputError: pandas is not installed, or no sizes
+    were counted.
 
     >>> import percolab
     >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
@@ -57,7 +59,8 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     fewer, p and the means end in NaN.  For every observable NAME there are NAME and NAME_error,
     float64 (task, point), with ``long_name`` and ``units``.  Where sizes were counted there are
     n_s and n_s_error too, with a third dimension bin and its coordinates s_low and s_high, and the
-    powers of sizes, as ``percolab observables`` names them.  InputError: xarray is not installed.
+    powers of sizes, as ``percolab observables`` names them.  Of spins T and K or beta are
+    coordinates as p is.  InputError: xarray is not installed.
 
     >>> import percolab
     >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
@@ -89,6 +92,14 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     variables |= _extras(results.columns(), tasks, shape)
     arrays = size_arrays(tasks, shape[1])
     bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
+    couplings = [
+        [name_couplings(item.task.draw, p) for p in own[np.isfinite(own)].tolist()]
+        for item, own in zip(tasks, grid, strict=True)
+    ]
+    scales = {name: np.full(shape, np.nan) for own in couplings[:1] for name in own[0]}
+    for name, array in scales.items():
+        for n, own in enumerate(couplings):
+            array[n, : len(own)] = [np.nan if at[name] is None else at[name] for at in own]
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
     data: xarray.Dataset = module.Dataset(
         variables,
@@ -98,6 +109,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
             "seed": ("task", [item.task.seed for item in tasks]),
             "samples": ("task", [item.num_samples for item in tasks]),
             "p": (("task", "point"), grid, varying),
+            **{name: (("task", "point"), array) for name, array in scales.items()},
             **bins,
         },
         attrs={

@@ -338,10 +338,13 @@ def _splitting(
             if column not in rows[0]:
                 raise InputError(f"--columns series={column}: {name} has {', '.join(rows[0])}")
         return chosen
-    found = []
+    found: list[str] = []
     for column in rows[0]:
         values = {row[column] for row in rows}
         if column in (*roles.values(), *_BOOKKEEPING, _DISCARDS) or len(values) < 2:
+            continue
+        # As the unit follows from the observable.
+        if any(_follows(rows, column, other) for other in found):
             continue
         is_text = not all(_is_number(value) or not value for value in values)
         if is_text or (

@@ -106,6 +106,13 @@ def test_columns_are_named_where_words_do_not_say_it(tmp_path):
     assert list(both.series) == ["tries=30, note=old", "tries=40, note=new"]
 
 
+def test_a_column_that_follows_from_another_one_splits_nothing_more():
+    rows = {"L": [8] * 4, "p": [0.1, 0.2] * 2, "mean": [1.0] * 4, "error": [0.1] * 4,
+            "observable": ["a", "a", "b", "b"], "unit": ["J", "J", "1", "1"]}  # fmt: skip
+    assert list(read_table(rows).series) == ["observable=a", "observable=b"]
+    assert list(read_table(rows, "series=unit").series) == ["unit=1", "unit=J"]
+
+
 def test_a_case_tells_counts_from_couplings():
     rows = {"L": [8, 8], "K": [0.4, 0.5], "k": [3, 4], "n": [10, 10]}
     series = read_table(rows).choose()
