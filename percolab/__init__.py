@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         threshold,
     )
     from percolab.configurations.directed import DirectedComponents, components
+    from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from percolab.tables.frames import to_pandas, to_xarray
     from percolab.trees.given import SpanningTree
     from percolab.trees.invasion import Invasion
+    from percolab.trees.levels import Levels
 
 __all__ = [
     "AnalysisError",
@@ -45,6 +47,7 @@ __all__ = [
     "InputError",
     "Invasion",
     "Lattice",
+    "Levels",
     "Results",
     "RootFit",
     "SizeEstimates",
@@ -56,6 +59,7 @@ __all__ = [
     "estimates",
     "fit",
     "flow",
+    "gaussian_field",
     "graph_topology",
     "invade",
     "label",
@@ -111,11 +115,13 @@ _HOMES = {
     "ThresholdFit": "analysis.threshold",
     "components": "configurations.directed",
     "flow": "configurations.flow",
+    "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
+    "Levels": "trees.levels",
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.progress import LoggedProgress, root_text
+from percolab.configurations.levels import find_given_levels
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
@@ -45,6 +46,7 @@ from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
+    refuse_given,
     take_integer,
     take_number,
     take_path,
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from percolab.trees.levels import Levels
 
 _LOGGER = logging.getLogger("percolab")
 
@@ -349,7 +353,11 @@ class Threshold(Shown):
         return {"lattice": study.structure.name, "model": study.model, **self.fit.to_dict()}
 
 
-@takes_some_settings("model", "L", "seed", "rng", "device", "labeler", "workers", "executor", "out")
+#: Settings of :func:`threshold` that only given weights have.
+_OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
+
+
+@overload
 def threshold(
     lattice: str | Path | Structure,
     *,
@@ -358,8 +366,33 @@ def threshold(
     watcher: Watcher | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
-) -> Threshold:
-    """Find p_c of a lattice to the requested precision (docs/thresholds.md).
+) -> Threshold: ...
+
+
+@overload
+def threshold(
+    lattice: str | Path | Structure | None = None,
+    *,
+    weights: Any,
+    above: bool = False,
+    **settings: Unpack[Settings],
+) -> Levels: ...
+
+
+@takes_some_settings("model", "L", "seed", "rng", "device", "labeler", "workers", "executor", "out",
+                     *_OF_WEIGHTS)  # fmt: skip
+def threshold(
+    lattice: str | Path | Structure | None = None,
+    *,
+    error: float | None = None,
+    time: float | str | None = None,
+    weights: Any = None,
+    above: bool = False,
+    watcher: Watcher | None = None,
+    progress: bool = False,
+    **settings: Unpack[Settings],
+) -> Threshold | Levels:
+    """Find p_c of a lattice to the requested precision, or the levels at which weights percolate.
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}
@@ -367,14 +400,28 @@ def threshold(
     time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
     progress, watcher: as for :func:`percolab.sweep`.
 
+    With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
+    one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
+    lattice; of a ``graph`` with source and target one for each bond, or "file", its own.
+    above: large values open first.  Of the settings only those from ``boundary`` on are for it.
+
     Raises InputError (one line) for anything that cannot be used, and where ``out`` holds another
     study; AnalysisError where the time is too short for an answer.
 
     >>> threshold("square", error=0.01, device="cpu").results
     <Results of square, L = 8, 12: 16384 samples in 2 tasks>
+    >>> threshold(weights=np.array([[3, 1, 2], [9, 9, 4], [0, 0, 8]]))
+    <Levels of: square; x 3; y 8>
     """
-    goal = Goal.of(error, time)
     given = {name: value for name, value in settings.items() if value is not None}
+    of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
+    if weights is not None:
+        refuse_given("weights have no samples", error=error, time=time, **given)
+        return find_given_levels(weights, lattice, above=above, **of_weights)
+    refuse_given("only weights have it", above=above or None, **of_weights)
+    if lattice is None:
+        raise InputError("threshold: give a lattice, or weights")
+    goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
     options = make_options(request, watcher=watcher or shown)

@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 #: Records have pictures; only what is read is in the source distribution.
 READ = {".cu", ".h5", ".json", ".md", ".npz", ".py", ".txt"}
-#: Not in the source distribution: of git alone.
-OF_GIT = {".gitignore"}
+#: Not in the source distribution: of the repository and the places that serve it alone.
+OF_GIT = (".git", ".pre-commit-config.yaml", ".readthedocs.yaml")
 
 _IMPORTS = """
 import importlib, sys
@@ -44,7 +44,8 @@ def files_of_sdist(tracked: list[str]) -> set[str]:
     return {
         name
         for name in tracked
-        if name not in OF_GIT and (not name.startswith("results/") or Path(name).suffix in READ)
+        if not name.startswith(OF_GIT)
+        and (not name.startswith("results/") or Path(name).suffix in READ)
     }
 
 

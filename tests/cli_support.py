@@ -185,7 +185,7 @@ def start(
 
 def wait_for_blocks(path: Path, process: subprocess.Popen[str], count: int = 1) -> None:
     """Wait until a running sweep has stored this many blocks."""
-    for _ in range(3000):
+    for _ in range(12000):
         if path.exists() and blocks_in(path) >= count:
             return
         assert process.poll() is None, process.communicate()[1]

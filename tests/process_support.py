@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from percolab.parts.raster import SlabRaster
 from percolab.run import saving
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
@@ -102,22 +103,46 @@ def impatient_worker(number, devices, graph=None):
     be_worker(number, devices, graph)
 
 
+def paced_worker(number, devices, graph=None):
+    """Be such a worker, unhurried, which leaves time to interfere."""
+    make_interface = SlabRaster.make_interface
+
+    def paced(*given):
+        time.sleep(0.05)
+        return make_interface(*given)
+
+    SlabRaster.make_interface = paced
+    impatient_worker(number, devices, graph)
+
+
 def endless_begin(number, *arguments):
     """Be a process that is never there."""
     time.sleep(100)
 
 
 def early_note(number):
-    """Leave a file that tells of this."""
+    """Leave a file as a note."""
     Path(f"early-{number}").touch()
 
 
-def begin_after_note(number):
-    """Begin as soon as there is the file, or after ten seconds."""
-    for _ in range(1000):
-        if Path(f"early-{number}").exists():
-            return
+def wait_for_files(*names):
+    """Return whether all these files are there, at the latest after a minute."""
+    for _ in range(6000):
+        if all(Path(name).exists() for name in names):
+            return True
         time.sleep(0.01)
+    return False
+
+
+def begin_after_note(number):
+    """Begin as soon as there is the note."""
+    wait_for_files(f"early-{number}")
+
+
+def meet(own, other):
+    """Leave a file and wait for another, so that two calls end only if they run together."""
+    Path(own).touch()
+    return wait_for_files(other)
 
 
 def impatient_rank(number, folder, size):

@@ -25,7 +25,7 @@ DOCS = ROOT / "docs"
 PAGES = docs_blocks.pages()
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 #: Blocks of commands or Python that no test runs.  A block more needs a reason, and a number here.
-NOT_RUN = {"GPU": 3, "cluster": 9, "minutes": 5, "installs": 8, "packages": 4}
+NOT_RUN = {"GPU": 4, "cluster": 9, "minutes": 5, "installs": 8, "packages": 4}
 #: Languages that blocks may name; those in braces are directives of Sphinx.
 LANGUAGES = {"bash", "python", "text", "toml"}
 
@@ -158,6 +158,18 @@ def test_the_page_of_terms_has_every_observable():
     assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
     assert found - named == set()
     assert set(MEASURES) - named == set()
+
+
+def test_the_page_of_questions_counts_its_answers():
+    text = (DOCS / "questions.md").read_text(encoding="utf-8")
+    # A number and a question, the thread, the answer.
+    parts = re.split(r"\*\*(\d+)\.", text)
+    assert sorted(map(int, parts[1::2])) == list(range(1, 41))
+    answers = Counter(
+        re.search(r"\b(yes|partly|no)\b", part, re.I)[0].lower() for part in parts[2::2]
+    )
+    stated = re.search(r"answers \*\*(\d+)\*\*, \*\*(\d+)\*\* partly, and \*\*(\d+)\*\* not", text)
+    assert [answers[word] for word in ("yes", "partly", "no")] == [int(n) for n in stated.groups()]
 
 
 def test_readme_has_the_ten_commands_and_its_picture():

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from percolab.bonds.closed_cuda import (
     MOST_LIMITS,
     Drawn,
-    clear_counts_kernel,
     count_closed_along_kernel,
     count_closed_kernel,
 )
@@ -23,7 +22,7 @@ from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
 from percolab.errors import InputError
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import Launches
+from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
@@ -196,7 +195,7 @@ class ClosedCounts:
         return np.broadcast_to(found.reshape(items, counted), (items, steps))
 
     def _clear(self, counts: int) -> None:
-        self._launches.each(clear_counts_kernel, counts, 1, self._counts, np.uint32(counts))
+        self._launches.each(zero_kernel, counts, 1, self._counts, np.uint32(counts))
 
 
 class CudaBatch:

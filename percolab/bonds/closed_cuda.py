@@ -34,15 +34,6 @@ class Drawn(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def clear_counts_kernel(counts, size):
-    """Set the first ``size`` counts to zero."""
-    for step in range(PER_THREAD):
-        n = element(step)
-        if n < size:
-            counts[n] = uint32(0)
-
-
-@cuda.jit(cache=True)
 def count_closed_kernel(exists, opened, counts):
     """Add up the bonds, or the sites, of every item that there are and that are not open.
 

@@ -20,7 +20,8 @@ from percolab.store.interrupts import choose_exit_code, handle_signals
 
 COMMANDS = {
     "sweep": "Sample a lattice or a graph and estimate its threshold.",
-    "threshold": "Find p_c of a lattice to the requested precision.",
+    "threshold": "Find p_c of a lattice, or where given values percolate.",
+    "field": "Make a Gaussian field with power-law correlations.",
     "tree": "Find the minimum spanning trees of samples.",
     "plot": "Draw stored results: curves, crossings, collapse, clusters ...",
     "report": "Write a page with figures, fits and provenance.",

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, is_given, output_file, results_file
+from percolab.cli.options import counted, is_given, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
+    from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
     from percolab.tables.flat import Table
 
@@ -53,16 +54,26 @@ def command(
 
     CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
     arrays over task and point, need percolab[tables].
+
+    Of labels (percolab label) write the clusters, a line each.
     """
     from percolab.store import output_files as files
+    from percolab.store.reading import is_labels
     from percolab.store.results import read_results
-    from percolab.tables.csv_text import csv_text
-    from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
+    from percolab.tables.frames import netcdf_bytes
 
-    kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
+    labels = is_labels(results)
+    csv = files.CLUSTERS_CSV if labels else files.CSV
+    kinds = dict(zip(FORMATS, (csv, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
     form, default = _target(results, form, out)
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kinds[form]))
+    if labels:
+        reason = "labels have one table, that of their clusters"
+        given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
+        refuse(given | {"format netcdf": form == "netcdf"}, reason)
+        _write(out, form, _cluster_table(results), kinds[form])
+        return
     stored = read_results(results)
     if form == "netcdf":
         given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
@@ -73,6 +84,15 @@ def command(
         echo(f"all means in {out}")
         return
     table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    _write(out, form, table, kinds[form])
+
+
+def _write(out: str | None, form: str, table: Table, kind: Kind) -> None:
+    """Write a table to a file, or as CSV to stdout."""
+    from percolab.store.output_files import write_output
+    from percolab.tables.csv_text import csv_text
+    from percolab.tables.frames import npz_bytes, parquet_bytes
+
     if out is None:
         echo(csv_text(*table), nl=False)
         return
@@ -80,8 +100,16 @@ def command(
         content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
-    files.write_output(out, content, kinds[form])
+    write_output(out, content, kind)
     echo(f"{counted(len(table[1]), 'row')} in {out}")
+
+
+def _cluster_table(labels: str) -> Table:
+    from percolab.configurations import read_labels
+    from percolab.configurations.label_array import cluster_table
+
+    found = read_labels(labels)
+    return cluster_table(found.clusters, found.cluster_labels, found.phases, found.phase_names)
 
 
 def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:

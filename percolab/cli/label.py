@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
+from percolab.cli.label_answer import answer_labels
+from percolab.cli.options import as_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
-    describe_directions,
     has_point,
     lattice_and_size,
     need,
@@ -17,25 +17,35 @@ from percolab.cli.sample_options import (
     sample_options,
 )
 from percolab.cli.setting_options import setting_option
-from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from percolab.configurations.configuration import Configuration
-    from percolab.measure.clusters import Clusters
 
 
-#: Clusters that span or wrap and are named one by one.
-_MOST_NAMED = 4
+#: Options that say which pixels of an image are sites, and which are neighbours.
+_OF_IMAGE = ("threshold", "below", "phase", "connectivity")
 #: The labels, where no file is named.
 _OUT = "labels.h5"
 
 
 @click.command()
-@click.argument("configuration", required=False, metavar="[INPUT]")
+@click.argument("configuration", nargs=-1, metavar="[INPUT]...")
 @sample_options
+@click.option(
+    "--phase",
+    metavar="VALUES",
+    help="Of INPUT with several values: sites are where it is 2; 1,2 are two phases, 1+2 is one, "
+    "all is every value.",
+)
+@click.option(
+    "--connectivity",
+    type=click.Choice(["4", "8", "6", "18", "26"]),
+    help="Neighbours of a pixel (4 or 8) or voxel (6, 18 or 26), in place of --lattice.  "
+    "[default: 4 or 6]",
+)
 @click.option(
     "--threshold",
     metavar="NUMBER|otsu",
@@ -50,83 +60,69 @@ _OUT = "labels.h5"
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
+@click.option(
+    "--sizes",
+    type=click.Path(),
+    help="Write a CSV file with a line a cluster: label, sites, phase, what it spans.",
+)
 @click.option("--out", type=click.Path(),
               help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
 def command(
-    configuration: str | None,
+    configuration: tuple[str, ...],
     labeler: str | None,
     device: str,
     serial: bool,
+    sizes: str | None,
     out: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
 
-    INPUT is a configuration of sites: a black and white .png or .tif, a .npy, or file.h5:/dataset,
-    of 0 and one other value, or any with --threshold; neighbours on --lattice are joined.  With -L
-    it is the packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample:
+    INPUT is an image in two or three dimensions: a .png, .tif, .npy or file.h5:/dataset, or the
+    slices of one: a folder, a pattern as "slices/*.png", or several files.  Sites are where it is
+    not 0, if that is one value, or what --phase or --threshold says; neighbours by --connectivity,
+    or on --lattice, are joined.  --boundary periodic joins opposite sides.  With -L it is the
+    packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample:
     --lattice, -L, -p and --seed; or
     one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
     is chain --sample after so many --sweeps.
 
-    A label is the smallest site index of its cluster, -1 where there is no site.
+    A label is the smallest site index of its cluster, -1 where there is no site.  Of an image the
+    answer ends in a table of its phases: share of the image (porosity), clusters, the largest, the
+    share of the phase in clusters that span or wrap, and its surface.
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
+    from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
+    from percolab.store.output_files import CLUSTERS_CSV, write_output
 
     target = str(output_file(out, _OUT, find_label_format(out or _OUT)))
+    if sizes is not None:
+        output_file(sizes, "", CLUSTERS_CSV)
     chosen = _configuration(configuration, given)
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(target, clusters, chosen, serial=serial)
-    summary, crossing = clusters.summary(), clusters.crossing()
+    if sizes is not None:
+        write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
-    if names is not None:
-        crossing = [item | {"name": names[item["label"]]} for item in crossing]
-    if as_json:
-        record = {"labels": target, "shape": list(chosen.shape), **chosen.record}
-        more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
-        echo_json(record | summary | {"crossing_clusters": crossing} | more)
-        return
-    sites = counted(summary["sites"], "site")
-    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
-    echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
-    if summary["open_axes"]:
-        echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
-    if summary.get("periodic_axes"):
-        echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
-    if names is not None and summary["largest"]:
-        first = ", ".join(_largest_names(clusters, names))
-        hidden = summary["largest"] - _MOST_NAMED
-        echo(f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}")
-    for item in crossing[:_MOST_NAMED]:
-        sites = counted(item["sites"], "site")
-        which = f"of {item['name']}, {sites}," if names else f"{item['label']} of {sites}"
-        echo(f"cluster {which} {describe_directions(item)}")
-    hidden = len(crossing) - _MOST_NAMED
-    if hidden > 0:
-        echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+    phases = chosen.measure_phases(clusters)
+    facts = (chosen.shape, chosen.record, clusters, phases)
+    answer_labels(target, *facts, names=names, as_json=as_json)
 
 
-def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
-    """Return the names of the first sites of the largest cluster."""
-    label = clusters.roots[clusters.by_size[0]] if clusters.roots.size else -2
-    return [names[site] for site in (clusters.labels == label).nonzero()[0][:_MOST_NAMED]]
-
-
-def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
+def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
-    threshold, below = given["threshold"], given["below"]
-    if threshold is not None or below:
-        is_sites = name is not None and given["size"] is None and given["graph"] is None
-        if not is_sites or threshold is None:
-            option = "--below" if threshold is None else "--threshold"
-            need_of = "INPUT of sites with --threshold" if is_sites else "an INPUT of sites"
-            raise InputError(f"{option}: only {need_of} has it; leave it out")
+    name = files[0] if files else None
+    is_image = name is not None and given["size"] is None and given["graph"] is None
+    if not is_image:
+        refuse(given, "only an INPUT of sites has it", *_OF_IMAGE)
+    elif given["threshold"] is None:
+        refuse(given, "only INPUT of sites with --threshold has it", "below")
     if given["graph"] is not None:
         return _graph_configuration(name, given)
     refuse(given, "only a graph (--graph) has it", "source", "target", "columns", "multi")
@@ -136,12 +132,17 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     reason = "INPUT is a configuration already"
     sampled = ("p", *OF_SPINS, "seed", "sample", "rng", "model")
     refuse(given, reason, *sampled, "bethe", "shells", "numbering")
-    keys = {"boundary": given["boundary"] or "open"}
+    keys: dict[str, Any] = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")
+        if len(files) > 1:
+            raise InputError(f"{files[1]}: a configuration of bonds (-L) is one file")
         return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
     named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
-    return site_configuration(name, named, **keys, threshold=threshold, below=below)
+    if given["connectivity"] is not None:
+        keys["connectivity"] = int(given["connectivity"])
+    rule = {key: given[key] for key in ("threshold", "below", "phase")}
+    return site_configuration(name if len(files) == 1 else files, named, **keys, **rule)
 
 
 def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:

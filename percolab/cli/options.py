@@ -250,7 +250,7 @@ def input_files() -> list[Path]:
 
 
 #: Parameters that name what is written.
-_WRITTEN = ("out", "html", "plot", "plot_file", "json_file")
+_WRITTEN = ("out", "html", "sizes", "plot", "plot_file", "json_file")
 
 
 def output_file(out: str | Path | None, default: str | Path, kind: Kind | None = None) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.answers import Answers, find_answers
+from percolab.cli.label_answer import answer_labels
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
 from percolab.cli.terminal import echo
 from percolab.lattices.shown import Table
@@ -21,9 +22,21 @@ if TYPE_CHECKING:
 @results_file
 @as_json
 def command(results: str, as_json: bool) -> None:
-    """Show the study, the samples of every size, and the runs that made them."""
+    """Show the study, the samples of every size, and the runs that made them.
+
+    Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
+    """
+    from percolab.store.reading import is_labels
     from percolab.store.results import read_results
 
+    if is_labels(results):
+        from percolab.configurations import read_labels
+
+        found = read_labels(results)
+        shape, phases = found.clusters.labels.shape, found.measure_phases()
+        shape = found.clusters.topology.shape[::-1] or shape
+        answer_labels(results, shape, found.record, found.clusters, phases, as_json=as_json)
+        return
     stored = read_results(results)
     items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     tasks = [_record(item) for item in items]

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, exit_if_interrupted, published_lines
+from percolab.cli.options import (
+    as_json,
+    echo_json,
+    exit_if_interrupted,
+    published_lines,
+    refuse,
+)
 from percolab.cli.progress import ProgressWatcher, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
+from percolab.errors import InputError
 from percolab.store.results import ResultsWriter
 
 if TYPE_CHECKING:
@@ -19,35 +26,46 @@ if TYPE_CHECKING:
     from percolab.analysis.value import Value
     from percolab.store.results import StoredResults
 
+#: The results file, where none is named.
+_OUT = "threshold.h5"
 #: Options that it shares with ``percolab sweep``.
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
+#: Options that only given weights have, beside the two of their own.
+_OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
 
 
 def _shared_options(function: Any) -> Any:
-    for name in reversed(SHARED):
+    for name in reversed((*SHARED, *_OF_WEIGHTS)):
         function = setting_option(name)(function)
     return function
 
 
 @click.command()
-@click.argument("lattice", metavar="LATTICE")
+@click.argument("lattice", required=False, metavar="[LATTICE]")
 @click.option("--error", type=float, metavar="E", help="The whole error of p_c to reach.")
 @click.option("--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
 @_shared_options
 @click.option(
+    "--weights",
+    help="Find the levels at which given values percolate: an array of sites (..., y, x) or bonds "
+    "(classes, ..., y, x) in .npy or file.h5:/dataset; or file, those in the graph's file.",
+)
+@click.option("--above", is_flag=True, help="With --weights: large values open first.")
+@click.option(
     "--out",
     type=click.Path(),
-    default="threshold.h5",
-    show_default=True,
-    help="Results file; an existing one of the same study is continued.",
+    help="Results file; an existing one of the same study is continued.  With --weights the paths, "
+    f".csv.  [default: {_OUT}; no paths]",
 )
 @as_json
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def command(
-    lattice: str,
+    lattice: str | None,
     error: float | None,
     time: str | None,
-    out: str,
+    weights: str | None,
+    above: bool,
+    out: str | None,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -63,7 +81,23 @@ def command(
     dimensions and more p_c comes from one fit of the wrapping probabilities of several sizes.
     Sizes, p and samples are chosen (docs/thresholds.md).  The file is a results file like any
     other; the same command with a smaller error continues it.
+
+    With --weights it is the lowest level at which given values percolate, along every axis and in
+    one, two, three directions, with the path (docs/fields.md): an energy landscape, heights, pore
+    sizes, or the weights of a network.
     """
+    if weights is not None:
+        from percolab.cli.threshold_given import write_levels
+
+        given |= {"error": error, "time": time}
+        write_levels(weights, lattice, given, above=above, out=out, as_json=as_json)
+        return
+    refuse(
+        given | {"above": above}, "only given weights (--weights) have it", "above", *_OF_WEIGHTS
+    )
+    if lattice is None:
+        raise InputError("name a LATTICE (percolab lattices), or give --weights")
+    out = out or _OUT
     from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.run.request import make_options
     from percolab.run.search_steps import Goal

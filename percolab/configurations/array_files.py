@@ -6,10 +6,11 @@ before memory is taken for them.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -19,12 +20,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.lattices.shown import few
 
 #: Returns what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
 
 #: Images by their suffix, as Pillow calls what they are.
 IMAGES = {".png": "PNG", ".tif": "TIFF", ".tiff": "TIFF"}
+#: What a folder of slices is looked through for.
+SLICES = (".npy", *IMAGES)
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 _HDF5_DATASET = re.compile(r"(?P<file>.+\.(?:h5|hdf5|hdf)):(?P<dataset>.*)", re.I | re.S)
 #: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits, 32 bits, floats.
@@ -78,6 +82,115 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
+class Slices:
+    """Images of the same size in files, one above the other: an array that is read in parts.
+
+    files: in this order.  as_grey: as :func:`read_array`.
+    InputError: as :func:`read_array`; a slice that is no image of two axes, or differs from the
+    first in shape.
+    """
+
+    def __init__(self, files: Sequence[str], check: Check, *, as_grey: bool = False) -> None:
+        self._files, self._as_grey = files, as_grey
+        first = self._read(files[0], lambda shape, dtype: check((len(files), *shape), dtype))
+        self.shape, self.dtype = (len(files), *first.shape), first.dtype
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        """Return the slices of a range of the first axis, (slices, height, width)."""
+        files = self._files[part]
+        found = np.empty((len(files), *self.shape[1:]), self.dtype)
+        for layer, name in zip(found, files):
+            layer[:] = self._read(name, self._differs)
+        return found
+
+    def _read(self, name: str, check: Check) -> np.ndarray:
+        def is_flat(shape: tuple[int, ...], dtype: np.dtype) -> str:
+            if len(shape) != 2:
+                return f"{len(shape)} axes, but each slice of a stack is an image of two"
+            return check(shape, dtype)
+
+        return read_array(name, is_flat, as_grey=self._as_grey)
+
+    def _differs(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if (shape, dtype) == (self.shape[1:], self.dtype):
+            return ""
+        first = f"{' x '.join(map(str, self.shape[1:]))} {self.dtype}"
+        return f"{' x '.join(map(str, shape))} {dtype}, but {self._files[0]} is {first}"
+
+
+def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
+    """Return the files that are the slices of one stack, slice2 before slice10; None of one file.
+
+    name: a folder of images, a pattern such as slices/*.png, or several files.
+    InputError: nothing is there, or a folder has images of several kinds.
+    """
+    if not isinstance(name, str | Path):
+        return sorted(map(str, name), key=_natural_order)
+    path, text = Path(name), str(name)
+    if path.is_dir() and path.suffix.lower() not in (*SLICES, *HDF5_SUFFIXES):
+        files = [each for each in path.iterdir() if each.suffix.lower() in SLICES]
+        files = [each for each in files if each.is_file() and not each.name.startswith(".")]
+        kinds = sorted({each.suffix for each in files})
+        if len(kinds) != 1:
+            what = f"holds {' and '.join(kinds)}" if kinds else f"a folder without {few(SLICES)}"
+            advice = f"; name those of one kind, as in {path}/*{kinds[0]}" if kinds else ""
+            raise InputError(f"{name}: {what}{advice}")
+        return sorted(map(str, files), key=_natural_order)
+    if path.exists() or not glob.has_magic(text) or split_name(text)[1] is not None:
+        return None
+    found = sorted(glob.glob(text), key=_natural_order)
+    if not found:
+        raise InputError(f"{name}: no file has such a name")
+    return found
+
+
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """Return what sorts names by the numbers in them.
+
+    >>> sorted(["s10.png", "s9.png"], key=_natural_order)
+    ['s9.png', 's10.png']
+    """
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts]
+
+
+class _Dataset:
+    """A dataset of an HDF5 file that is read in parts."""
+
+    def __init__(self, path: Path, name: str, check: Check) -> None:
+        self._path, self._name = path, name
+
+        def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
+            self.shape, self.dtype = shape, dtype
+            if problem := check(shape, dtype):
+                raise InputError(f"{path}:{name}: {problem}")
+
+        _read_dataset(path, name, check_header, np.s_[:0])
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return _read_dataset(self._path, self._name, lambda shape, dtype: None, part)
+
+
+def open_array(name: str | Path, check: Check, *, as_grey: bool = False) -> Any:
+    """Return an array of which parts are read: .shape, .dtype, and [start:stop] of its first axis.
+
+    An image is read at once.  Arguments and errors are those of :func:`read_array`.
+    """
+    path, dataset = split_name(str(name))
+    if dataset is not None:
+        check_file(path)
+        return _Dataset(path, dataset, check)
+    if path.suffix.lower() != ".npy":
+        return read_array(name, check, as_grey=as_grey)
+    check_file(path)
+
+    def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
+        if problem := check(shape, dtype):
+            raise InputError(f"{name}: {problem}")
+
+    return _read_npy(path, check_header, in_parts=True)
+
+
 def split_name(name: str) -> tuple[Path, str | None]:
     """Return the file that a name means, and the dataset in it or None.
 
@@ -99,7 +212,7 @@ def check_file(path: Path) -> None:
 HeaderCheck = Callable[[tuple[int, ...], np.dtype], None]
 
 
-def _read_npy(path: Path, check_header: HeaderCheck) -> np.ndarray:
+def _read_npy(path: Path, check_header: HeaderCheck, *, in_parts: bool = False) -> np.ndarray:
     with open(path, "rb") as file:
         shape, fortran, dtype = _npy_header(file, path)
         if dtype.hasobject:
@@ -114,6 +227,9 @@ def _read_npy(path: Path, check_header: HeaderCheck) -> np.ndarray:
                 f"{path}: truncated: {there} bytes of data, but {shape} of {dtype} are "
                 f"{count * dtype.itemsize}"
             )
+        if in_parts:
+            order: Any = "F" if fortran else "C"
+            return np.memmap(path, dtype, "r", file.tell(), shape, order)
         flat = np.fromfile(file, dtype, count)
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
@@ -251,8 +367,8 @@ def otsu_threshold(values: np.ndarray) -> float:
     return float(levels[int(np.argmax(below * above * (means[0] - means[1]) ** 2))])
 
 
-def _read_dataset(path: Path, name: str, check_header: HeaderCheck) -> np.ndarray:
-    """Return a dataset of numbers, in a file that any program may have written.
+def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = ...) -> np.ndarray:
+    """Return a dataset of numbers, or a part, in a file that any program may have written.
 
     Damage can make the HDF5 library loop for ever in the heaps of text of variable length, which is
     not read, here or on the way to the dataset.
@@ -272,7 +388,7 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck) -> np.ndarra
                 check_dataset(dataset)
             except ValueError as error:
                 raise InputError(f"{path}:{error}") from error
-            found: np.ndarray = dataset[...]
+            found: np.ndarray = dataset[part]
             return found
     except (InputError, PermissionError):
         raise

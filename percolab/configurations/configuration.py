@@ -14,8 +14,21 @@ import psutil
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.configurations.array_files import otsu_threshold, read_array, split_name
+from percolab.configurations.array_files import (
+    Slices,
+    find_slices,
+    open_array,
+    read_array,
+    split_name,
+)
 from percolab.configurations.labels import choose_labeler, compute_labels
+from percolab.configurations.phases import (
+    Phase,
+    SiteRule,
+    connectivity_lattice,
+    has_faces,
+    measure_phases,
+)
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.memory import check_memory
@@ -23,7 +36,7 @@ from percolab.labelers import serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
-from percolab.lattices.shown import Shown
+from percolab.lattices.shown import Shown, counted
 from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words, unpack_bits
@@ -60,6 +73,8 @@ class Configuration(Shown):
     record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
     spins:     uint8 (num_points,), the spins that the open bonds were drawn between; None of
                percolation
+    phases:    uint8 (num_points,), of an image: the number of every site's phase, 1 for the first
+    phase_names:  of an image, of every phase
 
     A graph's sites have their own numbers in the labels, whatever they are in its topology.
     """
@@ -71,6 +86,8 @@ class Configuration(Shown):
     boundary: tuple[str, ...]
     record: dict[str, Any]
     spins: np.ndarray | None = None
+    phases: np.ndarray | None = None
+    phase_names: tuple[str, ...] = ()
 
     def _facts(self) -> dict[str, Any]:
         opened = int(np.bitwise_count(self.opened).sum(dtype=np.int64))
@@ -96,7 +113,7 @@ class Configuration(Shown):
         if isinstance(self.lattice, Lattice):
             labeler = choose_labeler(labeler, device, self.lattice, watcher)
         nothing_drawn = 0, 0, 0, 0
-        labels = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
+        labels, _ = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
         labels[~self.sites] = -1
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
@@ -105,65 +122,114 @@ class Configuration(Shown):
         layers = tuple((outer[a], outer[b]) for a, b in self.topology.end_layers)
         return Clusters.of_any_labels(labels[inner], replace(self.topology, end_layers=layers))
 
+    def measure_phases(self, clusters: Clusters) -> list[Phase]:
+        """Return what is measured of every phase of an image; [] if it is none."""
+        if self.phases is None:
+            return []
+        faces = isinstance(self.lattice, Lattice) and has_faces(self.lattice)
+        return measure_phases(
+            self.phase_names, self.phases.reshape(self.shape), clusters, faces=faces
+        )
+
 
 def site_configuration(
-    name: str | Path | np.ndarray,
+    name: str | Path | np.ndarray | Sequence[str | Path],
     lattice: Lattice | None = None,
     boundary: str | Sequence[str] = "open",
     *,
-    threshold: float | str | None = None,
-    below: bool = False,
+    connectivity: int | None = None,
+    **rule: Any,
 ) -> Configuration:
-    """Return the configuration of an array of sites: bonds between occupied neighbours are open.
+    """Return the configuration of an array of sites: bonds between neighbours of a phase are open.
 
-    name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, of 0 and one other positive value,
-    the occupied sites; array[y, x] is the grid point (x, y).  Values at points where the lattice
-    has no site are not used.  lattice: None is the square lattice in two dimensions, the
-    cubic one in three.
+    name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, or a stack of slices
+    (:func:`percolab.configurations.array_files.find_slices`); array[y, x] is the grid point (x, y).
+    Values at points where the lattice has no site are not used.  lattice: None is that of
+    ``connectivity``, without it the square lattice in two dimensions, the cubic one in three.
 
-    threshold: of an array of other values, or a grey image: sites are occupied where the value is
-    above it, with ``below`` where it is not.  "otsu" is Otsu's value, which goes into the record.
+    rule: ``threshold``, ``below`` and ``phase``, as :class:`SiteRule`; without them the array holds
+    0 and one other positive value, the occupied sites.
 
-    InputError: a file that cannot be read; without a threshold more than two values or a negative
+    InputError: a file that cannot be read; without a rule more than two values or a negative
     one; NaN; a lattice of another dimension; a boundary that the lattice does not have.
     """
-    given, text = (name, AN_ARRAY) if isinstance(name, np.ndarray) else (None, str(name))
-    if below and threshold is None:
-        raise InputError(f"{text}: below: says which side of a threshold is occupied: give it")
+    given, text, sites = read_image(name, lattice, connectivity, **rule)
+    sites.read(given)
+    phases = sites.number(given)
+    sites.check_found(bool(phases.any()), given)
+    lattice = lattice or image_lattice(connectivity, given.ndim)
+    kinds = axis_boundaries(lattice, boundary)
+    topology = lattice.topology(given.shape[::-1], kinds)
+    phases = phases.ravel() * unpack_bits(topology.occupied, topology.num_points)
+    record = {"kind": "sites", **text, **sites.record, **_on(lattice, kinds)}
+    opened = bonds_between(topology, phases)
+    names = tuple(sites.names)
+    return Configuration(
+        topology, opened, phases != 0, lattice, kinds, record, phases=phases, phase_names=names
+    )
+
+
+def read_image(
+    name: Any,
+    lattice: Lattice | None,
+    connectivity: int | None,
+    *,
+    threshold: float | str | None = None,
+    below: bool = False,
+    phase: Any = None,
+    in_parts: bool = False,
+) -> tuple[Any, dict[str, str], SiteRule]:
+    """Return an image, its name for a record ({} of an array), and which of its values are sites.
+
+    The arguments are those of :func:`site_configuration`.  in_parts: the image is not read, but
+    something of its shape and dtype of which ranges of the first axis are.
+    """
+    if lattice is not None and connectivity is not None:
+        raise InputError(f"connectivity: {lattice.name} has its own neighbours; leave one out")
+    is_array = not isinstance(name, str | Path | list | tuple)
+    files = None if is_array else find_slices(name)
+    text = AN_ARRAY if is_array else str(name) if files is None else _stack_name(files)
+    rule = SiteRule.make(text, threshold, below, phase)
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "biuf":
             return f"holds {dtype}; a site configuration holds booleans, integers or floats"
-        if lattice is None and len(shape) not in DEFAULT_LATTICES:
-            option = "--lattice" if given is None else "on="
+        if lattice is None and connectivity is None and len(shape) not in DEFAULT_LATTICES:
+            option = "on=" if is_array else "--lattice"
             return f"an array of {len(shape)} dimensions; name its lattice with {option}"
-        if lattice is not None and len(shape) != lattice.dimension:
-            return f"{len(shape)} dimensions, but {lattice.name} has {lattice.dimension}"
+        used = lattice or image_lattice(connectivity, len(shape))
+        if len(shape) != used.dimension:
+            return f"{len(shape)} dimensions, but {used.name} has {used.dimension}"
+        if in_parts:
+            return "" if prod(shape) else "it has no sites"
         if not 1 <= prod(shape) <= MAX_POINTS:
             return f"{prod(shape)} sites, but 1 to {MAX_POINTS} can be labeled"
-        classes = len(lattice.bonds) if lattice else 3
-        return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * classes + 40))
+        return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40))
 
-    if given is None:
-        given = read_array(text, wrong, as_grey=threshold is not None)
-    elif problem := wrong(given.shape, given.dtype):
-        raise InputError(f"{text}: {problem}")
-    record: dict[str, Any] = {"kind": "sites"}
-    if not isinstance(name, np.ndarray):
-        record["input"] = _file_name(text)
-    if threshold is None:
-        occupied = _occupied(given, text)
-    else:
-        value = _read_threshold(threshold, given, text)
-        occupied = given <= value if below else given > value
-        record |= {"threshold": value} | ({"below": True} if below else {})
-    lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
-    kinds = axis_boundaries(lattice, boundary)
-    topology = lattice.topology(given.shape[::-1], kinds)
-    sites = occupied.ravel() & unpack_bits(topology.occupied, topology.num_points)
-    record |= _on(lattice, kinds)
-    opened = bonds_between(topology, sites)
-    return Configuration(topology, opened, sites, lattice, kinds, record)
+    as_grey = threshold is not None
+    if is_array:
+        if hasattr(name, "__cuda_array_interface__"):
+            raise InputError(f"{text}: is in the memory of a GPU; copy it to the host first")
+        if problem := wrong(name.shape, np.dtype(name.dtype)):
+            raise InputError(f"{text}: {problem}")
+        return (name if in_parts else np.asarray(name[...])), {}, rule
+    if files is not None:
+        slices = Slices(files, wrong, as_grey=as_grey)
+        return (slices if in_parts else slices[:]), {"input": text}, rule
+    read = open_array if in_parts else read_array
+    return read(text, wrong, as_grey=as_grey), {"input": _file_name(text)}, rule
+
+
+def image_lattice(connectivity: int | None, dimension: int) -> Lattice:
+    """Return the lattice of an image for which none is named."""
+    if connectivity is not None:
+        return connectivity_lattice(connectivity, dimension)
+    return load_lattice(DEFAULT_LATTICES[dimension])
+
+
+def _stack_name(files: Sequence[str]) -> str:
+    first, last = Path(files[0]).name, Path(files[-1]).name
+    return f"{first} ... {last} ({counted(len(files), 'slice')})"
 
 
 def bond_configuration(
@@ -280,42 +346,6 @@ def _chain_configuration(
     sites = unpack_bits(topology.occupied, topology.num_points)
     record |= {"sweeps": sweeps, "update": task.update}
     return Configuration(topology, opened, sites, task.structure, task.boundary, record, spins)
-
-
-def _occupied(given: np.ndarray, name: str) -> np.ndarray:
-    """Return which entries are the one value other than 0; InputError if there are more."""
-    if given.dtype == bool:
-        return given
-    value = given.max()
-    occupied = given == value if value != 0 else np.zeros(given.shape, bool)
-    strange = given[~occupied & (given != 0)]
-    if strange.size or not np.isfinite(value) or value < 0:
-        shown = strange[0] if strange.size and np.isfinite(value) else value
-        advice = ""
-        if given.dtype.kind != "f" or np.isfinite(given).all():
-            value = otsu_threshold(given)
-            advice = f"; --threshold {value:g} (Otsu's value) takes what is above it"
-        raise InputError(
-            f"{name}: holds {shown}, but a site configuration holds 0 (vacant) and one positive "
-            f"value (occupied){advice}"
-        )
-    return occupied
-
-
-def _read_threshold(threshold: float | str, given: np.ndarray, name: str) -> float:
-    """Return a threshold as a number; InputError unless it is one, and the array's values are."""
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        wrong = given[~np.isfinite(given)].ravel()[0]
-        raise InputError(f"{name}: holds {wrong}, which is neither above nor below a threshold")
-    if threshold == "otsu":
-        return otsu_threshold(given)
-    try:
-        found = float(threshold)
-    except (TypeError, ValueError) as error:
-        raise InputError(f'threshold = {threshold!r}, but it must be a number or "otsu"') from error
-    if not np.isfinite(found):
-        raise InputError(f'threshold = {threshold!r}, but it must be a finite number or "otsu"')
-    return found
 
 
 def _task(

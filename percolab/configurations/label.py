@@ -15,15 +15,15 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
+from percolab.configurations.label_array import Labels
 from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
-from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
-from percolab.measure.rows import renumber
 from percolab.run.request import Watcher
 from percolab.tasks.study import Task, axis_boundaries, check_probabilities
 from percolab.tasks.values import (
@@ -54,23 +54,29 @@ def label(
     on: str | Path | Lattice | None = None,
     threshold: float | str | None = None,
     below: bool = False,
+    phase: Any = None,
+    connectivity: int | None = None,
     graph: Any = None,
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
-) -> np.ndarray:
+) -> Labels:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
     A label is the smallest site index of the cluster, and -1 where there is no site; with
-    ``serial`` the clusters are renumbered 0 ... n - 1 in the same order.
+    ``serial`` the clusters are renumbered 0 ... n - 1 in the same order.  The array also knows the
+    clusters: ``sizes``, ``spanning``, ``wrapping``, ``phases``, ``to_pandas()``
+    (:class:`percolab.configurations.label_array.Labels`).
 
     lattice is one of
 
-    * a mask, an array of 2 or 3 dimensions (with ``on`` of any), bool or of 0 and one positive
-      value, the occupied sites: array[y, x] is the grid point (x, y); or a file of one, .npy, .png,
-      .tif or "file.h5:/dataset".  Neighbours on the square or
-      cubic lattice, or on the lattice ``on``, are joined; ``boundary``, one for all axes or one for
-      each, is open unless given.  threshold: a number, or "otsu", of an array of other values,
-      which is occupied above it, with ``below`` where it is not.  Labels are in the array's shape.
+    * an image, an array of 2 or 3 dimensions (with ``on`` of any): array[y, x] is the grid point
+      (x, y).  It may be a file, .npy, .png, .tif or "file.h5:/dataset", or a stack of slices: a
+      folder, "slices/*.png" or a list of files.  Sites are where it is not 0, if that is one
+      value; or what is above ``threshold``, a number or "otsu", with ``below`` what is not; or the
+      values ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2" (one phase),
+      "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
+      18 or 26, the smallest unless given; or those of the lattice ``on``.  ``boundary``, one for
+      all axes or one for each, is open unless given.  Labels are in the image's shape.
     * a lattice or its name, with its size L: one sample of percolation at p, 0.5 unless given;
       (seed, sample) names the one that a sweep with this seed measures.  Labels are in the
       lattice's shape, last axis first.
@@ -95,11 +101,14 @@ def label(
     [[0, 1], [2, 3]]
     >>> label(np.array([[1, 1, 0], [0, 0, 1]])).tolist()
     [[0, 0, -1], [-1, -1, 5]]
-    >>> label(graph=[(0, 1), (3, 4)]).tolist()
-    [0, 0, 2, 3, 3]
+    >>> label(np.array([[1, 2, 2], [1, 1, 0]]), phase="1,2").tolist()
+    [[0, 1, 1], [0, 0, -1]]
+    >>> label(graph=[(0, 1), (3, 4)]).sizes.tolist()
+    [2, 1, 2]
     """
     ways: dict[str, Any] = {"labeler": labeler, "device": device}
-    if isinstance(lattice, list | tuple):
+    is_files = isinstance(lattice, list | tuple) and is_mask_file(lattice)
+    if isinstance(lattice, list | tuple) and not is_files:
         raise InputError(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
@@ -107,18 +116,20 @@ def label(
     serial, below = take_flag("serial", serial), take_flag("below", below)
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
-    if isinstance(lattice, np.ndarray) or is_mask_file(lattice):
+    rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
+    if is_mask(lattice):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
         refuse_given("a mask is a configuration already", model=None if model == "bond" else model)
         refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         refuse_given("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
-            lattice, load_labeled_lattice(on), kinds, threshold=threshold, below=below
+            lattice, load_labeled_lattice(on), kinds, connectivity=connectivity, **rule
         )
         clusters = chosen.label(**ways, watcher=watcher)
-        return _in_shape(clusters, chosen.shape, serial=serial)
-    refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
+        return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
+    rule |= {"on": on, "connectivity": connectivity, "below": below or None}
+    refuse_given("only a mask, an array, has it", **rule)
     keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
     keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
@@ -133,7 +144,7 @@ def label(
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
-        return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
+        return Labels.make(chosen.label(**ways), chosen.shape, serial=serial)
     refuse_given("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
@@ -169,18 +180,25 @@ def label(
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
     of_sample = GENERATORS[rng], stream, keys["sample"], p_to_threshold(p)
-    labels = compute_labels(topology, draw, opened, of_sample, labeler, device)
-    if serial:
-        labels[labels >= 0] = renumber(labels[labels >= 0])[0]
-    return labels.reshape(shape)
+    labels, opened = compute_labels(topology, draw, opened, of_sample, labeler, device)
+    return Labels.make(Clusters(labels, topology, opened), shape, serial=serial)
+
+
+def is_mask(given: Any) -> bool:
+    """Return whether this is an array of sites, or names files of one."""
+    is_array = all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__"))
+    return (is_array and not is_graph_object(given)) or is_mask_file(given)
 
 
 def is_mask_file(given: Any) -> bool:
-    """Return whether this names a file of a mask."""
+    """Return whether this names a file of a mask, or the slices of one."""
+    if isinstance(given, list | tuple):
+        return bool(given) and all(isinstance(each, str | Path) for each in given)
     if not isinstance(given, str | Path):
         return False
     path, dataset = split_name(str(given))
-    return dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
+    is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
+    return is_file or (path.is_dir() and str(given) not in lattice_names())
 
 
 def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
@@ -189,11 +207,6 @@ def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
     if not isinstance(on, str | Path):
         raise InputError(f"on = {on!r}, but it is a lattice, its name or a .toml file")
     return load_lattice(str(on))
-
-
-def _in_shape(clusters: Clusters, shape: tuple[int, ...], *, serial: bool) -> np.ndarray:
-    """Return the labels of clusters as an array of this shape."""
-    return (clusters.numbers if serial else clusters.labels).reshape(shape)
 
 
 def refuse_spins(draw: Model) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
+from percolab.configurations.phases import Phase, SiteRule, has_faces, measure_phases
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
@@ -32,11 +33,11 @@ from percolab.store.output_files import (
     marked_array,
     write_output,
 )
-from percolab.store.reading import FileFormat, check_kinds, encode_file, read_file
+from percolab.store.reading import LABELS, FileFormat, check_kinds, encode_file, read_file
 from percolab.store.tree import Node, check_seal, check_tables, encode_texts
 from percolab.tasks.study import axis_boundaries
 
-FORMAT = FileFormat("percolab labels", 2, "not one of labels")
+FORMAT = FileFormat(LABELS, 2, "not one of labels")
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
 _NPY = array("labels")
 _FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FORMAT.name)))
@@ -44,16 +45,37 @@ _FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FO
 
 @dataclass(frozen=True, eq=False)
 class LabelFile:
-    """Labels read from a file: the clusters, their lattice, and the file's record if it has one."""
+    """Labels read from a file: the clusters, their lattice, and the file's record if it has one.
+
+    phases: of an image the number of the phase of every cluster, uint8 (n,), 1 for the first
+    cluster_labels: the label of every cluster as it is in the file, (n,)
+    """
 
     clusters: Clusters
     lattice: Lattice | BetheLattice
     record: dict[str, Any]
+    cluster_labels: np.ndarray
+    phases: np.ndarray | None = None
 
     @property
     def opened(self) -> np.ndarray | None:
         """The open bonds of a configuration of sites, as words; None if labels do not decide."""
         return self.clusters.opened
+
+    @property
+    def phase_names(self) -> list[str]:
+        """The names of an image's phases, [] of anything else."""
+        return SiteRule.from_record(self.record).names if self.phases is not None else []
+
+    def measure_phases(self) -> list[Phase]:
+        """Return what is measured of every phase of an image; [] if it is none."""
+        if self.phases is None or not isinstance(self.lattice, Lattice):
+            return []
+        # The last entry is that of number -1, no site.
+        of_sites = np.append(self.phases, np.uint8(0))[self.clusters.numbers]
+        of_sites = of_sites.reshape(self.clusters.topology.shape[::-1])
+        faces = has_faces(self.lattice)
+        return measure_phases(self.phase_names, of_sites, self.clusters, faces=faces)
 
 
 def find_label_format(out: str | Path) -> Kind:
@@ -88,6 +110,8 @@ def write_labels(
         "lattice": lattice.source if isinstance(lattice, Lattice) else lattice.name,
     }
     datasets = {"labels": labels, "roots": clusters.roots, "sizes": clusters.sizes}
+    if configuration.phases is not None and "phase" in configuration.record:
+        datasets["phases"] = configuration.phases[clusters.roots]
     if isinstance(lattice, Graph) and lattice.names is not None:
         datasets["site_names"] = encode_texts(lattice.names)
     write_output(out, encode_file(FORMAT, attributes, datasets), kind)
@@ -114,7 +138,7 @@ def read_labels(
         return _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
-    record, text, labels = _read_hdf5(path)
+    record, text, labels, phases = _read_hdf5(path)
     if record.get("graph"):
         raise InputError(f"{name}: labels of a graph, whose sites have no places to be drawn at")
     # No text in TOML begins so.
@@ -122,11 +146,11 @@ def read_labels(
         return _bethe_labels(name, labels, text, record)
     lattice = lattice_from_text(text, where=f"{name}: lattice")
     kinds = axis_boundaries(lattice, ",".join(record["boundary"]))
-    return _labels(name, labels, lattice, kinds, record)
+    return _labels(name, labels, lattice, kinds, record, phases)
 
 
-def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
-    """Return record, lattice's text and labels of an .h5 file; InputError if it is not one."""
+def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray | None]:
+    """Return record, lattice's text, labels and phases of an .h5 file; InputError if it is none."""
     check_file(path)
     try:
         root = read_file(path, FORMAT, _check_shapes)
@@ -142,7 +166,8 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
         wrong = _wrong_labels(labels.shape, labels.dtype)
         if wrong:
             raise ValueError(f"labels: {wrong}")
-        return record, text, labels
+        phases = root.array("phases", np.uint8) if "phases" in root.datasets else None
+        return record, text, labels, phases
     except InputError:
         raise
     except PermissionError as error:
@@ -171,6 +196,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "p": (int, float),
     "threshold": (int, float),
     "below": (bool,),
+    "phase": (str,),
 }
 
 
@@ -179,6 +205,7 @@ def _check_record(record: dict[str, Any]) -> None:
     check_kinds(record, {key: _KINDS[key] for key in _KINDS.keys() & record.keys()}, "its record")
     try:
         Model.parse(record.get("model", "bond"))
+        SiteRule.from_record(record)
     except InputError as error:
         raise ValueError(f"its record has {error}") from error
 
@@ -195,7 +222,8 @@ def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, An
         raise InputError(f"{name}: is damaged: {error}") from error
     _check_values(name, labels)
     topology = lattice.topology(labels.shape)
-    return LabelFile(Clusters.of_any_labels(labels, topology), lattice, record)
+    clusters = Clusters.of_any_labels(labels, topology)
+    return LabelFile(clusters, lattice, record, labels[clusters.roots])
 
 
 def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -207,16 +235,30 @@ def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
 
 
 def _labels(
-    name: str, labels: np.ndarray, lattice: Lattice, kinds: tuple[str, ...], record: dict[str, Any]
+    name: str,
+    labels: np.ndarray,
+    lattice: Lattice,
+    kinds: tuple[str, ...],
+    record: dict[str, Any],
+    phases: np.ndarray | None = None,
 ) -> LabelFile:
     if labels.ndim != lattice.dimension:
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
-    # Labels of a configuration of sites decide the open bonds.
-    is_sites = record.get("kind") == "sites"
-    opened = bonds_between(topology, labels.ravel() >= 0) if is_sites else None
-    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology, opened), lattice, record)
+    is_image = record.get("kind") == "sites"
+    # Labels of a configuration of sites decide the open bonds: neighbours of a phase have one.
+    opened = bonds_between(topology, labels.ravel() + 1) if is_image else None
+    clusters = Clusters.of_any_labels(labels.ravel(), topology, opened)
+    cluster_labels = labels.ravel()[clusters.roots]
+    if not is_image:
+        return LabelFile(clusters, lattice, record, cluster_labels)
+    count = clusters.roots.size
+    found = np.ones(count, np.uint8) if phases is None else phases
+    named = len(SiteRule.from_record(record).names)
+    if found.size != count or (count and not 1 <= found.min() <= found.max() <= named):
+        raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
+    return LabelFile(clusters, lattice, record, cluster_labels, found)
 
 
 def _check_values(name: str, labels: np.ndarray) -> None:

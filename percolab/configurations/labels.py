@@ -32,11 +32,12 @@ def compute_labels(
     key: tuple[int, int, int, int],
     labeler: str | None,
     device: str,
-) -> np.ndarray:
-    """Return the labels of one configuration of a topology, int32 (num_points,).
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the labels of a configuration of a topology, int32 (num_points,), and its open bonds.
 
     opened: its open bonds, uint32 (num_classes, num_words); None draws them by ``key``: generator,
-    seed of the streams, number of the sample, threshold of p.  -1 is where no site is drawn.
+    seed of the streams, number of the sample, threshold of p; they are returned where some of them
+    can cross a periodic boundary, None elsewhere.  -1 is where no site is drawn.
     InputError: an unknown labeler or device, or one that cannot label so many sites.
     """
     target = Device.parse(device).resolve()
@@ -52,8 +53,11 @@ def compute_labels(
         items = batch.fill(generator, seed, *one)
     else:
         items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    if opened is None and topology.num_periodic_bonds:
+        opened = batch.copy_open_words(items).reshape(topology.exists.shape)
     labels: np.ndarray
     (labels,) = chosen.join(items, Reading.LABELS).labels()
     if not draw.draws_sites:
-        return labels
-    return np.where(unpack_bits(batch.copy_occupied(items)[0], labels.size), labels, np.int32(-1))
+        return labels, opened
+    occupied = unpack_bits(batch.copy_occupied(items)[0], labels.size)
+    return np.where(occupied, labels, np.int32(-1)), opened

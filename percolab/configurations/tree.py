@@ -20,7 +20,6 @@ from percolab.lattices.graph import (
     load_graph,
     load_weighted_graph,
 )
-from percolab.lattices.graph_files.graph_data import GraphData
 from percolab.lattices.graph_files.objects import graph_from_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
@@ -102,11 +101,7 @@ def tree(
         refuse_sample_settings("these weights have no samples", seed, sample, rng)
     if isinstance(graph, str | Path) and not _is_lattice(graph, L):
         refuse_given(_NO_MEANING, L=L, boundary=boundary, num_sites=num_sites)
-        if weights is not None:
-            found = load_graph(graph, **named, **sites)
-            return _tree_from_list(found, weights, ways, notes=found.notes)
-        found, data = load_weighted_graph(graph, **named, **sites)
-        return _tree_from_data(found, data, ways)
+        return _tree_from_list(*take_weighted_graph(graph, weights, **named, **sites), ways)
     if has_sample:
         refuse_given(
             _NO_MEANING, multi=multi or None, columns=columns, num_sites=num_sites, **sites
@@ -117,11 +112,35 @@ def tree(
             return _of_sample(structure, L, boundary, seed, sample, rng, ways)
         if isinstance(structure, Graph):
             refuse_given(_NO_MEANING, L=L, boundary=boundary)
-            return _tree_from_list(structure, weights, ways, notes=structure.notes)
+            return _tree_from_list(structure, plain(weights), structure.names, ways)
         return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
     refuse_given(_NO_MEANING, L=L, boundary=boundary, weights=weights, **sites)
-    data = graph_from_object(graph, num_sites=num_sites, weights=True, **named)
-    return _tree_from_data(graph_from_data(data, graph_name(graph)), data, ways)
+    return _tree_from_list(*take_weighted_graph(graph, num_sites=num_sites, **named), ways)
+
+
+def take_weighted_graph(
+    graph: Any,
+    weights: Any = None,
+    *,
+    source: Any = None,
+    target: Any = None,
+    num_sites: int | None = None,
+    **named: Any,
+) -> tuple[Graph, np.ndarray, Any]:
+    """Return a graph, the weights of its bonds, its own unless given, and its sites' names or None.
+
+    graph: a file or an object as :func:`tree` takes them.  named: ``multi`` and ``columns``.
+    """
+    own = weights is None
+    if isinstance(graph, str | Path) and own:
+        found, data = load_weighted_graph(graph, source=source, target=target, **named)
+        return found, plain(data.weights), data.names
+    if isinstance(graph, str | Path):
+        found = load_graph(graph, source=source, target=target, **named)
+        return found, plain(weights), found.names
+    data = graph_from_object(graph, num_sites=num_sites, weights=own, **named)
+    found = graph_from_data(data, graph_name(graph), source, target)
+    return found, plain(data.weights if own else weights), data.names
 
 
 def tree_from_array(
@@ -231,17 +250,14 @@ def _check_array(
     return points, kinds
 
 
-def _tree_from_list(graph: Graph, weights: Any, ways: dict[str, Any], **more: Any) -> SpanningTree:
+def _tree_from_list(
+    graph: Graph, values: np.ndarray, names: Any, ways: dict[str, Any]
+) -> SpanningTree:
     """Return the tree of a graph with weights in the order of its bonds."""
-    values = plain(weights)
-    check_tree_memory(Extent.of_topology(graph.topology((graph.num_sites,))), **ways)
-    keys = keys_from_list(graph, values)
     topology = graph.topology((graph.num_sites,))
-    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **more)
-
-
-def _tree_from_data(graph: Graph, data: GraphData, ways: dict[str, Any]) -> SpanningTree:
-    return _tree_from_list(graph, data.weights, ways, names=data.names, notes=data.notes)
+    check_tree_memory(Extent.of_topology(topology), **ways)
+    keys, facts = keys_from_list(graph, values), {"names": names, "notes": graph.notes}
+    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **facts)
 
 
 def _of_sample(

@@ -31,6 +31,15 @@ def element(step):
     return uint32((cuda.blockIdx.x * PER_THREAD + step) * THREADS + cuda.threadIdx.x)
 
 
+@cuda.jit(cache=True)
+def zero_kernel(numbers, size):
+    """Set the first ``size`` numbers of an array, uint32 or uint64, to zero; size: uint32."""
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            numbers[n] = uint32(0)
+
+
 class Launches:
     """The kernels and copies of one batch, in their order on one stream.
 

@@ -15,7 +15,7 @@ from percolab.labelers.forest import Reading
 from percolab.labelers.periodic_cuda import periodic_kernel
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.measure.radii_batch import RadiiBatch
+from percolab.measure.radii_batch import RadiiBatch, ReadsRadii
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import (
     COUNTED_WORDS,
@@ -36,7 +36,7 @@ def _num_partials(num_points: int) -> int:
     return min(max(num_points // (16 * THREADS), 1), PARTIALS)
 
 
-class LabeledBatch:
+class LabeledBatch(ReadsRadii):
     """A batch whose sites get labels; a subclass defines ``label``.
 
     labels: uint32 (capacity * num_points,), those of item n from n * num_points on
@@ -55,7 +55,6 @@ class LabeledBatch:
         self.sizes: Any = None
         #: The forest of all sites with their periods, where an axis is periodic; made when used.
         self.windings: Any = None
-        self._radii: RadiiBatch | None = None
         #: The bits of a size; those above mark the axes whose first layer the cluster touches.
         self.size_mask = np.uint32(self.most_points(top.num_axes))
         self._layers = [
@@ -95,16 +94,6 @@ class LabeledBatch:
         periodic_bonds = self.batch.topology.num_periodic_bonds
         bonds = self.batch.opened, self.batch.adjacency
         self.batch.launches.one(periodic_kernel, periodic_bonds, items, self.labels, *bonds)
-
-    def items_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many items of the batch radii can be read at a time."""
-        return self.radii_batch(geometry).items
-
-    def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii, made at first use."""
-        if self._radii is None:
-            self._radii = RadiiBatch(self.batch, geometry)
-        return self._radii
 
     def flag_ends(self, items: int) -> None:
         """Mark at the roots' sizes which end layers they touch, and the items that span."""

@@ -16,7 +16,13 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
 from percolab.labelers.one_sample import OneSample
 from percolab.labelers.raster_radii import gyration_from_runs
-from percolab.labelers.raster_runs import Runs, Windings, find_clusters, measure_runs, write_labels
+from percolab.labelers.raster_runs import (
+    Windings,
+    find_clusters,
+    make_runs,
+    measure_runs,
+    write_labels,
+)
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import count_words
@@ -32,14 +38,8 @@ class Raster(OneSample):
     def __init__(self, batch: CpuBatch, *, tally: bool = False) -> None:
         super().__init__(batch, tally=tally)
         top = batch.topology
-        words, points = top.num_words, top.num_points
-        self.runs = Runs(
-            starts=np.empty(words, np.uint32),
-            first=np.empty(words, np.int32),
-            parents=np.empty(points, np.int32),
-            sizes=np.empty(points, np.int32),
-            reach=np.empty(points, np.uint32),
-        )
+        points = top.num_points
+        self.runs = make_runs(points)
         periods = np.empty(points if top.num_periodic_bonds else 0, np.int64)
         self.windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         # Radii are summed here; made at first use.

@@ -8,6 +8,7 @@ chain bonds, as on a graph, every site is a run and this is plain union-find.
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
@@ -35,6 +36,13 @@ class Runs(NamedTuple):
     parents: Any
     sizes: Any
     reach: Any
+
+
+def make_runs(points: int) -> Runs:
+    """Return the arrays for the runs of so many grid points, with nothing in them."""
+    words, kinds = -(-points // 32), (np.int32, np.int32, np.uint32)
+    starts, first = np.empty(words, np.uint32), np.empty(words, np.int32)
+    return Runs(starts, first, *(np.empty(points, kind) for kind in kinds))
 
 
 class Windings(NamedTuple):

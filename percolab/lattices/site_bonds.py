@@ -30,7 +30,8 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
 def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
     """Return the bonds with an occupied site at both ends: uint32 (num_classes, num_words).
 
-    sites: bool (num_points,), the occupied ones.
+    sites: (num_points,), bool, the occupied ones; or integers, and both ends must have the same, 0
+    where there is no site.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> chain = load_lattice("square").topology((4, 1))
@@ -39,7 +40,8 @@ def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
     """
     found = np.empty_like(topology.exists)
     for klass, exists in enumerate(topology.exists):
-        found[klass] = exists & pack_bits(sites & at_other_end(topology, klass, sites))
+        are_equal = sites == at_other_end(topology, klass, sites)
+        found[klass] = exists & pack_bits(are_equal & (sites != 0))
     return found
 
 

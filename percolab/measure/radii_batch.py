@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, end_flags_on_device, period_width
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import BESIDE, PER_BIN
@@ -18,7 +19,6 @@ from percolab.measure.radii_cuda import (
     sum_places_kernel,
 )
 from percolab.measure.tallies import num_bins
-from percolab.measure.tallies_cuda import clear_tally_kernel
 from percolab.measure.wrapping_cuda import Loops, join_all
 
 cuda = load_cuda()
@@ -74,7 +74,7 @@ class RadiiBatch:
         """
         batch = self._batch
         size = items * self._width
-        batch.launches.each(clear_tally_kernel, size, 1, self._found, np.uint32(size))
+        batch.launches.each(zero_kernel, size, 1, self._found, np.uint32(size))
         join_all(batch, items, self._forest, self._loops)
         self._mark(items)
         self._add(items)
@@ -105,3 +105,20 @@ class RadiiBatch:
         batch.launches.each(sum_places_kernel, points, items, *forest, *sites)
         bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
         batch.launches.each(add_spreads_kernel, points, items, *forest, *bins)
+
+
+class ReadsRadii:
+    """A labeler of a batch from which radii are read, in memory made at first use."""
+
+    batch: CudaBatch
+    _radii: RadiiBatch | None = None
+
+    def items_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many items of the batch radii can be read at a time."""
+        return self.radii_batch(geometry).items
+
+    def radii_batch(self, geometry: Geometry) -> RadiiBatch:
+        """Return what reads radii."""
+        if self._radii is None:
+            self._radii = RadiiBatch(self.batch, geometry)
+        return self._radii

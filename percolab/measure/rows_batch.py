@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, period_width
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory, Needs
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.rows_cuda import FULL, PARTIALS, finish_rows_kernel
 from percolab.measure.sums import NUMBERS
 from percolab.measure.tallies import compute_row_width
-from percolab.measure.tallies_cuda import clear_tally_kernel
 from percolab.measure.wrapping_cuda import Loops
 
 cuda = load_cuda()
@@ -80,7 +80,7 @@ class RowsBatch:
     def clear_tallies(self, items: int) -> None:
         """Empty the tallies of the first items, if there are any."""
         size = items * int(self.tally_width)
-        self._batch.launches.each(clear_tally_kernel, size, 1, self.tallies, np.uint32(size))
+        self._batch.launches.each(zero_kernel, size, 1, self.tallies, np.uint32(size))
 
     def finish(self, items: int, step: int = 0, steps: int = 1) -> None:
         """Write the rows of a step from the partial sums, those of an item one after the other."""

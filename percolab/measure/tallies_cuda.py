@@ -8,7 +8,7 @@ add their powers there at once, as two halves of 128 bits, the lower telling the
 from numba import types, uint32, uint64
 
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.kernels.launches import THREADS
 from percolab.measure.rows import BINS, CUBES, FOURTHS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, num_bins, product, size_bin
 
@@ -56,15 +56,6 @@ def flush_bins(bins, count, tallies, base, threads):
         if bins[n] != uint32(0):
             place = uint64(base + uint64(_BINS + n))
             cuda.atomic.add(tallies, place, uint64(bins[n]))
-
-
-@cuda.jit(cache=True)
-def clear_tally_kernel(tallies, size):
-    """Empty the first ``size`` numbers of the tallies."""
-    for step in range(PER_THREAD):
-        n = element(step)
-        if n < size:
-            tallies[n] = uint64(0)
 
 
 @cuda.jit(cache=True)

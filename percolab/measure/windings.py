@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.lattices.topology import Topology, decode_periods, unpack_bits
+from percolab.lattices.topology import Topology, decode_periods
 
 Periods = NDArray[np.int64]
 
@@ -27,11 +27,13 @@ def wrapping_clusters(
     periodic = [axis for axis in range(topology.num_axes) if axis not in topology.open_axes]
     if not periodic or not topology.shape:
         return {}
+    from percolab.measure.pieces import find_pieces  # imports Numba
+
     open_periodic = np.flatnonzero(_is_open(opened, topology.periodic_bonds))
     owners = topology.periodic_bonds[open_periodic] % (32 * topology.num_words)
     ends = topology.periodic_ends[open_periodic]
     periods = decode_periods(topology.periodic_codes[open_periodic], topology.num_axes)
-    pieces = _pieces(topology, opened)
+    pieces = find_pieces(topology, opened)
     joined = _Pieces()
     found: dict[int, set[int]] = {axis: set() for axis in periodic}
     bonds = zip(pieces[owners].tolist(), pieces[ends].tolist(), periods, numbers[owners].tolist())
@@ -71,26 +73,6 @@ class _Pieces:
             total = total + self._away[below]
             self._parent[below], self._away[below] = piece, total
         return piece, total
-
-
-def _pieces(topology: Topology, opened: NDArray[np.uint32]) -> NDArray[np.int32]:
-    """Return the number of every site's piece: what bonds join that cross no periodic boundary."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    inner = opened & topology.exists
-    if topology.periodic_words is not None:
-        inner = inner & ~topology.periodic_words
-    first, second = [], []
-    for klass, delta in enumerate(topology.deltas.tolist()):
-        owners = np.flatnonzero(unpack_bits(inner[klass], topology.num_points)).astype(np.int32)
-        first.append(owners)
-        second.append(owners + np.int32(delta))
-    ends = np.concatenate(first), np.concatenate(second)
-    shape = (topology.num_points,) * 2
-    graph = coo_array((np.ones(ends[0].size, bool), ends), shape=shape)
-    found: NDArray[np.int32] = connected_components(graph, directed=False)[1]
-    return found
 
 
 def _is_open(opened: NDArray[np.uint32], bonds: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -150,20 +150,9 @@ def _wide_periods(narrow, axes, width):
 
 @cuda.jit(cache=True)
 def read_face_kernel(
-    opened,
-    before,
-    cut,
-    is_upper,
-    shift,
-    crossing,
-    labels,
-    nodes,
-    forest,
-    loops,
-    roots,
-    codes,
+    opened, before, cut, is_upper, shift, crossing, labels, nodes, forest, loops, roots, codes,
     has_codes,
-):
+):  # fmt: skip
     """Write the root and the code of every open bond of a cut, and mark the roots.
 
     The order is that of the bonds.  A block of THREADS reads FACE_WORDS words, its warps a word at

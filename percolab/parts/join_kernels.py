@@ -181,18 +181,9 @@ def _note_loop(wound, axes, totals):
 
 @cuda.jit(cache=True)
 def plant_kernel(
-    low_sizes,
-    low_flags,
-    high_sizes,
-    high_flags,
-    shift,
-    count,
-    forest,
-    sizes,
-    flags,
-    numbers,
+    low_sizes, low_flags, high_sizes, high_flags, shift, count, forest, sizes, flags, numbers,
     totals,
-):
+):  # fmt: skip
     """Make every cluster of both interfaces a root of its own, and empty the totals.
 
     shift: clusters of the lower interface; count: of both

@@ -1,11 +1,10 @@
 """Kernels of interfaces: what a slab hands on, and how two of them are joined.
 
 Clusters of an interface are the nodes of a union-find.  An entry of a face is one open bond that
-crosses
-it: the number of the cluster that it reaches, and on tori a *code*, the periods from that cluster's
-reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  A code belongs
-to the entry and not to the cluster, since one cluster may reach the same face from several sides of
-the torus.
+crosses it: the number of the cluster that it reaches, and on tori a *code*, the periods from that
+cluster's reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  A
+code belongs to the entry and not to the cluster, since one cluster may reach the same face from
+several sides of the torus.
 """
 
 import numpy as np

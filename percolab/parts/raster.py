@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.kernels.memory import Memory
-from percolab.labelers.raster_runs import Runs, Windings, find_clusters
+from percolab.labelers.raster_runs import Runs, Windings, find_clusters, make_runs
 from percolab.lattices.topology import count_words
 from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
@@ -62,13 +62,7 @@ class SlabRaster:
         self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         self.opened = np.empty(whole.lattice.num_classes * words, np.uint32)
         self.occupied = np.empty(words if whole.model.draws_sites else 0, np.uint32)
-        self.runs = Runs(
-            starts=np.empty(words, np.uint32),
-            first=np.empty(words, np.int32),
-            parents=np.empty(points, np.int32),
-            sizes=np.empty(points, np.int32),
-            reach=np.empty(points, np.uint32),
-        )
+        self.runs = make_runs(points)
         aside = "periodic" in whole.boundary[:-1]
         self.periods = np.empty(points if aside else 0, np.int64)
 

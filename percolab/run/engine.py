@@ -25,6 +25,7 @@ from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
 from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.executors import (
+    check_processes,
     check_workers,
     count_workers,
     default_workers,
@@ -226,6 +227,7 @@ def _engine_on(
     if note:
         watcher.noted(note)
     executor = options.get("executor") or ("processes" if others else "threads")
+    check_processes(executor)
     devices = (device,) if executor == "threads" else (device, *others)
     workers = options.get("workers")
     if workers is None:

@@ -6,6 +6,8 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
+import signal
+import socket
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -43,6 +45,19 @@ def check_workers(workers: int) -> None:
     """Raise InputError if there are none."""
     if workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
+
+
+def check_processes(executor: str | Executor | None) -> None:
+    """Raise InputError if processes are to be started by what this system does not have.
+
+    They inherit pipes and blocked signals, and ranks meet at local sockets: not on Windows.
+    """
+    has_all = hasattr(signal, "pthread_sigmask") and hasattr(socket, "AF_UNIX")
+    if executor == "processes" and not has_all:
+        raise InputError(
+            "executor processes: only on Linux and macOS; threads (with one GPU at most), MPI and "
+            "Dask work without them"
+        )
 
 
 class CountedWorkers(Executor):

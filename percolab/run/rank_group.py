@@ -25,7 +25,7 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankStep, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, RankLost, Sockets, Transport
-from percolab.run.executors import check_workers, default_workers
+from percolab.run.executors import check_processes, check_workers, default_workers
 from percolab.run.measured import WorkersLost
 from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
 from percolab.run.processes import Hooks, Processes
@@ -237,6 +237,7 @@ def make_rank_group(
         ranks = partition.count_ranks(lattices, options, available)
         if executor is None:
             executor = "processes" if len(devices) > 1 else "threads"
+        check_processes(executor)
         _check_gpus(ranks, available, executor)
         return RankGroup(executor, devices, partition.divide(lattices, options, ranks, available))
     except InputError as error:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import Launches
+from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
@@ -26,7 +26,6 @@ from percolab.measure.spins import SPIN_ROW_WIDTH
 from percolab.spins.kernels_cuda import (
     COUNTS,
     begin_kernel,
-    clear_words_kernel,
     close_periodic_kernel,
     keep_kernel,
     keep_tallies_kernel,
@@ -288,4 +287,5 @@ class CudaChains:
 
     def _clear_marks(self) -> None:
         if self.rule.seeds:
-            self._launches.one(clear_words_kernel, self._marks.size, 1, self._marks)
+            size = self._marks.size
+            self._launches.each(zero_kernel, size, 1, self._marks, np.uint32(size))

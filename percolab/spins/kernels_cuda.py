@@ -244,11 +244,3 @@ def keep_tallies_kernel(tallies, width, clock, begin, slots, kept):
     if n < width and slot < slots:
         place = int64(item) * slots + slot
         kept[place, n] = tallies[int64(item) * int64(width) + int64(n)]
-
-
-@cuda.jit(cache=True)
-def clear_words_kernel(words):
-    """Set all words to zero."""
-    n = cuda.grid(1)
-    if n < words.size:
-        words[n] = uint32(0)

@@ -44,7 +44,7 @@ def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFram
     >>> frame.pivot(index=["L", "p"], columns="observable", values="mean")  # doctest: +SKIP
     """
     check_results(results)
-    pandas = _imported("pandas")
+    pandas = imported("pandas")
     header, rows = size_table(results) if sizes else long_table(results)
     return pandas.DataFrame(list(rows), columns=header)
 
@@ -65,7 +65,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
     """
     check_results(results)
-    module = _imported("xarray")
+    module = imported("xarray")
     points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
     for result, p, means in task_means(results):
         points.setdefault(result.task.id, []).append((p, means))
@@ -134,7 +134,7 @@ def _extras(
 
 def parquet_bytes(table: Table) -> bytes:
     """Return a Parquet file of a table of flat; InputError: pyarrow is not installed."""
-    pyarrow = _imported("pyarrow")
+    pyarrow = imported("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     header, rows = table
     columns = list(zip(*rows)) or [()] * len(header)
@@ -168,14 +168,15 @@ def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:
 def netcdf_bytes(results: StoredResults) -> bytes:
     """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
     data = to_xarray(results)
-    _imported("h5netcdf")
+    imported("h5netcdf")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.nc"
         data.to_netcdf(path, engine="h5netcdf")
         return path.read_bytes()
 
 
-def _imported(name: str) -> Any:
+def imported(name: str) -> Any:
+    """Return a package that comes with percolab[tables]; InputError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import Topology
 from percolab.trees.boruvka_cuda import BoruvkaCuda
@@ -16,7 +17,6 @@ from percolab.trees.readings_cuda import (
     BONDS,
     SUMS,
     WEIGHT,
-    clear_kernel,
     degrees_kernel,
     lattice_degrees_kernel,
     periodic_degrees_kernel,
@@ -93,7 +93,7 @@ class ReadingsBatch:
             launch.one(periodic_degrees_kernel, top.num_periodic_bonds, items, *counted)
         else:
             sites = np.uint32(items * top.num_points)
-            launch.each(clear_kernel, int(sites), 1, degrees, sites)
+            launch.each(zero_kernel, int(sites), 1, degrees, sites)
             launch.one(degrees_kernel, int(words), items, *counted)
         tallied = degrees, batch.existing_sites, points, np.uint32(self._width), tallies
         launch.each(tally_degrees_kernel, top.num_points, items, *tallied)

@@ -97,15 +97,6 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
 
 
 @cuda.jit(cache=True)
-def clear_kernel(degrees, sites):
-    """Begin with no bonds at any site."""
-    for step in range(PER_THREAD):
-        n = element(step)
-        if n < sites:
-            degrees[n] = uint32(0)
-
-
-@cuda.jit(cache=True)
 def degrees_kernel(tree, adjacency, words_per_item, degrees):
     """Count the bonds of the trees at every site of a graph: one thread a word."""
     word, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)

@@ -256,8 +256,9 @@ def test_summary_counts_clusters_and_says_what_spans():
     told = json.loads(answer("label", "image.npy", "--boundary", "open,periodic", "--json"))
     assert (told["open_axes"], told["spanning"]) == (["x"], [])
     assert answer("label", "image.npy") == (
-        "3 clusters of 7 sites in labels.h5\nlargest 4, second largest 2\nspanning along y\n"
-        "cluster 0 of 4 sites spans along y\n"
+        "3 clusters of 7 sites in labels.h5\ncluster 0 of 4 sites spans along y\n\n"
+        "phase     sites  share   clusters  largest  spans x  spans y  surface\n"
+        "occupied  7      0.5833  3         4        0        0.5714   9\n"
     )
     np.save("image.npy", np.zeros((1, 1), int))
     told = json.loads(answer("label", "image.npy", "--json"))

@@ -157,7 +157,7 @@ def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     with running(*arguments, "--workers", "1") as process:
         wait_for_blocks(path, process, 4)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Run the same command again" in errors
     before = blocks_of(path)
@@ -176,7 +176,7 @@ def test_a_killed_search_leaves_a_file_that_is_continued(tmp_path):
     with running(*COMMAND, "--error", 2e-3, "--out", path, "--workers", "1") as process:
         wait_for_blocks(path, process, 3)
         process.kill()
-        process.wait(60)
+        process.wait(120)
     done = blocks_in(path)
     assert done >= 3
     answer(*COMMAND, "--error", 2e-3, "--out", path)
@@ -190,7 +190,7 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     start = time.monotonic()
     first = percolab.threshold("square", time="1s", device="cpu", out=path)
     # The pilot is not counted, and other programs may run as well.
-    assert 0.5 < time.monotonic() - start < 20
+    assert 0.5 < time.monotonic() - start < 100
     before = blocks_in(path)
     second = percolab.threshold("square", time=1, device="cpu", out=path)
     assert blocks_in(path) > before

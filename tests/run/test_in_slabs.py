@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
-from process_support import impatient_worker, wait_for, worker_processes
+from process_support import impatient_worker, paced_worker, wait_for, worker_processes
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -166,9 +166,9 @@ def test_samples_of_all_processes_continue_after_the_end_of_their_parent(tmp_pat
     answer(*given, "--out", whole)
     cut = (*given, "--slabs", 200, "--executor", "processes", "--out", path)
     before = (
-        f"sys.path.insert(0, {str(Path(impatient_worker.__code__.co_filename).parent)!r})\n"
+        f"sys.path.insert(0, {str(Path(paced_worker.__code__.co_filename).parent)!r})\n"
         "import percolab.run.engine, process_support\n"
-        "percolab.run.engine.be_worker = process_support.impatient_worker\n"
+        "percolab.run.engine.be_worker = process_support.paced_worker\n"
     )
     process = start(*cut, before=before)
     wait_for(lambda: len(list(tmp_path.glob("*.checkpoint"))) == 2, process)

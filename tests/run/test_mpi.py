@@ -51,7 +51,7 @@ def test_ranks_are_stopped_by_ctrl_c():
     try:
         wait_for_blocks(Path("mpi.h5"), process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert "interrupted; finished blocks are in mpi.h5. Run the same command again" in errors
@@ -172,7 +172,7 @@ class Meeting(World):
     def allgather(self, value):
         message, barrier = self.groups[self.own], self.barriers[self.own]
         message[self.rank] = value
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=60)
         return [message[rank] for rank in self.own]
 
 

@@ -549,8 +549,8 @@ def kill(process, seconds, victim):
             process.kill()
         else:
             own[victim - 1].send_signal(signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    psutil.wait_procs(ranks, timeout=60)
+    _, errors = process.communicate(timeout=120)
+    psutil.wait_procs(ranks, timeout=120)
     return errors
 
 

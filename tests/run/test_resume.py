@@ -87,7 +87,7 @@ def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, 
     path = tmp_path / "results.h5"
     # One worker has two blocks under way: no save adds more, so the fifth leaves some to do.
     process = start(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path, before=moment)
-    assert process.wait(60) == -signal.SIGKILL, process.communicate()
+    assert process.wait(120) == -signal.SIGKILL, process.communicate()
     process.communicate()
     assert path.exists() == readable
     if readable:
@@ -105,7 +105,7 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
             wait_for_blocks(path, process, done + 1)
             time.sleep(delay)
             process.kill()
-            process.wait(60)
+            process.wait(120)
         assert done < blocks_in(path) < BLOCKS
         done = blocks_in(path)
     finish(path)
@@ -122,7 +122,7 @@ def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_continue(
     with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert output == ""
     assert errors.splitlines()[-1] == (
@@ -161,15 +161,19 @@ def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
 
 
 def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
+    is_running = tmp_path / "running"
     wait = (
-        "import percolab.run.runner, signal\n"
-        "percolab.run.runner.run_study = lambda *a, **k: signal.pause()"
+        "import pathlib, percolab.run.runner\n"
+        "def endless(*a, **k):\n"
+        f"    pathlib.Path({str(is_running)!r}).touch()\n"
+        "    while True: time.sleep(0.01)\n"
+        "percolab.run.runner.run_study = endless"
     )
     process = start(*STUDY, "--out", tmp_path / "results.h5", before=wait)
-    wait_for(lambda: (tmp_path / ".results.h5.lock").exists(), process)
-    time.sleep(0.3)
+    wait_for(is_running.exists, process)
+    is_running.unlink()
     process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 143
     assert (output, errors.strip()) == ("", "interrupted")
     assert not list(tmp_path.iterdir())

@@ -208,7 +208,7 @@ def test_a_killed_process_ends_the_run_with_finished_blocks(is_early):
         if not is_early:
             wait_for_blocks(Path("split.h5"), process)
         started_ranks(process)[-1].send_signal(signal.SIGKILL)
-        _, errors = process.communicate(timeout=40)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 137
@@ -232,7 +232,7 @@ def test_a_killed_parent_leaves_no_process_and_no_folder(monkeypatch, is_early):
         finally:
             process.kill()
             process.communicate()
-        assert psutil.wait_procs(others, timeout=60)[1] == []
+        assert psutil.wait_procs(others, timeout=120)[1] == []
         assert list(Path(folder).iterdir()) == []
 
 
@@ -243,7 +243,7 @@ def test_ctrl_c_stops_ranks_between_two_slabs(ranks):
     try:
         wait_for_blocks(Path("split.h5"), process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert "interrupted; finished blocks are in split.h5. Run the same command again" in errors
@@ -314,7 +314,7 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(ranks):
 def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
     code = f"1 / (part.first_layer != {first})"
     process = start(*GIVEN, "-L", 13, "--slabs", 13, ranks=3, code=code)
-    _, errors = process.communicate(timeout=50)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     lines = [line for line in errors.splitlines() if "percolab: error: " in line]
     assert lines == [f"percolab: error: rank {rank}: ZeroDivisionError: division by zero"]
@@ -336,7 +336,7 @@ def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
 )  # fmt: skip
 def test_ranks_of_mpi_end_with_one_line_for_bad_input(given, message):
     process = start(*GIVEN, "-L", 2, *given, ranks=3)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (2, "")
     assert error_lines(errors) == [f"percolab: error: --split lattice: {message}"]
 
@@ -388,7 +388,7 @@ def test_a_plan_of_ranks_is_interrupted(sent, code):
     try:
         wait_for(lambda: len(list(Path().glob("rank-[12]"))) == 2, process, seconds=120)
         process.send_signal(sent)
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == code

@@ -192,20 +192,9 @@ def _keep_runs(table, totals, block, kept):
 
 @cuda.jit(cache=True)
 def tile_kernel(
-    tiles,
-    opened,
-    border_words,
-    listed,
-    labels,
-    nodes,
-    interior,
-    spanning,
-    openings,
-    kept,
-    tallies,
-    forest,
-    first_loops,
-):
+    tiles, opened, border_words, listed, labels, nodes, interior, spanning, openings, kept,
+    tallies, forest, first_loops,
+):  # fmt: skip
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
     One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,

@@ -44,7 +44,7 @@ from percolab.labelers.tiled.tiling import PARTS, make_tiling, tiling_bounds, wh
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words
-from percolab.measure.radii_batch import RadiiBatch
+from percolab.measure.radii_batch import RadiiBatch, ReadsRadii
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import FULL, PARTIALS
 
@@ -73,7 +73,7 @@ def refusal(topology: Topology) -> str:
     return ""
 
 
-class Tiled:
+class Tiled(ReadsRadii):
     """A batch of samples joined tile by tile."""
 
     name: ClassVar[str] = "tiled"
@@ -99,7 +99,6 @@ class Tiled:
         self.border = arrays.array("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
-        self._radii: RadiiBatch | None = None
         self._load()
         self._make_nodes(max(tiling.room, room))
 
@@ -356,16 +355,6 @@ class Tiled:
         tiles = self.tiles
         vacant = self.labels, tiles.points, tiles.occupied
         launch.one(label_vacant_kernel, int(tiles.num_words), items, *vacant)
-
-    def items_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many items of the batch radii can be read at a time."""
-        return self.radii_batch(geometry).items
-
-    def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii, made at first use."""
-        if self._radii is None:
-            self._radii = RadiiBatch(self.batch, geometry)
-        return self._radii
 
 
 class NodesOfBatch:

@@ -26,7 +26,7 @@ from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
-from percolab.labelers.raster_runs import Runs, Windings, find_clusters
+from percolab.labelers.raster_runs import Windings, find_clusters, make_runs
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
@@ -548,13 +548,7 @@ class BoxRaster:
         self._span = _span(blocks, blocks.box)
         self._opened = np.empty((whole.lattice.num_classes, words), np.uint32)
         self._occupied = np.empty(words if whole.model.draws_sites else 0, np.uint32)
-        self._runs = Runs(
-            starts=np.empty(words, np.uint32),
-            first=np.empty(words, np.int32),
-            parents=np.empty(points, np.int32),
-            sizes=np.empty(points, np.int32),
-            reach=np.empty(points, np.uint32),
-        )
+        self._runs = make_runs(points)
         axes = zip(whole.boundary, blocks.counts)
         aside = any(kind == "periodic" and count == 1 for kind, count in axes)
         self._periods = np.empty(points if aside else 0, np.int64)

@@ -686,21 +686,3 @@ class Boxes:
             seconds = max(stage.seconds, default=0.0)
             steps.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
         return found.boundaries[0]
-
-
-def row_by_boxes(
-    whole: Whole,
-    draw: SampleKey,
-    *,
-    blocks: Sequence[int],
-    merge: Merge | str = "tree",
-    tally: bool = False,
-    transport: Transport | None = None,
-) -> Row | None:
-    """Return the row of one sample at one p: that of the whole lattice, bit for bit.
-
-    blocks: boxes along each axis; merge: as :meth:`Merge.parse` has it.  The others, what is
-    returned and errors: as :class:`Boxes` and :meth:`Boxes.row`.
-    """
-    way = Merge.parse(merge) if isinstance(merge, str) else merge
-    return Boxes(whole, blocks, way, tally=tally, transport=transport).row(draw)

@@ -27,7 +27,6 @@ from percolab.papers.fink1997.quad import (
     Merge,
     list_stages,
     pack,
-    row_by_boxes,
     simulate,
     unpack,
 )
@@ -47,6 +46,11 @@ MERGES = (
 )
 TORUS = "periodic", "periodic"
 OPEN = "open", "open"
+
+
+def row_by_boxes(whole, draw, *, blocks, merge="tree", tally=False, transport=None):
+    """Return the row of one sample at one p."""
+    return Boxes(whole, blocks, Merge.parse(merge), tally=tally, transport=transport).row(draw)
 
 
 def boxes_of(whole, counts, draw, *, tally=False):

@@ -1,0 +1,42 @@
+"""percolab field: a Gaussian field with power-law correlations, as a .npy file."""
+
+from __future__ import annotations
+
+import io
+
+import click
+
+from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
+from percolab.errors import InputError
+
+
+@click.command()
+@click.argument("shape", metavar="SHAPE")
+@click.option(
+    "--exponent", type=float, required=True, help="a of the correlations (1 + r^2)^(-a/2)."
+)
+@setting_option("seed", help="Seed of the field.")
+@click.option("--out", type=click.Path(), default="field.npy", show_default=True, help=".npy file.")
+def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
+    """Make a periodic Gaussian field of mean 0 and variance 1, with power-law correlations.
+
+    SHAPE is 512x512 or 128x128x128.  The file is one of weights of sites, for percolab threshold
+    --weights (docs/fields.md).
+    """
+    import numpy as np
+
+    from percolab.configurations.fields import gaussian_field
+    from percolab.store import output_files as files
+
+    kind = files.array("a field")
+    files.check_suffix(out, (".npy",), "a field")
+    files.check_output(out, kind)
+    try:
+        sizes = tuple(map(int, shape.split("x")))
+    except ValueError as error:
+        raise InputError(f"SHAPE {shape!r}, but it is integers as in 128x128") from error
+    found, buffer = gaussian_field(sizes, exponent, seed=1 if seed is None else seed), io.BytesIO()
+    np.save(buffer, found)
+    files.write_output(out, files.marked_array(buffer.getvalue(), kind), kind)
+    echo(f"field in {out}")

@@ -1,0 +1,67 @@
+"""Gaussian fields with given correlations, made by the fast Fourier transform: weights of sites.
+
+The method is that of H. A. Makse, S. Havlin, M. Schwartz and H. E. Stanley, arXiv:cond-mat/9512024
+(Phys. Rev. E 53, 1996): white noise is multiplied by the root of the spectrum, the transform of a
+correlation that is finite at r = 0.  Unlike theirs the spectrum is that of the finite torus, so
+that the correlation is exact at every distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.topology import MAX_POINTS
+from percolab.tasks.values import take_integer, take_sample_key
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def gaussian_field(
+    shape: Sequence[int], correlation: float | Callable[[Floats], Any], *, seed: int = 1
+) -> Floats:
+    """Return a periodic Gaussian field of mean 0 and variance 1, float64 of this shape.
+
+    correlation: C(r) of the values at two sites: a > 0 stands for (1 + r^2)^(-a/2), any other is a
+    function of distances, float64, with C(0) = 1.  On the torus r is the chord of each axis,
+    r^2 = sum of (L/pi)^2 sin^2(pi x/L): x itself where it is short, and smooth half way around.
+    seed: of NumPy's Philox, so that equal arguments give equal fields.
+
+    InputError: no such shape, a not above 0, or a function whose spectrum is negative somewhere,
+    which is no correlation on this torus.
+
+    >>> gaussian_field((2, 3), 1.5).shape
+    (2, 3)
+    """
+    sizes = tuple(take_integer("shape", n) for n in shape)
+    if min(sizes, default=0) < 1 or prod(sizes) > MAX_POINTS:
+        raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "
+                         f"{MAX_POINTS} sites")  # fmt: skip
+    # Noise, distances and two transforms at a time.
+    needed, free = 40 * prod(sizes), Device("cpu").free_memory()
+    if needed > free:
+        raise InputError(f"shape = {sizes}: needs {needed / 1e9:.1f} GB of memory; "
+                         f"{free / 1e9:.1f} GB are free")  # fmt: skip
+    chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
+    squares: Floats = sum(np.ix_(*chords), np.zeros(()))
+    if callable(correlation):
+        wanted = np.asarray(correlation(np.sqrt(squares)), np.float64)
+    elif not 0 < correlation < np.inf:
+        raise InputError(f"exponent = {correlation}, but it must be a finite number above 0")
+    else:
+        wanted = (1 + squares) ** (-correlation / 2)
+    spectrum = np.fft.rfftn(np.broadcast_to(wanted, sizes)).real
+    # Rounding makes small ones negative.
+    if not spectrum.min() > -1e-9 * spectrum.max():
+        raise InputError("correlation: its spectrum on this torus is negative somewhere: no field "
+                         "has it")  # fmt: skip
+    noise = np.random.Generator(np.random.Philox(take_sample_key("seed", seed)))
+    waves = np.fft.rfftn(noise.standard_normal(sizes))
+    waves *= np.sqrt(np.maximum(spectrum, 0.0))
+    found: Floats = np.fft.irfftn(waves, sizes, axes=range(len(sizes)))
+    return found

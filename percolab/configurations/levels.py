@@ -1,0 +1,126 @@
+"""The levels at which an array or a weighted graph of a user percolates, and their paths as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.configurations.array_files import read_array
+from percolab.configurations.configuration import DEFAULT_LATTICES
+from percolab.configurations.tree import read_weight_list, take_weighted_graph
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph, load_graph
+from percolab.lattices.graph_files.objects import plain
+from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
+from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.topology import MAX_POINTS
+from percolab.store.output_files import Kind, begins
+from percolab.tables.csv_text import csv_text
+from percolab.tasks.study import axis_boundaries
+from percolab.tasks.values import refuse_given, take_flag
+from percolab.trees.levels import Levels, LevelSearch, levels_too_large
+
+PATH_CSV = Kind("a path of percolab's", begins(rb"axis,step,site,"))
+#: What weights are for those in a graph's own file.
+IN_FILE = "file"
+
+
+def find_given_levels(
+    weights: Any,
+    lattice: str | Path | Structure | None = None,
+    *,
+    above: bool = False,
+    boundary: str | Sequence[str] | None = None,
+    graph: Any = None,
+    **of_graph: Any,
+) -> Levels:
+    """Return the levels at which weights percolate (:class:`percolab.trees.levels.LevelSearch`).
+
+    weights: an array, or a .npy file or "file.h5:/dataset", of sites (..., y, x), or of bonds
+    (classes, ..., y, x); of a graph one for each bond, or "file", its own.  lattice: None is the
+    square lattice of an array of two dimensions, the cubic one of three.
+    graph: a file or an object, as :func:`percolab.tree` takes them, or a :class:`Graph`, which has
+    its source and target.  of_graph: else source and target, also multi and columns.
+
+    InputError (one line) for anything that cannot be used.
+    """
+    above = take_flag("above", above)
+    if graph is not None:
+        refuse_given("a graph has none", lattice=lattice, boundary=boundary)
+        return _levels_of_graph(graph, weights, above, of_graph)
+    refuse_given("only a graph has it", **of_graph)
+    if isinstance(weights, str) and weights == IN_FILE:
+        raise InputError("--weights file: only a graph's file (--graph) holds weights")
+    known = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+    if not isinstance(known, Lattice | None):
+        raise InputError(f"lattice: {known.name}, but weights are those of a lattice or a graph")
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if dtype.kind not in "iuf" or dtype.itemsize > 8:
+            return f"holds {dtype}, but weights are integers or floats of 64 bits at most"
+        if known is None and len(shape) not in DEFAULT_LATTICES:
+            return f"an array of {len(shape)} dimensions; name its lattice"
+        classes, axes = (known.num_classes, known.dimension) if known else (3, len(shape))
+        points = shape[len(shape) - axes :]
+        if shape not in (points, (classes, *points)) or len(points) != axes:
+            names = ", ".join(AXIS_NAMES[axes - 1 :: -1])
+            return (f"has the shape {shape}, but the weights of sites have ({names}), and those of "
+                    f"bonds ({classes}, {names})")  # fmt: skip
+        if not 1 <= prod(points) <= MAX_POINTS:
+            return f"{prod(points)} sites, but there are 1 to {MAX_POINTS}"
+        return levels_too_large(prod(points), classes, dtype.itemsize * prod(shape))
+
+    if not isinstance(weights, np.ndarray):
+        weights = read_array(weights, wrong)
+    elif problem := wrong(weights.shape, weights.dtype):
+        raise InputError(f"weights: {problem}")
+    known = known or load_lattice(DEFAULT_LATTICES[weights.ndim])
+    kinds = axis_boundaries(known, boundary)
+    values = np.ascontiguousarray(weights, weights.dtype.newbyteorder("="))
+    first = values.ndim - known.dimension
+    topology = known.topology(values.shape[: first - 1 if first else None : -1], kinds)
+    flat = values.reshape(*values.shape[:first], -1)
+    return LevelSearch(topology, flat, known, kinds, above=above).find()
+
+
+def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:
+    if isinstance(graph, Graph):
+        refuse_given("the graph has its own", **options)
+        found, values = graph, plain(weights)
+    elif isinstance(weights, str) and weights != IN_FILE:
+        found = load_graph(graph, **options)
+        values = read_weight_list(weights, found)
+    else:
+        own = isinstance(weights, str)
+        found, values, _ = take_weighted_graph(graph, None if own else weights, **options)
+    if values.shape != (found.num_bonds,):
+        raise InputError(f"{values.size} weights, but {found.name} has {found.num_bonds} bonds")
+    topology = found.topology((found.num_sites,))
+    of_bonds = np.zeros((topology.num_classes, 32 * topology.num_words), values.dtype)
+    of_bonds.reshape(-1)[found.bond_numbers()] = values
+    flat = of_bonds[:, : topology.num_points]
+    return LevelSearch(topology, flat, found, above=above).find()
+
+
+def path_csv(levels: Levels) -> str:
+    """Return all paths as CSV, a step a line: axis, step, site, its place and its value.
+
+    Of values of bonds it is that of the bond before the site, empty at the first one.
+    """
+    dimension = len(levels.boundary)
+    rows = []
+    for axis, item in levels.axes.items():
+        if item is None or item.path is None:
+            continue
+        path = item.path
+        values = [None] * (path.sites.size - path.values.size) + path.values.tolist()
+        cells = zip(path.sites.tolist(), path.places.tolist(), values, strict=True)
+        rows += [
+            (axis, step, levels.site_name(site), *place, value)
+            for step, (site, place, value) in enumerate(cells)
+        ]
+    return csv_text(("axis", "step", "site", *AXIS_NAMES[:dimension], "value"), rows)

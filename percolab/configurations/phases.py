@@ -1,0 +1,390 @@
+"""Phases of a segmented image: which values form them, and what is measured of each.
+
+A phase is a set of values of the image.  Neighbours are joined where they are of one phase, so that
+clusters of several phases are labeled at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from percolab.configurations.array_files import otsu_threshold
+from percolab.errors import InputError
+from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
+from percolab.lattices.shown import Table, few
+from percolab.measure.clusters import Clusters
+
+#: Phases have numbers 1, 2 ... in uint8, and 0 is none.
+MOST_PHASES = 254
+#: Neighbours of a voxel, by the dimension of the image: how many, and along how many axes at once
+#: a neighbour may be one step away.
+CONNECTIVITIES = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
+_IN_LIBRARY = {4: "square", 8: "square-nnn", 6: "cubic"}
+
+
+def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
+    """Return the lattice on which a pixel or voxel has so many neighbours.
+
+    4 (common side) and 8 (side or corner) in two dimensions; 6 (common face), 18 (face or edge) and
+    26 (face, edge or corner) in three.  InputError for another number.
+    """
+    known = CONNECTIVITIES.get(dimension, {})
+    if isinstance(connectivity, bool) or connectivity not in known:
+        choices = ", ".join(map(str, known)) or "that of a lattice"
+        raise InputError(
+            f"connectivity = {connectivity}, but in {dimension} dimensions it is {choices}"
+        )
+    if connectivity in _IN_LIBRARY:
+        return load_lattice(_IN_LIBRARY[connectivity])
+    steps = [
+        list(step)
+        for step in product((-1, 0, 1), repeat=dimension)
+        if step > (0,) * dimension and sum(map(abs, step)) <= known[connectivity]
+    ]
+    axes = np.eye(dimension).tolist()
+    text = "\n".join(
+        [
+            f'name = "cubic-{connectivity}"',
+            f'title = "cubic, {connectivity} neighbours"',
+            f"dimension = {dimension}",
+            f"coordination_number = {connectivity}",
+            f"[cell]\nshape = {[1] * dimension}",
+            *(f"[[bonds]]\noffset = {step}" for step in steps),
+            f"[drawing]\nvectors = {axes}\n",
+        ]
+    )
+    return lattice_from_text(text, where=f"connectivity {connectivity}")
+
+
+def has_faces(lattice: Lattice) -> bool:
+    """Return whether the lattice's points are pixels or voxels, which have faces."""
+    is_built = any(lattice.name == f"cubic-{n}" for n in CONNECTIVITIES[3])
+    return is_built or lattice.name in _IN_LIBRARY.values()
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Phases of an image, each a tuple of its values.
+
+    every: each value of the image is a phase of its own, whatever they are
+    """
+
+    values: tuple[tuple[float, ...], ...]
+    every: bool = False
+
+    @classmethod
+    def parse(cls, given: Any) -> Phases:
+        """Return phases from "2", "1,2", "1,2+3" or "all", a number, or a list of these.
+
+        A comma separates phases, and a plus sign joins values to one phase; in a list a tuple of
+        values does.  InputError: no number, or a value that is in two phases.
+
+        >>> Phases.parse("1,2+3").values == Phases.parse([1, (2, 3)]).values
+        True
+        """
+        if isinstance(given, str) and given.strip() == "all":
+            return cls((), every=True)
+        items = given.split(",") if isinstance(given, str) else given
+        items = items if isinstance(items, list | tuple | np.ndarray) else [items]
+        found = tuple(tuple(map(_take_value, _split(item))) for item in items)
+        flat = [value for values in found for value in values]
+        if not flat or len(set(flat)) < len(flat):
+            twice = [value for value in flat if flat.count(value) > 1]
+            what = f"{twice[0]:g} is there twice" if twice else "there is no value"
+            raise InputError(f"phase = {given}: {what}")
+        if len(found) > MOST_PHASES:
+            raise InputError(f"phase: {len(found)} phases, but {MOST_PHASES} at most")
+        return cls(found)
+
+    @classmethod
+    def of_values(cls, values: np.ndarray, name: str) -> Phases:
+        """Return a phase for each of these values; InputError for too many, or one not finite."""
+        if values.size > MOST_PHASES or not np.isfinite(values.astype(np.float64)).all():
+            raise InputError(
+                f"{name}: {values.size} values, but all: takes {MOST_PHASES} finite ones at most; "
+                "name the phases, or use a threshold"
+            )
+        return cls(tuple((float(value),) for value in values.tolist()))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the phases: their values, joined by a plus sign."""
+        return ["+".join(f"{value:.12g}" for value in values) for values in self.values]
+
+    def number(self, image: np.ndarray) -> np.ndarray:
+        """Return the number of every point's phase, 1 for the first, 0 for none: uint8."""
+        found = np.zeros(image.shape, np.uint8)
+        for number, values in enumerate(self.values, 1):
+            for value in values:
+                # Integers are compared with integers, exactly and without a copy as floats.
+                found[image == (int(value) if value.is_integer() else value)] = number
+        return found
+
+
+def _split(item: Any) -> Iterable[Any]:
+    if isinstance(item, str):
+        return item.split("+")
+    return item if isinstance(item, list | tuple) else [item]
+
+
+def _take_value(given: Any) -> float:
+    try:
+        found = float(given)
+    except (TypeError, ValueError):
+        found = float("nan")
+    if not np.isfinite(found):
+        raise InputError(
+            f"phase: {given!r} is no value; it is a number of the image, several as in 1,2 (two "
+            "phases) or 1+2 (one phase), or all"
+        )
+    return found
+
+
+@dataclass
+class SiteRule:
+    """Which values of an image are sites, and of which phase.
+
+    name:       of the image, for messages
+    threshold:  sites are above it, with ``below`` not above it; "otsu" until :meth:`read`
+    phases:     the phases; all sites are one phase where None
+    value:      without both, the one positive value of sites, None until one was seen
+    """
+
+    name: str
+    threshold: float | str | None = None
+    below: bool = False
+    phases: Phases | None = None
+    value: float | None = None
+
+    @classmethod
+    def make(cls, name: str, threshold: Any, below: bool, phase: Any) -> SiteRule:
+        """Return the rule of these options; InputError where they exclude each other."""
+        if below and threshold is None:
+            raise InputError(f"{name}: below: says which side of a threshold is occupied: give it")
+        if phase is not None and threshold is not None:
+            raise InputError(f"{name}: phase and threshold: each says what sites are; give one")
+        if threshold is not None and threshold != "otsu":
+            threshold = _take_threshold(threshold)
+        return cls(name, threshold, below, None if phase is None else Phases.parse(phase))
+
+    def read(self, image: np.ndarray) -> None:
+        """Take from the whole image what the rule leaves open: Otsu's threshold, all values."""
+        if self.threshold is not None:
+            self._check_finite(image)
+        if self.threshold == "otsu":
+            self.threshold = otsu_threshold(image)
+        if self.phases is not None and self.phases.every:
+            self.phases = Phases.of_values(np.unique(image), self.name)
+
+    def number(self, image: np.ndarray) -> np.ndarray:
+        """Return the number of the phase of every point, 0 where no site is: uint8.
+
+        image: all of it, or a part.  InputError: values that the rule says nothing of.
+        """
+        if self.phases is not None:
+            return self.phases.number(image)
+        if self.threshold is not None:
+            self._check_finite(image)
+            above = image > self.threshold
+            return (~above if self.below else above).astype(np.uint8)
+        return self._one_value(image).astype(np.uint8)
+
+    def check_found(self, found: bool, image: Any) -> None:
+        """Raise InputError if none of the named phases was found in the image."""
+        if self.phases is None or found:
+            return
+        names = " and no phase ".join(self.phases.names)
+        values = [float(value) for value in np.unique(image[:]).tolist()]
+        shown = few([int(value) if value.is_integer() else value for value in values])
+        raise InputError(f"{self.name}: no phase {names} in it; its values are {shown}")
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> SiteRule:
+        """Return the rule that a configuration's record names; errors as :meth:`make`."""
+        options = record.get("threshold"), record.get("below", False), record.get("phase")
+        return cls.make("record", *options)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the phases, in the order of their numbers."""
+        if self.phases is not None:
+            return self.phases.names
+        if self.threshold is not None:
+            return [f"{'<=' if self.below else '>'} {self.threshold:.8g}"]
+        return ["occupied"]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The rule as plain JSON values, for the record of a configuration."""
+        if self.phases is not None:
+            return {"phase": ",".join(self.names)}
+        if self.threshold is None:
+            return {}
+        return {"threshold": self.threshold} | ({"below": True} if self.below else {})
+
+    def _check_finite(self, image: np.ndarray) -> None:
+        if image.dtype.kind == "f" and not np.isfinite(image).all():
+            wrong = image[~np.isfinite(image)].ravel()[0]
+            raise InputError(
+                f"{self.name}: holds {wrong}, which is neither above nor below a threshold"
+            )
+
+    def _one_value(self, image: np.ndarray) -> np.ndarray:
+        """Return which entries are the one value other than 0; InputError if there are more."""
+        if image.dtype == bool:
+            return image
+        value = image.max()
+        if self.value is not None and np.isfinite(value) and value > 0:
+            value = image.dtype.type(self.value)
+        occupied = image == value if value != 0 else np.zeros(image.shape, bool)
+        strange = image[~occupied & (image != 0)]
+        if strange.size or not np.isfinite(value) or value < 0:
+            shown = strange[0] if strange.size and np.isfinite(value) else value
+            advice = ""
+            if image.dtype.kind != "f" or np.isfinite(image).all():
+                best = otsu_threshold(image)
+                advice = f"; --threshold {best:g} (Otsu's value) takes what is above it"
+                if image.dtype.kind in "iu":
+                    advice += f", --phase {shown} what has this value"
+            raise InputError(
+                f"{self.name}: holds {shown}, but a site configuration holds 0 (vacant) and one "
+                f"positive value (occupied){advice}"
+            )
+        if value != 0:
+            self.value = value.item()
+        return occupied
+
+
+def _take_threshold(threshold: Any) -> float:
+    """Return a threshold as a number; InputError unless it is a finite one."""
+    try:
+        found = float(threshold)
+    except (TypeError, ValueError) as error:
+        raise InputError(f'threshold = {threshold!r}, but it must be a number or "otsu"') from error
+    if not np.isfinite(found):
+        raise InputError(f'threshold = {threshold!r}, but it must be a finite number or "otsu"')
+    return found
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What is measured of one phase.
+
+    name:      its values, as in "2" or "1+2", or on which side of a threshold it is
+    sites:     pixels or voxels of the phase
+    share:     its share of all sites, from 0 to 1; of pores the porosity
+    clusters:  how many
+    largest:   sites of the largest cluster
+    spanning:  per open axis the share of the phase, from 0 to 1, that is in clusters which touch
+               both sides
+    wrapping:  per periodic axis the share that is in clusters which close on themselves around it
+    surface:   faces (in two dimensions sides) between it and all that is not of the phase, across
+               periodic axes too and without the sides of the image; None where points have no faces
+    """
+
+    name: str
+    sites: int
+    share: float
+    clusters: int
+    largest: int
+    spanning: dict[str, float]
+    wrapping: dict[str, float]
+    surface: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return these as plain JSON values."""
+        return asdict(self)
+
+
+def measure_phases(
+    names: Sequence[str], numbers: np.ndarray, clusters: Clusters, *, faces: bool
+) -> list[Phase]:
+    """Return what is measured of every phase.
+
+    numbers: uint8, in the image's shape, the phase of every site, 0 for none.
+    faces: whether to count those between phases.
+    """
+    of_cluster = numbers.ravel()[clusters.roots]
+    count = len(names) + 1
+    counts = np.bincount(of_cluster, minlength=count)
+    sites = sum_by(of_cluster, clusters.sizes, count)
+    surface = count_faces(numbers, clusters.topology.open_axes, count) if faces else None
+    largest = np.zeros(count, np.int64)
+    np.maximum.at(largest, of_cluster, clusters.sizes)
+
+    def shares(axes: dict[str, np.ndarray]) -> list[dict[str, float]]:
+        crossing = {
+            axis: sum_by(of_cluster[found], clusters.sizes[found], count)
+            for axis, found in axes.items()
+        }
+        return [
+            {axis: int(part[n]) / max(int(sites[n]), 1) for axis, part in crossing.items()}
+            for n in range(count)
+        ]
+
+    spanning, wrapping = shares(clusters.spanning), shares(clusters.wrapping)
+    return [
+        Phase(
+            name,
+            int(sites[n]),
+            int(sites[n]) / clusters.topology.num_sites,
+            int(counts[n]),
+            int(largest[n]),
+            spanning[n],
+            wrapping[n],
+            None if surface is None else int(surface[n]),
+        )
+        for n, name in enumerate(names, 1)
+    ]
+
+
+def sum_by(keys: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """Return the sum of integers by their keys 0 ... count - 1, int64 (count,), exactly."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, keys, values)
+    return found
+
+
+def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np.ndarray:
+    """Return for every phase the faces between it and what is not of it, int64 (count,).
+
+    numbers: the phase of every site, its last axis the lattice's first.  open_axes: of the lattice;
+    all others are periodic.
+
+    >>> count_faces(np.array([[1, 1, 0]]), (0, 1), 2).tolist(), count_faces(
+    ...     np.array([[1, 1, 0]]), (1,), 2
+    ... ).tolist()
+    ([1, 1], [2, 2])
+    """
+    found = np.zeros(count, np.int64)
+    for axis in range(numbers.ndim):
+        layers = np.moveaxis(numbers, axis, 0)
+        pairs = [(layers[:-1], layers[1:])]
+        if numbers.ndim - 1 - axis not in open_axes:
+            pairs.append((layers[-1:], layers[:1]))
+        for one, other in pairs:
+            differ = one != other
+            for side in (one, other):
+                found += np.bincount(side[differ], minlength=count)
+    return found
+
+
+def phase_table(phases: Sequence[Phase]) -> Table:
+    """Return the table of phases: a row each, shares rounded to four digits."""
+    first = phases[0]
+    axes = [(f"spans {axis}", "spanning", axis) for axis in first.spanning]
+    axes += [(f"wraps {axis}", "wrapping", axis) for axis in first.wrapping]
+    faces = [] if first.surface is None else ["surface"]
+    rows = [
+        [phase.name, phase.sites, f"{phase.share:.4g}", phase.clusters, phase.largest]
+        + [f"{getattr(phase, kind)[axis]:.4g}" for _, kind, axis in axes]
+        + ([] if phase.surface is None else [phase.surface])
+        for phase in phases
+    ]
+    headings = ["phase", "sites", "share", "clusters", "largest", *(text for text, *_ in axes)]
+    return Table([*headings, *faces], rows)

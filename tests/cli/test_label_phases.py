@@ -1,0 +1,303 @@
+"""Segmented images: phases, neighbours, stacks of slices, tables; by SciPy's labels."""
+
+import json
+import pickle
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal, stored
+from PIL import Image
+from scipy import ndimage
+
+import percolab
+from percolab.configurations import read_labels
+from percolab.configurations.phases import connectivity_lattice, count_faces
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+#: Shapes of images: no cubes, and as thin as a layer, a line and a point.
+SHAPES = [(6, 7, 9), (1, 6, 33), (2, 1, 7), (1, 1, 1), (3, 1, 1), (9, 11), (1, 34), (2, 2)]
+
+
+def smallest_sites(labels):
+    """Return labels, 0 for no site, with every cluster named by its smallest site and -1."""
+    found = np.full(labels.size, -1, np.int32)
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    found[:] = first[inverse.ravel()]
+    found[labels.ravel() == 0] = -1
+    return found.reshape(labels.shape)
+
+
+def scipy_labels(image, values, connectivity):
+    """Return the labels of the sites with these values, 0 elsewhere."""
+    steps = {4: 1, 8: 2, 6: 1, 18: 2, 26: 3}[connectivity]
+    structure = ndimage.generate_binary_structure(image.ndim, steps)
+    return ndimage.label(np.isin(image, values), structure)[0]
+
+
+def joined_over(labels, axes, steps):
+    """Return labels, 0 for no site, in which neighbours across periodic array axes are one cluster.
+
+    Neighbours are at most one step away along each axis, along ``steps`` axes at most.
+    """
+    parents = list(range(labels.max() + 1))
+
+    def root(one):
+        while parents[one] != one:
+            one = parents[one]
+        return one
+
+    for site in np.argwhere(labels > 0).tolist():
+        for step in product((-1, 0, 1), repeat=labels.ndim):
+            other = [one + by for one, by in zip(site, step)]
+            outside = [a for a, n in enumerate(labels.shape) if not 0 <= other[a] < n]
+            if sum(map(abs, step)) > steps or not set(outside) <= set(axes):
+                continue
+            there = labels[tuple(one % n for one, n in zip(other, labels.shape))]
+            if there:
+                parents[root(there)] = root(int(labels[tuple(site)]))
+    return np.array([root(one) for one in range(len(parents))])[labels]
+
+
+@pytest.mark.parametrize("connectivity", [4, 8, 6, 18, 26])
+def test_neighbours_of_pixels_and_voxels_are_those_of_scipy(connectivity):
+    random = np.random.default_rng(connectivity)
+    for shape in SHAPES:
+        if len(shape) != (2 if connectivity < 6 or connectivity == 8 else 3):
+            continue
+        for share in (0.2, 0.4):
+            mask = random.random(shape) < share
+            found = percolab.label(mask, connectivity=connectivity)
+            expected = scipy_labels(mask, [1], connectivity)
+            np.testing.assert_array_equal(found, smallest_sites(expected))
+
+
+@pytest.mark.parametrize("connectivity", [8, 6, 18, 26])
+@pytest.mark.parametrize("periodic", ["x", "y", "xyz"])
+def test_periodic_axes_join_opposite_sides_of_any_shape(connectivity, periodic):
+    random = np.random.default_rng(5)
+    dimension = 2 if connectivity == 8 else 3
+    for shape in SHAPES:
+        if len(shape) != dimension:
+            continue
+        names = "xyz"[:dimension]
+        boundary = ["periodic" if name in periodic else "open" for name in names]
+        axes = [dimension - 1 - "xyz".index(name) for name in periodic if name in names]
+        mask = random.random(shape) < 0.3
+        found = percolab.label(mask, connectivity=connectivity, boundary=boundary)
+        steps = {8: 2, 6: 1, 18: 2, 26: 3}[connectivity]
+        one_by_one = joined_over(scipy_labels(mask, [1], connectivity), axes, steps)
+        np.testing.assert_array_equal(found, smallest_sites(one_by_one))
+
+
+def test_lattices_of_18_and_26_neighbours_have_them_at_every_distance():
+    for connectivity, lengths in ((18, {1: 3, 2: 6}), (26, {1: 3, 2: 6, 3: 4})):
+        lattice = connectivity_lattice(connectivity, 3)
+        found = [sum(step**2 for step in bond.offset) for bond in lattice.bonds]
+        assert {length: found.count(length) for length in set(found)} == lengths
+        assert lattice.coordination_number == connectivity
+
+
+def segmented(shape=(7, 9, 11), seed=1, values=(0, 1, 2, 5)):
+    return np.random.default_rng(seed).choice(np.array(values, np.uint8), shape)
+
+
+@pytest.mark.parametrize(
+    ("phase", "sets"),
+    [
+        (2, [[2]]),
+        ("2", [[2]]),
+        ("0,5", [[0], [5]]),
+        ([1, (2, 5)], [[1], [2, 5]]),
+        ("1,2+5", [[1], [2, 5]]),
+        ("all", [[0], [1], [2], [5]]),
+        ("1,7", [[1], [7]]),
+    ],
+    ids=str,
+)
+def test_every_phase_has_the_labels_and_sums_that_it_has_alone(phase, sets):
+    image = segmented()
+    found = percolab.label(image, phase=phase, connectivity=18)
+    expected = np.full(image.shape, -1, np.int32)
+    assert [each.name for each in found.phases] == ["+".join(map(str, each)) for each in sets]
+    for values, row in zip(sets, found.phases, strict=True):
+        here = np.isin(image, values)
+        alone = smallest_sites(scipy_labels(image, values, 18))
+        expected[here] = alone[here]
+        sizes = np.unique(alone[here], return_counts=True)
+        assert (row.sites, row.clusters) == (here.sum(), sizes[0].size)
+        assert row.share == here.sum() / here.size
+        assert row.largest == max(sizes[1].tolist(), default=0)
+        for axis, name in enumerate("zyx"):
+            layers = np.moveaxis(alone, axis, 0)
+            both = set(layers[0].ravel()) & set(layers[-1].ravel()) - {-1}
+            crossing = sum(count for label, count in zip(*sizes) if label in both)
+            assert row.spanning[name] == crossing / max(here.sum(), 1)
+        faces = sum(np.count_nonzero(np.diff(here, axis=axis)) for axis in range(3))
+        assert row.surface == faces
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_faces_across_a_periodic_axis_count():
+    # One voxel: six faces, of which those on the sides of the image count where they are periodic.
+    numbers = np.zeros((1, 2, 3), np.uint8)
+    numbers[0, 0, 0] = 1
+    assert count_faces(numbers, (0, 1, 2), 2).tolist() == [2, 2]
+    assert count_faces(numbers, (1, 2), 2).tolist() == [3, 3]
+    assert count_faces(numbers, (2,), 2).tolist() == [4, 4]
+    # Along the third axis its neighbour on both sides is itself.
+    assert count_faces(numbers, (), 2).tolist() == [4, 4]
+
+
+def test_share_that_wraps_is_that_of_clusters_that_close_around_the_axis():
+    image = np.zeros((5, 6), np.uint8)
+    image[1], image[3, :4] = 3, 3
+    (row,) = percolab.label(image, phase=3, boundary="periodic,open").phases
+    assert (row.wrapping, row.spanning) == ({"x": 0.6}, {"y": 0.0})
+
+
+def test_table_file_status_and_export_say_the_same():
+    image = segmented(seed=4)
+    np.save("image.npy", image)
+    options = ("--phase", "0,2+5", "--boundary", "open,periodic,open", "--connectivity", "26")
+    told = answer("label", "image.npy", *options, "--sizes", "sizes.csv")
+    record = json.loads(answer("label", "image.npy", *options, "--json"))
+    found = percolab.label(image, phase="0,2+5", boundary="open,periodic,open", connectivity=26)
+    assert record["phases"] == [row.to_dict() for row in found.phases]
+    header, *rows = (line.split() for line in told.splitlines()[-3:])
+    assert " ".join(header) == (
+        "phase sites share clusters largest spans x spans z wraps y surface"
+    )
+    for text, row in zip(rows, found.phases, strict=True):
+        shares = [f"{row.spanning[axis]:.4g}" for axis in "xz"] + [f"{row.wrapping['y']:.4g}"]
+        whole = [row.name, str(row.sites), f"{row.share:.4g}", str(row.clusters), str(row.largest)]
+        assert text == [*whole, *shares, str(row.surface)]
+    assert answer("status", "labels.h5") == told
+    assert json.loads(answer("status", "labels.h5", "--json")) == record
+    assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
+    frame = found.to_pandas()
+    frame["spans_x"], frame["spans_z"] = frame["spans_x"].astype(int), frame["spans_z"].astype(int)
+    frame["wraps_y"] = frame["wraps_y"].astype(int)
+    assert frame.to_csv(index=False) == Path("sizes.csv").read_text()
+    assert set(frame["phase"]) == {"0", "2+5"}
+    answer("export", "labels.h5", "--out", "sizes.npz")
+    np.testing.assert_array_equal(np.load("sizes.npz")["sites"], found.sizes)
+    # Written over, as a table of clusters; a file of something else is not.
+    answer("export", "labels.h5", "--out", "sizes.csv")
+    Path("other.csv").write_text("mine\n")
+    assert "holds something else" in refusal("label", "image.npy", *options, "--sizes", "other.csv")
+
+
+def test_labels_in_a_file_name_the_clusters_of_its_table():
+    image = segmented((8, 9), seed=2)
+    np.save("image.npy", image)
+    answer("label", "image.npy", "--phase", "1,2", "--serial", "--sizes", "sizes.csv")
+    found = read_labels("labels.h5")
+    assert found.cluster_labels.tolist() == list(range(found.clusters.roots.size))
+    assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
+
+
+@pytest.mark.parametrize("command", ["plot", "report", "fit"])
+def test_commands_that_take_no_labels_say_which_do(command):
+    np.save("image.npy", np.eye(3, dtype=bool))
+    answer("label", "image.npy")
+    told = refusal(command, "labels.h5")
+    assert told.endswith("percolab show, status and export read labels")
+    stored(Path("results.h5"))
+    assert answer("status", "results.h5").startswith("square")
+
+
+def test_slices_are_one_stack_in_the_order_of_their_numbers():
+    stack = segmented((12, 5, 4), values=(0, 90, 200))
+    Path("slices").mkdir()
+    for number, layer in enumerate(stack):
+        Image.fromarray(layer).save(f"slices/s{number}.png")
+    Path("slices/notes.txt").write_text("not an image")
+    expected = percolab.label(stack, phase=200)
+    for given in (("slices",), ("slices/*.png",), sorted(map(str, Path("slices").glob("*.png")))):
+        answer("label", *given, "--phase", "200", "--out", "a.npy")
+        np.testing.assert_array_equal(np.load("a.npy"), expected)
+    record = json.loads(answer("label", "slices", "--phase", "200", "--json"))
+    assert record["input"] == "s0.png ... s11.png (12 slices)"
+    np.testing.assert_array_equal(percolab.label("slices", phase=200), expected)
+    files = list(Path("slices").glob("*.png"))
+    np.testing.assert_array_equal(percolab.label(files, phase=200), expected)
+
+
+def test_what_is_no_stack_is_refused_in_one_line():
+    Path("slices").mkdir()
+    for number in range(3):
+        Image.fromarray(np.zeros((4, 5 + (number == 2)), np.uint8)).save(f"slices/s{number}.png")
+    assert refusal("label", "slices") == (
+        "slices/s2.png: 4 x 6 uint8, but slices/s0.png is 4 x 5 uint8"
+    )
+    np.save("slices/more.npy", np.zeros((4, 5), np.uint8))
+    assert refusal("label", "slices") == (
+        "slices: holds .npy and .png; name those of one kind, as in slices/*.npy"
+    )
+    assert refusal("label", "none/*.png") == "none/*.png: no file has such a name"
+    Path("empty").mkdir()
+    assert refusal("label", "empty").startswith("empty: a folder without .npy, .png")
+    np.save("cube.npy", np.zeros((2, 2, 2), np.uint8))
+    assert refusal("label", "cube.npy", "slices/s0.png") == (
+        "cube.npy: 3 axes, but each slice of a stack is an image of two"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--phase 7", "image.npy: no phase 7 in it; its values are 0, 1, 2, 5"),
+        ("--phase 1,1", "phase = 1,1: 1 is there twice"),
+        ("--phase 1,x", "phase: 'x' is no value; it is a number of the image"),
+        ("--phase 1 --threshold 2", "image.npy: phase and threshold: each says what sites are"),
+        ("--phase 1 --connectivity 8", "connectivity = 8, but in 3 dimensions it is 6, 18, 26"),
+        ("--phase 1 --connectivity 6 --lattice cubic", "connectivity: cubic has its own"),
+        ("--phase 1 --connectivity 5", "Invalid value for '--connectivity': '5' is not one of"),
+        ("-L 4 --lattice square --phase 1", "--phase: only an INPUT of sites has it; leave it out"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_phases_that_cannot_be_are_refused_in_one_line(options, told):
+    np.save("image.npy", segmented())
+    assert refusal("label", "image.npy", *options.split()).startswith(told)
+
+
+def test_labels_are_an_array_that_knows_its_clusters():
+    mask = np.random.default_rng(3).random((9, 14)) < 0.6
+    for serial in (False, True):
+        labels = percolab.label(mask, serial=serial)
+        assert isinstance(labels, np.ndarray)
+        assert labels.shape == mask.shape
+        names, sizes = np.unique(labels[labels >= 0], return_counts=True)
+        np.testing.assert_array_equal(labels.cluster_labels, names)
+        np.testing.assert_array_equal(labels.sizes, sizes)
+        assert labels.num_clusters == names.size
+        both = np.intersect1d(labels[:, 0], labels[:, -1])
+        np.testing.assert_array_equal(labels.spanning["x"], both[both >= 0])
+        # What is computed from it is plain, and so is a pickle of it.
+        for plain in (labels.array, labels[1:], labels == 3, labels + 1, np.maximum(labels, 2),
+                      pickle.loads(pickle.dumps(labels)), np.asarray(labels)[:]):  # fmt: skip
+            assert type(plain) is np.ndarray
+        assert labels.array.base is not None
+        assert np.shares_memory(labels.array, labels)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(labels)), labels.array)
+        assert isinstance(labels[0, 0], np.int32)
+        assert isinstance(labels.max(), np.integer)
+        with pytest.raises(AttributeError, match="no copy of them"):
+            _ = labels.copy().sizes
+
+
+def test_labels_of_a_sample_know_what_spans_and_wraps():
+    labels = percolab.label("square", 12, 0.6, boundary="periodic,open", seed=2)
+    clusters = percolab.configurations.random_configuration(
+        percolab.load_lattice("square"), 12, 0.6, boundary="periodic,open", seed=2
+    ).label()
+    for name in ("spanning", "wrapping"):
+        found = {axis: clusters.roots[n].tolist() for axis, n in getattr(clusters, name).items()}
+        assert {axis: each.tolist() for axis, each in getattr(labels, name).items()} == found
+    assert labels.wrapping["x"].size
+    assert labels.phases == []
+    assert percolab.label(graph=[(0, 1), (3, 4)]).sizes.tolist() == [2, 1, 2]
