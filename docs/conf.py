@@ -112,8 +112,9 @@ def link_included(app: Sphinx, relative: Path, parent: str, content: list[str]) 
 
 
 def link_pages(app: Sphinx, context: object, lines: list[str]) -> None:
-    """Make links of the names of pages in docstrings."""
+    """Make links of the names of pages in docstrings; the star of slices/*.png is no emphasis."""
     lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`\1`", line) for line in lines]
+    lines[:] = [line.replace("/*.", r"/\*.") for line in lines]
 
 
 def hide_constructor(app: Sphinx, what: str, name: str, obj: object, options, signature, returns):

@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates
     from percolab.analysis.roots import RootFit
     from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.api import (
+        DataTable,
         Results,
         Threshold,
         estimates,
         fit,
         merge,
         open_results,
+        open_table,
         plot,
         sweep,
         threshold,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalysisError",
+    "DataTable",
     "DirectedComponents",
     "Flow",
     "Graph",
@@ -53,6 +57,7 @@ __all__ = [
     "SizeEstimates",
     "SpanningTree",
     "SpinFit",
+    "TableFit",
     "Threshold",
     "ThresholdFit",
     "components",
@@ -67,6 +72,7 @@ __all__ = [
     "load_lattice",
     "merge",
     "open_results",
+    "open_table",
     "plot",
     "sweep",
     "threshold",
@@ -112,6 +118,7 @@ _HOMES = {
     "SizeEstimates": "analysis.maxima",
     "SpanningTree": "trees.given",
     "SpinFit": "analysis.spin_fit",
+    "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
     "components": "configurations.directed",
     "flow": "configurations.flow",

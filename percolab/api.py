@@ -23,6 +23,7 @@ from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
+from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
@@ -31,6 +32,8 @@ from percolab.configurations.levels import find_given_levels
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
+from percolab.figures.sheet import Target
+from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
 from percolab.run.request import Watcher, make_options
@@ -41,6 +44,7 @@ from percolab.store.merging import merge as merge_results
 from percolab.store.results import ResultsWriter, StoredResults, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
+from percolab.tables.given import GivenTable, read_table
 from percolab.tasks.settings import MAX_SEED, Settings, takes_settings, takes_some_settings
 from percolab.tasks.study import Study, check_probabilities
 from percolab.tasks.study_file import make_request
@@ -445,6 +449,66 @@ def open_results(path: str | Path) -> Results:
     return _shown_results(read_results(take_path("results", path)))
 
 
+class DataTable(GivenTable):
+    """What :func:`open_table` returns: the series of a table, each to be fitted and drawn.
+
+    series: by name.  notes: on how the table was read.
+    """
+
+    def fit(self, series: str | None = None, **options: Any) -> TableFit:
+        """Estimate x_c and 1/nu of a series, as ``percolab fit`` does; docs/tables.md says how.
+
+        series: its name, where there are several.  options: ``omega`` of the leading correction
+        (1), ``kappa`` to fit the power of y = L^kappa f too, ``min_size``, ``degree`` and
+        ``priors`` as for :func:`percolab.fit`.  InputError: no such series, or an option of no
+        use.  AnalysisError: no x_c.
+        """
+        return fit_series(self.choose(series), **_fit_options(options, ("omega", "kappa")))
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        series: str | None = None,
+        kind: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Figure:
+        """Draw the fit of a series and return the figure, whose ``numbers`` are all that is drawn.
+
+        path: a .png, .pdf or .svg file to write it to as well.  kind: "curves", the default,
+        "crossings" or "collapse".  ax: axes to draw into, for a kind of one panel.  options: of
+        ``fit``.
+        """
+        into = Target(ax, f"kind {kind or 'curves'}")
+        figure, numbers = draw_table(self.fit(series, **options), kind, into)
+        if ax is None:
+            figure.numbers = numbers
+        if path is not None:
+            save_figure(figure, take_path("path", path))
+        drawn: Figure = figure
+        return drawn
+
+
+def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> DataTable:
+    """Return a table of anybody's data, to be fitted as ``percolab fit`` does (docs/tables.md).
+
+    table: a .csv, .tsv or other text file with a header, a pandas.DataFrame, or a mapping of names
+        to sequences; its columns are a size L, x, and counts k of n trials, or a mean and its
+        error.
+    columns: which they are where their names do not say it, "size=d,x=p,count=errors,total=shots"
+        or a mapping; series=NAME+NAME or series=none for the columns that split the table.
+
+    InputError (one line): what cannot be used.
+
+    >>> rows = {"L": [8, 8, 16, 16], "p": [0.4, 0.6, 0.4, 0.6]}
+    >>> open_table(rows | {"k": [20, 80, 5, 95], "n": [100, 100, 100, 100]})
+    <DataTable of the table; L 8, 16; p 0.4, 0.6>
+    """
+    found = read_table(table, columns)
+    return DataTable(found.source, found.series, found.notes)
+
+
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
     """Return several results of one lattice as one, as ``percolab merge`` does.
 
@@ -515,7 +579,7 @@ def _fit_threshold(
 ) -> ThresholdFit:
     _check_named(observable)
     try:
-        return fit_results(results, observable, **_fit_options(options, ("omega", "window")))
+        return fit_results(results, observable, **_fit_options(options, ("nu", "omega", "window")))
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
@@ -530,7 +594,7 @@ def _fit_transition(
             f"observable = {observable!r}: of spins several quantities are fitted at once "
             "(names=[...])"
         )
-    return fit_spins(results, **_fit_options(options, ("names", "omega")))
+    return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
 #: The fit of a kind of study by its name, and its table in text.
@@ -551,7 +615,7 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
 
     own: options besides those that every fit has.
     """
-    known = (*_FIT_INTEGERS, "nu", "priors", *own)
+    known = (*_FIT_INTEGERS, "priors", *own)
     for name in given:
         if name not in known:
             raise InputError(f"{name}: a fit has no such option; {nearest(name, known)}")

@@ -74,6 +74,7 @@ class ThresholdMember:
 
 
 Fit = TypeVar("Fit", bound=ThresholdMember)
+Choice = TypeVar("Choice")
 Average = TypeVar("Average")
 
 
@@ -86,18 +87,20 @@ class ThresholdAverage(Generic[Fit]):
 
     @classmethod
     def over(
-        cls, sizes: Sequence[int], degrees: Sequence[int], fit: Callable[[int, int], Fit]
+        cls, sizes: Sequence[int], choices: Sequence[Choice], fit: Callable[[int, Choice], Fit]
     ) -> ThresholdAverage[Fit]:
-        """Average over the results of fit(smallest size, degree); sizes ascend.
+        """Average over the results of fit(smallest size, choice); sizes ascend.
+
+        choices: degrees of the polynomial, and what else differs from fit to fit.
 
         Fits that raise AnalysisError are left out; if all do, the first such error is raised.
         """
         found: list[Fit] = []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
-            for degree in degrees:
+            for choice in choices:
                 try:
-                    found.append(fit(smallest, degree))
+                    found.append(fit(smallest, choice))
                 except AnalysisError as error:
                     failure = failure or error
         if failure is not None and not found:
@@ -221,36 +224,43 @@ class FittedThreshold(Record, Shown):
 
 
 def assess_threshold(
-    p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str]
+    p_c: Value,
+    wide: Value,
+    sampled: tuple[float, float],
+    notes: Sequence[str],
+    *,
+    axis: str = "p",
 ) -> dict[str, Any]:
     """Return a fitted p_c with its problem and notes, as arguments of :class:`FittedThreshold`.
 
-    wide: with priors twice as wide.  sampled: the range of the sampled p.
+    wide: with priors twice as wide.  sampled: the range of the sampled p.  axis: what messages call
+    p.
     """
-    problem, shift = find_problem(p_c, *sampled), wide.value - p_c.value
+    problem, shift = find_problem(p_c, *sampled, axis=axis), wide.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
         moved = (
-            f"p_c moves by {shift:+.1e} if the priors are twice as wide, more than half its error: "
-            "more samples or larger sizes are needed to be sure of it"
+            f"{axis}_c moves by {shift:+.1e} if the priors are twice as wide, more than half its "
+            "error: more samples or larger sizes are needed to be sure of it"
         )
         notes = [*notes, moved]
     return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": tuple(notes)}
 
 
-def find_problem(p_c: Value, low: float, high: float) -> str | None:
+def find_problem(p_c: Value, low: float, high: float, *, axis: str = "p") -> str | None:
     """Return in one line why a fitted p_c is no answer, or None; the sampled p are low to high."""
     quality = p_c.quality
     if p_c.rejected:
         return (
-            f"no p_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
+            f"no {axis}_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
             f"{REJECTED:g}); leave out the smallest sizes (--min-size), or add larger ones"
         )
-    sampled = f"the sampled p, {low:.6g} to {high:.6g}"
+    sampled = f"the sampled {axis}, {low:.6g} to {high:.6g}"
     if not low <= p_c.value <= high:
         return (
-            f"no p_c: the fit has it at {p_c.value:.4g}, outside {sampled}; "
-            "sample p on both sides of it"
+            f"no {axis}_c: the fit has it at {p_c.value:.4g}, outside {sampled}; "
+            f"sample {axis} on both sides of it"
         )
     if not p_c.error <= high - low:
-        return f"no p_c: its error, {p_c.error:.1g}, is wider than {sampled}; add samples or sizes"
+        wide = f"its error, {p_c.error:.1g}, is wider than {sampled}"
+        return f"no {axis}_c: {wide}; add samples or sizes"
     return None

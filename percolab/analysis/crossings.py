@@ -103,11 +103,11 @@ def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
     return np.stack([(L1**-k - L2**-k) / away for k in (omega, 2 * omega)], axis=-1)
 
 
-def find_crossing(small: SizeFit, large: SizeFit) -> CurveCrossing:
+def find_crossing(small: SizeFit, large: SizeFit, *, rises: bool = True) -> CurveCrossing:
     """Return the crossing of two curves inside the p that both cover, `small.L` < `large.L`.
 
-    The curve of the larger size rises through the other; of several crossings the one nearest the
-    middle.
+    The curve of the larger size rises through the other, or falls unless ``rises``; of several
+    crossings the one nearest the middle.
     """
     low, high = max(small.p_low, large.p_low), min(small.p_high, large.p_high)
     target = 0.5 * (low + high)
@@ -117,19 +117,21 @@ def find_crossing(small: SizeFit, large: SizeFit) -> CurveCrossing:
     roots = difference.roots()
     real = np.real(roots[np.abs(np.imag(roots)) < 1e-9 * (high - low + 1e-300)])
     inside = real[(real >= low) & (real <= high)]
-    rising = inside[difference.deriv()(inside) > 0]
+    rising = inside[difference.deriv()(inside) * (1 if rises else -1) > 0]
     if rising.size == 0:
         return CurveCrossing(small.L, large.L, nan, nan)
     p = float(rising[np.argmin(np.abs(rising - target))])
     return CurveCrossing(small.L, large.L, p, float(large.probability(p)))
 
 
-def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[CurveCrossing, ...], Floats]:
-    """Cross each size with the next larger one, `fits` ascending in L.
+def cross_sizes(
+    fits: Sequence[SizeFit], *, rises: bool = True
+) -> tuple[tuple[CurveCrossing, ...], Floats]:
+    """Cross each size with the next larger one, `fits` ascending in L; rises: as for one crossing.
 
     Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
     """
-    found = [find_crossing(a, b) for a, b in pairwise(fits)]
+    found = [find_crossing(a, b, rises=rises) for a, b in pairwise(fits)]
     covariance = np.zeros((len(found), len(found)))
     crossings = []
     for i, (crossing, (small, large)) in enumerate(zip(found, pairwise(fits), strict=True)):
@@ -145,11 +147,10 @@ def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[CurveCrossing, ...], Flo
             # R moves as the probit of the larger size does, and along it with p.
             part = float(large.probit.deriv()(p)) / apart
             probit_error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
-            density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
             crossing = replace(
                 crossing,
                 p_error=float(np.sqrt(covariance[i, i])),
-                probability_error=float(density * probit_error),
+                probability_error=float(large.density(p) * probit_error),
             )
         crossings.append(crossing)
     return tuple(crossings), covariance

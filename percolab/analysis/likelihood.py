@@ -215,7 +215,7 @@ class _Point:
         return LikelihoodMaximum(
             theta=self.theta,
             information=information,
-            covariance=_inverse(information + np.diag(self.prior.precision)),
+            covariance=invert_curvature(information + np.diag(self.prior.precision)),
             slope=self.slope / self.probability[:, None],
             probability=self.probability,
             deviance=-2.0 * float(cells.counts[seen] @ np.log(ratio)),
@@ -265,7 +265,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 _NOT_DETERMINED = "the data do not determine all parameters of the fit"
 
 
-def _inverse(matrix: Floats) -> Floats:
+def invert_curvature(matrix: Floats) -> Floats:
     """Return the inverse of a curvature; AnalysisError where it is singular to rounding."""
     scaled, scale = unit_diagonal(matrix)
     values, vectors = np.linalg.eigh(scaled)

@@ -164,11 +164,15 @@ class JointMaximum(ThresholdMember):
 
 @dataclass(frozen=True)
 class Start:
-    """p_c, y and |a_1| of every quantity in a first rough fit."""
+    """p_c, y and |a_1| of every quantity in a first rough fit.
+
+    power: of tables of logarithms, the kappa of a first quantity L^kappa f, else 0.
+    """
 
     threshold: float
     y_t: float
     slopes: tuple[float, ...]
+    power: float = 0.0
 
     @property
     def steepest(self) -> float:
@@ -196,7 +200,7 @@ def near_threshold(
     Every quantity has a size with two p.  AnalysisError: fewer than two sizes are near p_c.
     """
     kept = list(moments)
-    start = _search(kept, quantities, known)
+    start = search_start([_table(kept, item) for item in quantities], known)
     for _ in range(2):
         masks = [start.near(item) for item in moments]
         near = [item.at(mask) for item, mask in zip(moments, masks, strict=True) if mask.any()]
@@ -207,22 +211,27 @@ def near_threshold(
             )
         if [item.p.size for item in near] == [item.p.size for item in kept]:
             break
-        kept, start = near, _search(near, quantities, known)
+        kept = near
+        start = search_start([_table(near, item) for item in quantities], known)
     return start, kept
 
 
-def _search(
-    moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None
+def search_start(
+    tables: Sequence[tuple[Floats, ...]], known: Known | None = None, *, power: bool = False
 ) -> Start:
-    tables = [_table(moments, item) for item in quantities]
-    p = np.concatenate([item.p for item in moments])
-    low, high = float(p.min()), float(p.max())
+    """Return p_c, y and the slopes of the best rough fit; known: 1/nu.
+
+    tables: of every quantity L, p, values and errors, float64 (n,) each.  power: whether kappa ln L
+    is a term of the values, which are logarithms.
+    """
+    low = min(float(p.min()) for _, p, *_ in tables)
+    high = max(float(p.max()) for _, p, *_ in tables)
     y_ts, best = _Y_T if known is None else np.array([known.value]), (low, 1.0)
     mean, sigma = FREE_EXPONENT
 
     def misfit(pair: tuple[float, float]) -> float:
         prior = ((pair[1] - mean) / sigma) ** 2 if known is None else 0.0
-        return prior + sum(_misfit(table, *pair)[0] for table in tables)
+        return prior + sum(_misfit(table, *pair, power)[0] for table in tables)
 
     for _ in range(_ROUNDS):
         grid = [(p_c, y_t) for p_c in np.linspace(low, high, _P) for y_t in y_ts]
@@ -232,8 +241,9 @@ def _search(
         if known is None:
             step = (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
             y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
-    slopes = tuple(abs(_misfit(table, *best)[1]) for table in tables)
-    return Start(float(best[0]), float(best[1]), slopes)
+    found = [_misfit(table, *best, power) for table in tables]
+    slopes = tuple(abs(slope) for _, slope, _ in found)
+    return Start(float(best[0]), float(best[1]), slopes, found[0][2])
 
 
 def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...]:
@@ -251,17 +261,21 @@ def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats,
     return tuple(np.concatenate(rows, axis=1))
 
 
-def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, float]:
-    """Return the remaining sum of squares of one quantity, and its a_1."""
+def _misfit(
+    table: tuple[Floats, ...], p_c: float, y_t: float, power: bool
+) -> tuple[float, float, float]:
+    """Return the remaining sum of squares of one quantity, its a_1 and its kappa, or 0."""
     size, p, values, errors = table
     scale = (p.max() - p.min()) * np.median(size) ** y_t
     x = (p - p_c) * size**y_t / scale
-    design = np.stack([np.ones_like(x), x, x**2, x**3, size**-_DECAY], axis=1)
+    columns = [np.ones_like(x), x, x**2, x**3, size**-_DECAY]
+    design = np.stack(columns + [np.log(size / np.median(size))] * power, axis=1)
     # Where there are few p, terms of order one are likelier than others that cancel.
-    whitened = np.vstack([design / errors[:, None], np.eye(5)[2:]])
+    whitened = np.vstack([design / errors[:, None], np.eye(5 + power)[2:5]])
     target = np.concatenate([values / errors, np.zeros(3)])
     theta, *_ = np.linalg.lstsq(whitened, target, rcond=1e-10)
-    return float(np.sum((target - whitened @ theta) ** 2)), float(theta[1] / scale)
+    kappa = float(theta[5]) if power else 0.0
+    return float(np.sum((target - whitened @ theta) ** 2)), float(theta[1] / scale), kappa
 
 
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:

@@ -33,7 +33,7 @@ from percolab.errors import AnalysisError
 CORRECTIONS = ((0, 1), (1, 1), (0, 2), (1, 2))
 CORRECTION_WIDTHS = (3.0, 3.0, 9.0, 9.0)
 #: Widths of the priors of a_2 ... a_d in units of a_1, and of n, and of the root of m, in units of
-#: 1 / (p_c (1 - p_c)).  They matter where there are few p.
+#: 1 / (p_c (1 - p_c)), the natural scale of a probability.  They matter where there are few p.
 COEFFICIENT_WIDTH, FIELD_WIDTH = 1.0, 3.0
 
 #: Mean and width of the prior of 1/nu where it is free; it matters with two sizes or few samples.
@@ -89,16 +89,21 @@ class ScalingFunction:
 
 @dataclass(frozen=True)
 class Units:
-    """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0."""
+    """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0.
+
+    scale: natural scale of what is on the axis, None for that of a probability, p_0 (1 - p_0).
+    """
 
     p_0: float
     width: float
     L_0: float
+    scale: float | None = None
 
     @property
     def field_width(self) -> float:
         """Width of the prior of n in these units."""
-        return FIELD_WIDTH * self.width / (self.p_0 * (1.0 - self.p_0))
+        scale = self.p_0 * (1.0 - self.p_0) if self.scale is None else self.scale
+        return FIELD_WIDTH * self.width / scale
 
 
 @dataclass(frozen=True, eq=False)

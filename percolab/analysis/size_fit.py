@@ -61,10 +61,13 @@ class SizeFit(Record):
         slopes = np.append(0.0, order[1:] * x ** order[:-1]) / self.scale
         return np.asarray(x**order, np.float64), np.asarray(slopes, np.float64)
 
+    def density(self, p: float) -> float:
+        """Return dR / d probit at `p`."""
+        return float(np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi))
+
     def slope(self, p: float) -> float:
         """Derivative dR/dp at `p`."""
-        density = np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi)
-        return float(density * self.probit.deriv()(p))
+        return self.density(p) * float(self.probit.deriv()(p))
 
 
 @dataclass(frozen=True)

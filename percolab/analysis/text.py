@@ -15,6 +15,7 @@ from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.robustness import BOUND, MEAN_FIELD, ROBUSTNESS
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
+from percolab.analysis.table_fit import TableFit
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import TreeFit
@@ -76,7 +77,34 @@ def fit_table(fit: ThresholdFit) -> str:
     )
 
 
-def _crossing_table(crossings: Sequence[CurveCrossing], name: str) -> Table:
+def series_table(fit: TableFit) -> str:
+    """Render the fit of a series of somebody's table: x_c, 1/nu, each size, crossings, priors."""
+    axis = fit.axis
+    rows = [
+        *_threshold_rows(fit, axis),
+        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), "fitted"),
+        ("nu", format_with_error(fit.nu, fit.nu_error), ""),
+    ]
+    if fit.kappa is not None:
+        rows.append(
+            ("kappa", str(fit.kappa), f"{fit.quantity} = L^kappa f(({axis} - {axis}_c) ...)")
+        )
+    if fit.critical is not None:
+        rows.append(("f(0)", str(fit.critical), f"{fit.quantity} at {axis}_c, large L"))
+    if fit.drift is not None:
+        text = format_with_error(fit.drift.threshold, fit.drift.threshold_error)
+        rows.append((f"{axis}_c", text, f"check: drift of the crossings, {fit.drift.chi_square}"))
+    rows += [_best_row(fit), *(("prior", "", text) for text in fit.priors)]
+    return _parts(
+        f"series {fit.name}" if fit.name else "",
+        fit.problem or "",
+        Table((), rows),
+        _crossing_table(fit.crossings, f"{fit.quantity} there", axis) if fit.crossings else "",
+        notes=fit.notes,
+    )
+
+
+def _crossing_table(crossings: Sequence[CurveCrossing], name: str, axis: str = "p") -> Table:
     """Return the crossings of neighbouring sizes; name: of the value there."""
     rows = [
         (
@@ -87,7 +115,7 @@ def _crossing_table(crossings: Sequence[CurveCrossing], name: str) -> Table:
         )
         for item in crossings
     ]
-    return Table(("L1", "L2", "crossing p", name), rows)
+    return Table(("L1", "L2", f"crossing {axis}", name), rows)
 
 
 def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
@@ -114,18 +142,18 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
     return "\n\n".join(parts)
 
 
-def _threshold_rows(fit: FittedThreshold) -> Rows:
+def _threshold_rows(fit: FittedThreshold, axis: str = "p") -> Rows:
     """Return the rows of p_c with the parts of its error, or of its problem."""
     known = fit.known_y_t
     prior = "1/nu is free" if known is None else f"1/nu = {_known_text(known)}"
     if fit.problem is not None:
-        return [("p_c", f"{fit.threshold:.4g}?", f"no answer, see above; {prior}")]
+        return [(f"{axis}_c", f"{fit.threshold:.4g}?", f"no answer, see above; {prior}")]
     value, statistical, systematic = fit.p_c.cells
     return [
-        ("p_c", value, f"whole error; {prior}"),
+        (f"{axis}_c", value, f"whole error; {prior}"),
         ("", statistical, "of it statistical"),
         ("", systematic, "systematic: priors, spread of the averaged fits"),
-        ("", f"{fit.prior_shift:+.1g}", "how far p_c moves with priors twice as wide"),
+        ("", f"{fit.prior_shift:+.1g}", f"how far {axis}_c moves with priors twice as wide"),
     ]
 
 
@@ -153,7 +181,7 @@ def exponent_table(found: ExponentFit) -> str:
     return _parts(Table(head, rows), notes=found.notes)
 
 
-def collapse_table(collapses: Sequence[Collapse]) -> str:
+def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
     """Render data collapses: quality, and the exponents that were fitted or given."""
     rows = [
         (
@@ -167,8 +195,9 @@ def collapse_table(collapses: Sequence[Collapse]) -> str:
         )
         for item in collapses
     ]
-    head = ("collapse of", "L", "quality S", "points", "p_c", "1/nu", "kappa")
-    meaning = "y = A L^-kappa against x = (p - p_c) L^(1/nu); S is 1 if perfect"
+    head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
+    x = f"({axis} - {axis}_c) L^(1/nu)"
+    meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect"
     poor = [
         f"note: {item.observable} does not collapse (S above {POOR_COLLAPSE:g}): corrections to "
         "scaling shift its exponents by more than their errors"

@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from percolab.cli.answers import find_answers
 from percolab.cli.options import (
+    TABLE_OPTIONS,
     as_json,
     choose_observable,
     described,
@@ -16,11 +17,14 @@ from percolab.cli.options import (
     estimates_text,
     fit_from_options,
     fit_options,
+    fit_table_file,
+    is_table,
     one_line_errors,
     published_lines,
     refuse,
     refuse_scaling,
     results_file,
+    table_options,
     write_answer,
 )
 from percolab.cli.terminal import echo
@@ -57,6 +61,7 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
     help="p_c from several dimensionless quantities at once: "
     "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
 )
+@table_options
 @as_json
 def command(results: str, as_json: bool, quantities: str | None, **options: Any) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
@@ -81,11 +86,19 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     fit is given.
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
+
+    In place of results it may be a table of anybody's data, .csv, .tsv, .txt or .dat: columns with
+    the size L, x, and counts k of n or means with errors (docs/tables.md).
     """
     from percolab.analysis.root_text import asks_for_roots
     from percolab.analysis.wrapping_fit import asks_for_wrapping
     from percolab.store.results import read_results
 
+    if is_table(results):
+        _write_table_fits(results, as_json, options | {"quantities": quantities})
+        return
+    refuse(options, "for tables alone", *TABLE_OPTIONS)
+    options = {name: value for name, value in options.items() if name not in TABLE_OPTIONS}
     stored = read_results(results)
     answers = find_answers(stored.study)
     if answers.scales and not stored.study.structure.is_scalable:
@@ -101,6 +114,30 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
             _write_wrapping(stored, as_json)
             return
     load(answers.fit)(stored, as_json, quantities, options)
+
+
+def _write_table_fits(source: str, as_json: bool, options: dict[str, Any]) -> None:
+    """Write the fit of every series of a table, or why it has none."""
+    from percolab.analysis import AnalysisError, collapse_table
+    from percolab.analysis.text import series_table
+
+    table, fits = fit_table_file(source, options)
+    records: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for name, fit in fits.items():
+        if isinstance(fit, AnalysisError):
+            records.append({"name": name, "problem": str(fit)})
+            texts.append(f"series {name}: {fit}")
+            continue
+        records.append(fit.to_dict())
+        texts.append(series_table(fit))
+        if options["collapse"]:
+            found = fit.collapse(bootstrap=min(options["bootstrap"], 50))
+            records[-1]["collapse"] = found.to_dict()
+            texts.append(collapse_table([found], fit.axis))
+    texts += [f"note: {note}" for note in table.notes]
+    record = {"table": table.source, "notes": list(table.notes), "fits": records}
+    write_answer(record, "\n\n".join(texts), as_json=as_json)
 
 
 def write_threshold_fit(

@@ -59,6 +59,8 @@ _OUT = "labels.h5"
 @setting_option("columns")
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--tortuosity", is_flag=True,
+              help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @click.option(
     "--sizes",
@@ -72,6 +74,7 @@ def command(
     configuration: tuple[str, ...],
     labeler: str | None,
     device: str,
+    tortuosity: bool,
     serial: bool,
     sizes: str | None,
     out: str | None,
@@ -95,6 +98,7 @@ def command(
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
+    from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
@@ -103,6 +107,7 @@ def command(
     if sizes is not None:
         output_file(sizes, "", CLUSTERS_CSV)
     chosen = _configuration(configuration, given)
+    tortuosities = find_tortuosities(chosen) if tortuosity else {}
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
@@ -110,7 +115,7 @@ def command(
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
     phases = chosen.measure_phases(clusters)
     facts = (chosen.shape, chosen.record, clusters, phases)
-    answer_labels(target, *facts, names=names, as_json=as_json)
+    answer_labels(target, *facts, names=names, tortuosities=tortuosities, as_json=as_json)
 
 
 def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from percolab.cli.options import counted, echo_json
@@ -9,7 +10,7 @@ from percolab.cli.sample_options import describe_directions
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from percolab.configurations.phases import Phase
     from percolab.measure.clusters import Clusters
@@ -26,18 +27,22 @@ def answer_labels(
     phases: Sequence[Phase],
     *,
     names: Sequence[str] | None = None,
+    tortuosities: Mapping[str, float] | None = None,
     as_json: bool,
 ) -> None:
     """Write what a file of labels holds, as text or JSON.
 
-    phases: those of an image.  names: of a graph's sites.
+    phases: those of an image.  names: of a graph's sites.  tortuosities: of an image, by axis.
     """
+    from percolab.analysis.json_values import plain
+
     summary, crossing = clusters.summary(), clusters.crossing()
     if names is not None:
         crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
         more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
-        tables = {"phases": [phase.to_dict() for phase in phases]} if phases else {}
+        tables: dict[str, Any] = {"phases": [phase.to_dict() for phase in phases]} if phases else {}
+        tables |= {"tortuosity": plain(tortuosities)} if tortuosities else {}
         found = {"labels": file, "shape": list(shape), **record, **summary}
         echo_json(found | {"crossing_clusters": crossing} | more | tables)
         return
@@ -56,6 +61,9 @@ def answer_labels(
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+    for axis, value in (tortuosities or {}).items():
+        result = f"{value:.6g}" if math.isfinite(value) else "infinite, nothing spans along it"
+        echo(f"tortuosity along {axis}: {result}")
     echo_phases(phases)
 
 

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from percolab.analysis import ThresholdFit
+    from percolab.analysis.table_fit import TableFit
+    from percolab.errors import AnalysisError
     from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
+    from percolab.tables.given import GivenTable
     from percolab.tasks.study import Study
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -114,6 +117,60 @@ def fit_options(function: F) -> F:
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def table_options(function: F) -> F:
+    """Add the options for tables of other people's data."""
+    for option in (
+        click.option("--columns", metavar="ROLE=NAME,...",
+                     help="Of a table: the columns of size, x, count and total or mean and error, "
+                     "and series, as in size=d,x=p,count=errors,total=shots."),
+        click.option("--series", metavar="NAME", help="Of a table: one of its series."),
+        click.option("--kappa", is_flag=True,
+                     help="Of a table: fit the power of y = L^kappa f too, as of a magnetization."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+#: Options for tables alone, and those of other fits that tables take, or do not.
+TABLE_OPTIONS = ("columns", "series", "kappa")
+_OF_TABLES = ("omega", "min_size", "degree", "priors", "kappa")
+_NOT_OF_TABLES = ("observable", "window", "exponents", "quantities")
+
+
+def is_table(source: str) -> bool:
+    """Return whether a file is a table by its name, not results."""
+    from percolab.tables.given import SUFFIXES
+
+    return Path(source).suffix.lower() in SUFFIXES
+
+
+def fit_table_file(
+    source: str, options: dict[str, Any]
+) -> tuple[GivenTable, dict[str, TableFit | AnalysisError]]:
+    """Return a table, and by series its fit or why it has none.
+
+    InputError: an option that is not for tables.  AnalysisError: no series has a fit.
+    """
+    from percolab.analysis.table_fit import fit_series
+    from percolab.errors import AnalysisError
+    from percolab.tables.given import read_table
+
+    refuse(options, "the fit of a table does not take it", *_NOT_OF_TABLES)
+    table = read_table(source, options["columns"])
+    given = {name: options[name] for name in _OF_TABLES if is_given(options[name])}
+    names = list(table.series) if options["series"] is None else [options["series"]]
+    found: dict[str, TableFit | AnalysisError] = {}
+    for name in names:
+        try:
+            found[name] = fit_series(table.choose(name), **given)
+        except AnalysisError as error:
+            found[name] = error
+    failed = [item for item in found.values() if isinstance(item, AnalysisError)]
+    if len(failed) == len(found):
+        raise failed[0]
+    return table, found
 
 
 def fit_from_options(

@@ -8,15 +8,19 @@ from typing import Any
 import click
 
 from percolab.cli.options import (
+    TABLE_OPTIONS,
     as_json,
     echo_json,
     fit_from_options,
     fit_options,
+    fit_table_file,
+    is_table,
     output_file,
     read_study,
     refuse,
     refuse_scaling,
     results_file,
+    table_options,
     write_figure,
 )
 from percolab.cli.terminal import echo
@@ -50,6 +54,7 @@ class PlotCommand(click.Command):
     help="Figure: .png, .pdf or .svg.  [default: RESULTS.png, with --kind RESULTS-KIND.png]",
 )
 @fit_options
+@table_options
 @as_json
 def command(results: str, kind: str | None, out: str | None, as_json: bool, **options: Any) -> None:
     """Draw stored results: without --kind R_L(p) with the crossings, their drift, and p_c.
@@ -58,6 +63,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     Binder's ratio; of trees their weights, degrees and paths; of percolab threshold the roots.
 
     Or one figure alone, by its --kind, of those below.
+
+    Of a table of anybody's data (docs/tables.md) the kinds are curves, crossings and collapse.
 
     docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
     drawn goes to stdout.
@@ -73,6 +80,15 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     if out:
         check_suffix(out, FORMATS, "a figure")
         output_file(out, "")
+    if is_table(results):
+        figure, numbers = _table_figure(results, kind, options)
+        target = output_file(out, _beside(Path(results), kind))
+        write_figure(figure, target, quiet=as_json)
+        if as_json:
+            echo_json(numbers)
+        return
+    refuse(options, "for tables alone", *TABLE_OPTIONS)
+    options = {name: value for name, value in options.items() if name not in TABLE_OPTIONS}
     if kind == "invasion" or (kind is None and holds_invasion(results)):
         refuse(options, "an invasion has none", "observable")
         refuse_scaling(options)
@@ -93,6 +109,21 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
+
+
+def _table_figure(
+    source: str, kind: str | None, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the figure of one series of a table, and the numbers drawn."""
+    from percolab.errors import AnalysisError
+    from percolab.figures.table import draw_table
+
+    table, fits = fit_table_file(source, options)
+    name = options["series"]
+    table.choose(name)
+    fit = next(iter(fits.values()))
+    assert not isinstance(fit, AnalysisError)
+    return draw_table(fit, kind)
 
 
 def _beside(results: Path, kind: str | None) -> Path:

@@ -24,7 +24,7 @@ from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
-from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.tasks.study import axis_boundaries
@@ -74,7 +74,8 @@ def flow(
     conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
     (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
 
-    Returns a :class:`percolab.flows.flow.Flow`.  Its sites are numbered as given, and so are bonds.
+    Returns a :class:`percolab.flows.flow.Flow`; of a mask on the square or cubic lattice it has the
+    tortuosity too.  Its sites are numbered as given, and so are bonds.
 
     InputError (one line): a configuration that is none; terminals that share a site or have none;
     conductances that are not positive; not enough memory.
@@ -176,7 +177,34 @@ def _flow_through(
     values = None
     if conductances is not None:
         values = _take_conductances(conductances, chosen, bonds, is_open)
-    return Flow(circuit, is_open, seed, sample, values)
+    phase = None if any(given is not None for given in ends.values()) else _phase(chosen, axis)
+    return Flow(circuit, is_open, seed, sample, values, phase)
+
+
+def find_tortuosities(chosen: Configuration) -> dict[str, float]:
+    """Return the tortuosity of an image's phase along every open axis, by the axis's letter.
+
+    InputError: not one phase of an image on the square or cubic lattice, or no open axis.
+    """
+    topology = chosen.topology
+    if _phase(chosen, None) is None or len(chosen.phase_names) > 1:
+        raise InputError(
+            "tortuosity: of one phase of an image on the square or cubic lattice, between two open "
+            "sides"
+        )
+    ends = {"source": None, "target": None}
+    letters = [AXIS_NAMES[axis] for axis in topology.open_axes]
+    return {axis: _flow_through(chosen, ends, axis, None).tortuosity for axis in letters}
+
+
+def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
+    """Return the voxels of an image's phase, and those along an axis; None if it is no image."""
+    axes = chosen.topology.open_axes
+    is_image = chosen.record["kind"] == "sites" and isinstance(chosen.lattice, Lattice)
+    if not axes or not is_image or library_name(chosen.lattice) not in ("square", "cubic"):
+        return None
+    along = axes[-1] if axis is None else AXIS_NAMES.index(axis)
+    return int(chosen.sites.sum()), chosen.topology.shape[along]
 
 
 def _check_memory(topology: Topology) -> None:

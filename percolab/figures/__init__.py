@@ -7,6 +7,7 @@ study_view  stored results with the options of their figures, and the declaratio
 report      all figures and fits of results on one page; page, its HTML
 lattice     a lattice and its bonds
 bethe, configuration, colours, legend: one sample, coloured by cluster
+table       the fit of somebody's table: curves, crossings, collapse
 tree        a minimum spanning tree and its trunk
 timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it

@@ -7,6 +7,7 @@ import re
 
 _NAMES = "sqrt|sin|cos|tan|exp|ln|log|pi"
 _EXPRESSION = re.compile(rf"(?:\d+(?:\.\d+)?|\b(?:{_NAMES})\b|[-+*/^() ])+")
+_GREEK = ("alpha", "beta", "gamma", "eta", "lambda", "mu", "nu", "phi", "rho", "sigma", "theta")
 _IMPLICIT = re.compile(r"(?<=[\d)]) *(?=[a-z(])|(?<=pi) *(?=[a-z\d(])")
 #: The argument of a root, or an exponent, in parentheses that may hold parentheses.
 _IN_BRACES = re.compile(r"(sqrt|\^) *\(((?:[^()]|\([^()]*\))*)\)")
@@ -55,3 +56,17 @@ def symbol_text(symbol: str) -> str:
     """
     letter, _, index = symbol.partition("_")
     return rf"{letter}_{{\mathrm{{{index}}}}}" if len(index) > 1 else symbol
+
+
+def name_text(name: str) -> str:
+    r"""Return the name of a column in mathematics without dollar signs; words are upright.
+
+    >>> name_text("T"), name_text("beta"), name_text("error_rate")
+    ('T', '\\beta', '\\mathrm{error\\ rate}')
+    """
+    if name in _GREEK:
+        return f"\\{name}"
+    if len(name) == 1 and name.isalnum():
+        return name
+    shown = "".join(one if one.isalnum() or one in "/.,+-=()<>|" else r"\ " for one in name)
+    return rf"\mathrm{{{shown}}}"

@@ -68,6 +68,7 @@ class Flow(Shown):
 
     circuit: the bonds, open or not.  is_open: uint8 (m,), which are.  seed, sample: of the words by
     which bridges are found.  conductances: float64 (m,), positive, of all bonds; None is 1 each.
+    phase: of an image between two of its faces, the voxels of the phase, and those along the axis.
 
     An array of bonds is bool (n,), an entry for each of the n open bonds in the order of ``bonds``.
     Where the terminals are not connected, nothing flows: numbers are 0.
@@ -80,6 +81,7 @@ class Flow(Shown):
     seed: int = 1
     sample: int = 0
     conductances: NDArray[np.float64] | None = None
+    phase: tuple[int, int] | None = None
 
     def summary(self) -> dict[str, Any]:
         """Return all numbers, as plain JSON values; without terminals the bridges alone."""
@@ -210,6 +212,32 @@ class Flow(Shown):
     def resistance(self) -> float:
         """The inverse of the conductance; infinite if the terminals are not connected."""
         return 1 / self.conductance if self.conductance else float("inf")
+
+    @cached_property
+    def tortuosity(self) -> float:
+        """The tortuosity factor tau of an image's phase; infinite where it does not span.
+
+        As TauFactor has it (S. J. Cooper et al., SoftwareX 5, 203 (2016)): D_eff = D porosity / tau
+        of steady diffusion between two opposite faces.  A voxel is a node; a bond is a conductor of
+        1, and to the face, half a voxel away, there is one of 2.  With the conductance G between
+        the faces, L voxels apart and A wide, D_eff / D = G L / A, so that tau = voxels / (G L^2).
+
+        InputError: not an image on the square or cubic lattice, or with terminals or conductances.
+        """
+        if self.phase is None or self.conductances is not None:
+            raise InputError("tortuosity is that of an image between two opposite faces")
+        circuit, (voxels, length) = self.circuit, self.phase
+        ends, first = (circuit.source, circuit.target), circuit.num_points
+        faces = [np.column_stack([end, np.full_like(end, first + n)]) for n, end in enumerate(ends)]
+        sites = np.concatenate([circuit.bonds.sites, *faces])
+        many = len(sites)
+        # Currents have no use for the places of bonds.
+        bonds, terminals = BondList(np.arange(many), sites), np.array([[first], [first + 1]])
+        values, is_open = np.full(many, 2.0), np.ones(many, np.uint8)
+        values[: self.is_open.size], is_open[: self.is_open.size] = 1.0, self.is_open
+        joined = Circuit(bonds, first + 2, *terminals.astype(np.int32))
+        conductance = Flow(joined, is_open, conductances=values).conductance
+        return voxels / (conductance * length**2) if conductance else float("inf")
 
     @cached_property
     def currents(self) -> NDArray[np.float64]:

@@ -91,10 +91,10 @@ def reaches(links, sizes, boundary):
     return axes, most
 
 
-def fewest_steps(links, sizes, boundary, axis):
+def fewest_steps(links, sizes, boundary, axis, starts=None):
     """Return the steps of the shortest path along or around an axis, over all starts."""
     best = np.inf
-    for start in links:
+    for start in starts or links:
         if boundary[axis] == "open" and start[axis] != 0:
             continue
         depth, queue = {start: 0}, deque([start])
@@ -191,6 +191,24 @@ def test_levels_and_paths_are_those_of_a_search_at_every_level(case, of):
             unique = kind != "ties"
             reached += check_against_brute_force(name, shape, boundary, values, unique=unique)
     assert reached > 8
+
+
+def test_no_loop_through_the_saddle_has_fewer_steps():
+    # A gap in a wall, and few obstacles: many loops of odd and of even lengths.
+    lattice, boundary = load_lattice("triangular"), ("periodic", "periodic")
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sizes = tuple(rng.integers(3, 9, 2).tolist())
+        values = np.where(rng.random(sizes[::-1]) < 0.2, 9.0, 0.0)
+        values[:, 0] = 9
+        values[rng.integers(sizes[1]), 0] = 1
+        item = percolab.threshold(lattice, weights=values, boundary="periodic").axes["x"]
+        if item is None or item.level != 1:
+            continue
+        bonds = reference_bonds(lattice, sizes[::-1], boundary)
+        links = open_links(bonds, values, True, 1)
+        saddle = tuple(int(x) for x in np.unravel_index(item.saddle[0], sizes, order="F"))
+        assert item.path.sites.size - 1 == fewest_steps(links, sizes, boundary, 0, [saddle])
 
 
 @pytest.mark.parametrize("boundary", ["open", "periodic"])

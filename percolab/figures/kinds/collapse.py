@@ -62,8 +62,8 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         for (before, after), (item, error) in zip(rows, collapses, strict=True):
             labels = (axis_label, axis_label, "", 0)
             first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
-            _draw_points(before, item, item.p, item.value, item.value_error, sizes)
-            _draw_points(after, item, item.x, item.y, item.dy, sizes)
+            draw_points(before, item.L, item.p, item.value, item.value_error, sizes)
+            draw_points(after, item.L, item.x, item.y, item.dy, sizes)
             if item.observable not in _CLUSTERS:
                 line = _draw_line(after, fit, item)
                 _draw_misses(beneath, fit, item, sizes)
@@ -142,11 +142,12 @@ def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[
     draw_residuals(axes, series, of="fit")
 
 
-def _draw_points(
-    axes: Axes, item: Collapse, x: np.ndarray, y: np.ndarray, dy: np.ndarray, sizes: Sequence[int]
+def draw_points(
+    axes: Axes, L: np.ndarray, x: np.ndarray, y: np.ndarray, dy: np.ndarray, sizes: Sequence[int]
 ) -> None:
+    """Draw points with their errors, all arrays (n,), in the looks of their sizes."""
     for index, size in enumerate(sizes):
-        own = np.equal(item.L, size)
+        own = np.equal(L, size)
         if own.any():
             axes.errorbar(
                 x[own], y[own], dy[own], **size_look(index), linestyle="none", capsize=1.5,

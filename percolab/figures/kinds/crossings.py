@@ -42,7 +42,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     fit, found = fit_wrapping(figures.results), find_crossings(figures.results)
     with into.sheet(COLUMN_WIDTH, 3.3, style=COLUMN_STYLE) as sheet:
         axes: Any = sheet.subplots()
-        _draw_threshold(axes, fit)
+        draw_threshold(axes, fit)
         for n, name in enumerate(QUANTITIES):
             own = [item for item in found if item.quantity == name]
             sizes = np.array([item.L2 for item in own]) * _APART ** (n - 1)
@@ -72,14 +72,14 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     }
 
 
-def _draw_threshold(axes: Any, fit: FittedThreshold) -> None:
-    """Draw p_c with its whole error and the statistical part of that."""
+def draw_threshold(axes: Any, fit: FittedThreshold, symbol: str = "p") -> None:
+    """Draw p_c with its whole error and the statistical part of that; symbol: of what p is."""
     value: Value = fit.p_c
     if fit.problem is not None:
         axes.plot([], [], " ", label=rejection_label(value.quality) or fit.problem)
         return
     for error, look, name in (
-        (value.error, _WHOLE, rf"$p_c = {value}$, whole error"),
+        (value.error, _WHOLE, rf"${symbol}_c = {value}$, whole error"),
         (value.statistical_error, _STATISTICAL, "statistical part of it"),
     ):
         axes.axhspan(value.value - error, value.value + error, label=name, zorder=-2, **look)

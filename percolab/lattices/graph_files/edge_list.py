@@ -36,7 +36,7 @@ _ENDS = (
 )
 
 #: What tables have in place of a value that is not known.
-_MISSING = ("", "na", "n/a", "null", "none", "-", "?")
+MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
 # The first column, in quotes or up to a separator, and that separator.
 _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
@@ -219,7 +219,7 @@ def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
     """
     only_words = not any(map(_is_number, cells))
     return any(
-        _is_number(below) and not _is_number(cell) and cell.lower() not in _MISSING
+        _is_number(below) and not _is_number(cell) and cell.lower() not in MISSING
         for cell, below in list(zip(cells, after))[: None if only_words else 2]
     )
 

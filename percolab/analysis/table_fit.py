@@ -1,0 +1,560 @@
+"""The finite-size scaling of a table that anybody measured: sizes, x, and counts or means.
+
+The model is that of :mod:`percolab.analysis.scaling`, with x in place of p: a temperature, an error
+rate, a density.  Nothing is known beforehand, neither x_c nor 1/nu.  Rows are independent of each
+other.
+
+* Counts, k of n trials, have their binomial likelihood, and f is the probit of their probability.
+  It need not rise with x.
+* Means with errors are Gaussian, and f is the mean itself, as of Binder's ratio; or with a power of
+  L before it, y = L^kappa f, with gamma/nu of a susceptibility or -beta/nu of a magnetization.
+
+The priors are the natural ones.  Terms of f are in units of the quantity: 1 of a probit, else half
+its range, for b and B its median where that is larger.  n and m of the scaling field are in units
+of the scale of x: x_c (1 - x_c) where all x are between 0 and 1, else the larger of x_c and half
+the range of x.
+
+Only rows near x_c are used, where f is within a reach of f(x_c).  Fits with degrees 3 to 5, from
+several smallest sizes on and within two reaches are averaged (:mod:`percolab.analysis.averaging`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+from scipy.special import log_ndtr, ndtr, ndtri, xlogy
+
+from percolab.analysis.averaging import (
+    FittedThreshold,
+    ThresholdAverage,
+    ThresholdMember,
+    assess_threshold,
+    average_three_times,
+)
+from percolab.analysis.collapse import Collapse, Measured, collapse_curves
+from percolab.analysis.crossings import cross_sizes, extrapolate
+from percolab.analysis.json_values import Part
+from percolab.analysis.likelihood import invert_curvature
+from percolab.analysis.quantity_model import Start, search_start
+from percolab.analysis.scaling import (
+    COEFFICIENT_WIDTH,
+    CORRECTION_WIDTHS,
+    FIELD_WIDTH,
+    FREE_EXPONENT,
+    OUTER,
+    ScalingFunction,
+    ScalingTerms,
+    Units,
+    amplitude_precision,
+    outer_prior,
+    physical,
+)
+from percolab.analysis.size_fit import SizeFit
+from percolab.analysis.statistics import Floats, geometric_mean
+from percolab.analysis.threshold import DEGREES, SizeAnalysis
+from percolab.analysis.value import ChiSquare, Value
+from percolab.errors import AnalysisError
+from percolab.lattices.shown import Shown, few
+
+#: How far f may be from its value at x_c, in its units: of a probit, and of any other quantity.
+REACHES = {True: (1.28, 0.64), False: (0.8, 0.4)}
+
+# Errors in the search for a start are at least this, in units of the quantity.
+_FLOOR = 0.02
+# Deviance residuals below this are in the linear regime, where their slope is that of Pearson's.
+_LINEAR = 1e-6
+_LOG_ROOT_2PI = 0.5 * float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(Shown):
+    """One quantity along x at several sizes; every row is independent of the others.
+
+    name: of the series, "" where a table has one alone.  axis, quantity: what the table calls x and
+    the quantity.  L: int64 (n,).  x, values, errors: float64 (n,).  trials: of counts, float64
+    (n,), whose values are fractions; None of means.
+    """
+
+    name: str
+    axis: str
+    quantity: str
+    L: NDArray[np.int64]
+    x: Floats
+    values: Floats
+    errors: Floats
+    trials: Floats | None = None
+
+    @classmethod
+    def of_counts(
+        cls, names: tuple[str, str, str], L: ArrayLike, x: ArrayLike, k: ArrayLike, n: ArrayLike
+    ) -> Series:
+        """Return the series of k of n trials; names: name, axis and quantity."""
+        hits, trials = np.broadcast_arrays(np.asarray(k, float), np.asarray(n, float))
+        share = (hits + 0.5) / (trials + 1.0)
+        errors = np.sqrt(share * (1 - share) / trials)
+        sizes = np.asarray(L, np.int64)
+        return cls(*names, sizes, np.asarray(x, float), hits / trials, errors, trials)
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the values are shares of trials, which are fitted as probits."""
+        return self.trials is not None
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes, ascending."""
+        return sorted(set(self.L.tolist()))
+
+    def at(self, keep: NDArray[Any]) -> Series:
+        """Return some of its rows, by a mask or by their numbers."""
+        trials = None if self.trials is None else self.trials[keep]
+        rows = {name: getattr(self, name)[keep] for name in ("L", "x", "values", "errors")}
+        return replace(self, **rows, trials=trials)
+
+    def in_units(self, unit: float) -> Series:
+        """Return the series with means in this unit."""
+        return replace(self, values=self.values / unit, errors=self.errors / unit)
+
+    def unit(self) -> float:
+        """Return the unit of f: 1 of a probit, half the range of a mean."""
+        return 1.0 if self.is_probability else 0.5 * float(np.ptp(self.values)) or 1.0
+
+    def level(self) -> float:
+        """Return the unit of corrections at x_c: that of f, or the median where it is larger."""
+        if self.is_probability:
+            return 1.0
+        return max(abs(float(np.median(self.values))), self.unit())
+
+    def linked(self) -> tuple[Floats, Floats]:
+        """Return probits of probabilities or the means, and their errors, for a start."""
+        if self.trials is None:
+            return self.values, self.errors
+        share = (self.values * self.trials + 0.5) / (self.trials + 1.0)
+        probit = ndtri(share)
+        density = np.exp(-0.5 * probit**2 - _LOG_ROOT_2PI)
+        return probit, np.asarray(self.errors / density, np.float64)
+
+    def residuals(self, f: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return residuals, whose squares add up to the deviance, their slopes, and Fisher's roots.
+
+        The last are the slopes that are expected: their squares are the Fisher information of f.
+        """
+        if self.trials is None:
+            root = 1.0 / self.errors
+            return (f - self.values) * root, root, root
+        log_p, log_q = log_ndtr(f), log_ndtr(-f)
+        hits = self.trials * self.values
+        misses = self.trials - hits
+        log_density = -0.5 * f * f - _LOG_ROOT_2PI
+        deviance = xlogy(hits, self.values) + xlogy(misses, 1 - self.values)
+        deviance = np.maximum(2 * (deviance - hits * log_p - misses * log_q), 0.0)
+        root = np.exp(0.5 * np.log(self.trials) + log_density - 0.5 * (log_p + log_q))
+        residual = np.where(ndtr(f) >= self.values, 1.0, -1.0) * np.sqrt(deviance)
+        score = misses * np.exp(log_density - log_q) - hits * np.exp(log_density - log_p)
+        far = np.abs(residual) > _LINEAR
+        slope = np.where(far, score / np.where(far, residual, 1.0), root)
+        return residual, slope, root
+
+    def _facts(self) -> dict[str, Any]:
+        what = {"series": self.name} if self.name else {}
+        return what | {"L": few(self.sizes), self.axis: few(sorted(set(self.x.tolist())))}
+
+
+class MeanFit(SizeFit):
+    """The polynomial of one size of a quantity that is no probability, which is fitted itself."""
+
+    def probability(self, p: ArrayLike) -> Floats:
+        """Return the quantity at `p`."""
+        return np.asarray(self.probit(np.asarray(p, float)), np.float64)
+
+    def density(self, p: float) -> float:
+        """Return 1: the polynomial is that of the quantity."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TableMember(ThresholdMember):
+    """One of the averaged fits; function: in physical parameters.  reach: of f, in its units."""
+
+    function: ScalingFunction
+    reach: float
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TableFit(FittedThreshold):
+    """x_c, 1/nu and what else the fit of a series gives.
+
+    threshold and its errors are x_c.  kappa: of y = L^kappa f, None where there is no such power.
+    critical: the quantity at x_c for large L, None with kappa.  by_size: each size alone, crossings
+    of neighbours and their drift, empty with kappa.  scaling: of the fit of the largest weight.
+    series: all rows.  used: which of them are near x_c, bool (n,).
+    """
+
+    renamed: ClassVar = dict.fromkeys(
+        ("p_c", "exponent", "known_y_t", "by_size", "scaling", "series", "used"), ""
+    )
+    added: ClassVar[tuple[str, ...]] = (
+        *FittedThreshold.added, "nu", "nu_error", "omega", "sizes", "name", "axis", "quantity",
+        "points", "points_used", "crossings", "drift", "priors",
+    )  # fmt: skip
+
+    critical: Value | None
+    kappa: Value | None
+    scaling: ScalingFunction
+    by_size: SizeAnalysis
+    series: Series
+    used: NDArray[np.bool_]
+
+    name, axis = Part[str]("series.name"), Part[str]("series.axis")
+    quantity, omega = Part[str]("series.quantity"), Part[float]("scaling.omega")
+    points, points_used = Part[int]("series.x.size"), property(lambda self: int(self.used.sum()))
+    crossings, drift = Part[Any]("by_size.crossings"), Part[Any]("by_size.drift")
+
+    @property
+    def nu(self) -> float:
+        """The correlation-length exponent."""
+        return 1.0 / self.y_t
+
+    @property
+    def nu_error(self) -> float:
+        """Its error, one sigma."""
+        return self.y_t_error / self.y_t**2
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes that entered the fits, ascending."""
+        return self.series.at(self.used).sizes
+
+    @property
+    def priors(self) -> list[str]:
+        """The priors of all parameters, in words."""
+        b, c, B, C = CORRECTION_WIDTHS
+        symbol = f"{self.axis}_c"
+        level, unit = self.series.level(), self.series.unit()
+        units = "" if self.series.is_probability else f", in units of {level:.3g} and {unit:.3g}"
+        within = bool(np.all((self.series.x > 0) & (self.series.x < 1)))
+        scale = f"({symbol} (1 - {symbol}))" if within else f"|{symbol}| or half the range"
+        mean, width = FREE_EXPONENT
+        return [
+            f"1/nu = {mean:g} +- {width:g}; {symbol} has none",
+            f"corrections of L^-{self.omega:g}: b, c = 0 +- {b:g}, {c:g}; of "
+            f"L^-{2 * self.omega:g}: B, C = 0 +- {B:g}, {C:g}{units}",
+            f"curvature: a_k = 0 +- {COEFFICIENT_WIDTH:g}; n = 0 +- {FIELD_WIDTH:g} / {scale}",
+        ]
+
+    def value_at(self, x: ArrayLike, L: ArrayLike) -> Floats:
+        """Return the fitted quantity at `x` for size `L` (broadcast), float64."""
+        if self.series.is_probability:
+            return self.scaling.probability(x, L)
+        power = self.kappa.value if self.kappa else 0.0
+        return np.asarray(np.asarray(L, float) ** power * self.scaling(x, L), np.float64)
+
+    def collapse(self, *, bootstrap: int = 50) -> Collapse:
+        """Return the data collapse of the rows near x_c (:mod:`percolab.analysis.collapse`).
+
+        bootstrap: replicas for the errors, drawn with those of the rows.  AnalysisError: too few
+        rows overlap.
+        """
+        power = self.kappa.value if self.kappa else 0.0
+        return collapse_curves(
+            self._measured(),
+            observable=self.quantity,
+            start=(self.threshold, self.y_t, power),
+            fixed=(False, False, self.kappa is None),
+            bootstrap=bootstrap,
+        )
+
+    def _measured(self) -> list[Measured]:
+        """Return the rows near x_c by size."""
+        near = self.series.at(self.used)
+        found: list[Measured] = []
+        for size in near.sizes:
+            own = near.at(np.equal(near.L, size))
+            own = own.at(np.unique(own.x, return_index=True)[1])
+            covariance = np.diag(own.errors**2)
+            blocks = own.values[None], np.ones(1, np.int64)
+            found.append(MeasuredRows(size, own.x, own.values, covariance, *blocks))
+        return found
+
+
+class MeasuredRows(Measured):
+    """Rows of a table, whose bootstrap is that of independent Gaussian errors."""
+
+    def resampled(self, rng: np.random.Generator, replicas: int) -> Floats:
+        """Draw replicas of the values, float64 (replicas, m)."""
+        errors = np.sqrt(np.diag(self.covariance))
+        return np.asarray(rng.normal(self.values, errors, (replicas, self.p.size)), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """f of some rows in units of order one; theta = (delta, y, n, m, amplitudes[, kappa]).
+
+    level: the unit of b and B in that of f.
+    """
+
+    rows: Series
+    degree: int
+    omega: float
+    units: Units
+    level: float
+    has_power: bool
+    wider: float
+
+    @property
+    def prior(self) -> tuple[Floats, Floats]:
+        """Mean and 1 / sigma of the priors, float64 (k,) each; 0 where there is none."""
+        mean, precision = outer_prior(self.units, None, self.wider)
+        amplitudes = amplitude_precision(self.units, self.degree, self.omega, self.wider)
+        amplitudes[[self.degree + 1, self.degree + 3]] /= self.level**2
+        precision = np.concatenate([precision, amplitudes, np.zeros(int(self.has_power))])
+        return np.concatenate([mean, np.zeros(precision.size - OUTER)]), np.sqrt(precision)
+
+    def values(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return f (n,) and its derivatives (n, k)."""
+        x = (self.rows.x - self.units.p_0) / self.units.width
+        log_size = np.log(self.rows.L / self.units.L_0)
+        terms = ScalingTerms.at(x, log_size, theta[:OUTER], self.degree, self.omega)
+        amplitudes = theta[OUTER : OUTER + self.degree + 5]
+        outer = terms.slope(amplitudes)[:, None] * terms.derivatives
+        f, jacobian = terms.columns @ amplitudes, np.hstack([outer, terms.columns])
+        if self.has_power:
+            stretch = np.exp(theta[-1] * log_size)
+            f = stretch * f
+            jacobian = np.hstack([stretch[:, None] * jacobian, (log_size * f)[:, None]])
+        return f, jacobian
+
+    def start(self, y_t: float, kappa: float) -> Floats:
+        """Return theta at x_0, with the best amplitudes there."""
+        mean, root = self.prior
+        theta = mean.copy()
+        theta[1] = y_t
+        if self.has_power:
+            theta[-1] = kappa
+        own = slice(OUTER, OUTER + self.degree + 5)
+        values, errors = self.rows.linked()
+        design = self.values(theta)[1][:, own] / errors[:, None]
+        design = np.vstack([design, np.diag(root[own])])
+        target = np.concatenate([values / errors, np.zeros(self.degree + 5)])
+        theta[own] = np.linalg.lstsq(design, target, rcond=1e-12)[0]
+        return theta
+
+    def fit(self, y_t: float, kappa: float, left_out: int, reach: float) -> TableMember:
+        """Return the fit from here; AnalysisError: it does not converge."""
+        mean, root = self.prior
+
+        def residuals(theta: Floats) -> Floats:
+            data = self.rows.residuals(self.values(theta)[0])[0]
+            return np.concatenate([data, root * (theta - mean)])
+
+        def jacobian(theta: Floats) -> Floats:
+            f, slopes = self.values(theta)
+            return np.vstack([self.rows.residuals(f)[1][:, None] * slopes, np.diag(root)])
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                found = optimize.least_squares(
+                    residuals, self.start(y_t, kappa), jacobian, method="lm", x_scale="jac",
+                    xtol=1e-12, ftol=1e-12, max_nfev=500,
+                )  # fmt: skip
+            except ValueError:
+                raise AnalysisError("the fit did not converge: more data are needed") from None
+        theta = found.x
+        if not found.success or theta[1] <= 0:
+            raise AnalysisError("the data do not determine the exponents of the fit")
+        f, slopes = self.values(theta)
+        information = slopes * self.rows.residuals(f)[2][:, None]
+        information = information.T @ information
+        covariance = invert_curvature(information + np.diag(root**2))
+        freedom = round(self.rows.x.size - float(np.sum(covariance * information)))
+        cost = 2 * float(found.cost)
+        return TableMember(
+            min_size=int(self.rows.L.min()),
+            degree=self.degree,
+            p_0=self.units.p_0,
+            width=self.units.width,
+            theta=theta,
+            covariance=covariance,
+            statistical=covariance @ information @ covariance,
+            chi_square=ChiSquare.of(cost, max(freedom, 0)),
+            criterion=cost + 2 * theta.size + 2 * left_out,
+            function=physical(
+                theta[:OUTER], theta[OUTER : OUTER + self.degree + 5], self.units, self.omega
+            ),
+            reach=reach,
+        )
+
+
+def fit_series(
+    series: Series,
+    *,
+    omega: float = 1.0,
+    kappa: bool = False,
+    min_size: int | None = None,
+    degree: int | None = None,
+    priors: float = 1.0,
+) -> TableFit:
+    """Fit x_c and 1/nu to a series of at least two sizes.
+
+    omega: exponent of the leading correction; the next one has 2 omega.  kappa: whether a power
+    L^kappa is fitted too, of means.  min_size: smallest L to use.  degree: in place of DEGREES.
+    priors: factor on the widths of all priors but that of 1/nu.
+
+    AnalysisError (one line): the data cannot give x_c.
+    """
+    if kappa and (series.is_probability or not series.values.min() > 0):
+        raise AnalysisError("--kappa: y = L^kappa f is fitted to means that are all above 0")
+    allowed = (min_size or 1) <= series.L
+    if len(_lines(series.at(allowed))) < 2:
+        above = "" if min_size is None else f" of L >= {min_size}"
+        raise AnalysisError(f"need at least two sizes{above} with two {series.axis} each")
+    unit, level = series.unit(), series.level() / series.unit()
+    start, used = _near(series.in_units(unit), allowed, kappa)
+    near = series.at(used).in_units(unit)
+    if series.is_probability:
+        near = series.at(used)
+    units = _units(series.x[allowed], near, start)
+    choices = [(n, r) for r in _reaches(series) for n in ((degree,) if degree else DEGREES)]
+
+    def average(_: Any, wider: float) -> ThresholdAverage[TableMember]:
+        def fit(smallest: int, choice: tuple[int, float]) -> TableMember:
+            inside = (smallest <= near.L) & _within(start, near, choice[1])
+            rows = near.at(inside)
+            if len(_lines(rows)) < 2:
+                raise AnalysisError("fewer than two sizes are near the transition")
+            model = _Model(rows, choice[0], omega, units, level, kappa, wider)
+            return model.fit(start.y_t, start.power, int(np.sum(~inside)), choice[1])
+
+        return ThresholdAverage.over(near.sizes, choices, fit)
+
+    found, wide, _ = average_three_times(average, None, priors)
+    p_c, power = found.threshold, found.value(-1) if kappa else None
+    best = found.best.function
+    # In physical units f has the unit of the quantity, and L_0 of its power.
+    grow = unit * (units.L_0**-(power.value) if power else 1.0)
+    scaling = replace(
+        best,
+        coefficients=tuple(grow * a for a in best.coefficients),
+        corrections=tuple(grow * a for a in best.corrections),  # type: ignore[arg-type]
+    )
+    a_0, critical = found.value(OUTER), None
+    if series.is_probability:
+        density = float(np.exp(-0.5 * a_0.value**2 - _LOG_ROOT_2PI))
+        critical = a_0.scaled(float(ndtr(a_0.value)), density)
+    elif not kappa:
+        critical = a_0.scaled(unit * a_0.value, unit)
+    lost = int(np.sum(~used))
+    notes = [f"{lost} of {used.size} rows are too far from {series.axis}_c to be used"] * bool(lost)
+    sampled = float(series.x[allowed].min()), float(series.x[allowed].max())
+    width = unit / abs(scaling.coefficients[1])
+    return TableFit(
+        **assess_threshold(p_c, wide.threshold, sampled, notes, axis=series.axis),
+        exponent=found.y_t,
+        known_y_t=None,
+        members=found.members(),
+        critical=critical,
+        kappa=power,
+        scaling=scaling,
+        by_size=SizeAnalysis((), (), None)
+        if kappa
+        else _analyse_sizes(series.at(used), scaling, width),
+        series=series,
+        used=used,
+    )
+
+
+def _reaches(series: Series) -> tuple[float, ...]:
+    return REACHES[series.is_probability]
+
+
+def _lines(rows: Series) -> list[int]:
+    """Return the sizes that have two x."""
+    return [size for size in rows.sizes if np.unique(rows.x[size == rows.L]).size > 1]
+
+
+def _within(start: Start, rows: Series, reach: float) -> NDArray[np.bool_]:
+    """Return which rows are within a reach of f(x_c), by the straight line through it."""
+    away = start.slopes[0] * (rows.x - start.threshold) * rows.L**start.y_t
+    return np.asarray(np.abs(away) <= reach)
+
+
+def _near(
+    series: Series, allowed: NDArray[np.bool_], kappa: bool
+) -> tuple[Start, NDArray[np.bool_]]:
+    """Return the start of a fit, and the rows near x_c; AnalysisError: too few are."""
+    values, errors = series.linked()
+    if kappa:
+        values, errors = np.log(values), errors / values
+    table = np.stack([series.L.astype(float), series.x, values, np.hypot(errors, _FLOOR)])
+    used = allowed
+    start = search_start([tuple(table[:, used])], power=kappa)
+    for _ in range(3):
+        near = allowed & _within(start, series, _reaches(series)[0])
+        if len(_lines(series.at(near))) < 2:
+            raise AnalysisError(
+                f"fewer than two sizes have two {series.axis} near the crossing, which a first fit "
+                f"has at {start.threshold:.6g}: use a finer grid there"
+            )
+        if np.array_equal(near, used):
+            break
+        used, start = near, search_start([tuple(table[:, near])], power=kappa)
+    return start, used
+
+
+def _units(x: Floats, near: Series, start: Start) -> Units:
+    """Return units in which f changes by one of its units where X does; x: all of them."""
+    L_0 = geometric_mean(np.array(near.sizes, float))
+    width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
+    scale = None
+    if not np.all((x > 0) & (x < 1)):
+        scale = max(abs(start.threshold), 0.5 * float(np.ptp(x)))
+    return Units(start.threshold, width, L_0, scale)
+
+
+def _analyse_sizes(near: Series, scaling: ScalingFunction, width: float) -> SizeAnalysis:
+    """Fit each size alone, cross neighbours, extrapolate; width: 1 / |a_1|."""
+    fits = []
+    for size in _lines(near):
+        try:
+            fits.append(_fit_size(near.at(np.equal(near.L, size))))
+        except AnalysisError:
+            continue
+    crossings, covariance = cross_sizes(fits, rises=scaling.coefficients[1] > 0)
+    drift = extrapolate(crossings, covariance, omega=scaling.omega, y_t=scaling.y_t, width=width)
+    return SizeAnalysis(tuple(fits), crossings, drift)
+
+
+def _fit_size(rows: Series, degree: int = 3) -> SizeFit:
+    """Fit a polynomial to the rows of one size; AnalysisError: they do not determine it."""
+    low, high = float(rows.x.min()), float(rows.x.max())
+    middle, scale = 0.5 * (low + high), 0.5 * (high - low)
+    degree = min(degree, np.unique(rows.x).size - 1)
+    design = np.vander((rows.x - middle) / scale, degree + 1, increasing=True)
+    values, errors = rows.linked()
+    start = np.linalg.lstsq(design / errors[:, None], values / errors, rcond=None)[0]
+    found = optimize.least_squares(
+        lambda c: rows.residuals(design @ c)[0],
+        start,
+        lambda c: rows.residuals(design @ c)[1][:, None] * design,
+        method="lm",
+        x_scale="jac",
+    )
+    weighted = design * rows.residuals(design @ found.x)[2][:, None]
+    covariance = invert_curvature(weighted.T @ weighted)
+    kind = SizeFit if rows.is_probability else MeanFit
+    return kind(
+        L=int(rows.L[0]),
+        p_mid=middle,
+        scale=scale,
+        coefficients=tuple(found.x.tolist()),
+        p_low=low,
+        p_high=high,
+        points=rows.x.size,
+        samples=0 if rows.trials is None else int(rows.trials.sum()),
+        chi_square=ChiSquare.of(2 * float(found.cost), rows.x.size - degree - 1),
+        covariance=tuple(map(tuple, covariance.tolist())),
+    )

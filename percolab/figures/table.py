@@ -1,0 +1,147 @@
+"""The fit of a table as a figure: its curves, the crossings of neighbouring sizes, the collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.json_values import plain
+from percolab.analysis.table_fit import TableFit
+from percolab.analysis.value import format_with_error
+from percolab.errors import AnalysisError, InputError, nearest
+from percolab.figures.axes import (
+    few_ticks,
+    legend_entries,
+    letter_panels,
+    place_sizes,
+    rejection_label,
+)
+from percolab.figures.kinds.collapse import draw_points
+from percolab.figures.kinds.crossings import draw_threshold
+from percolab.figures.math_text import name_text
+from percolab.figures.sheet import NEW_FIGURE, Target
+from percolab.figures.study_view import Drawn
+from percolab.figures.style import BAND, COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, size_look
+
+_ERRORS = "Error bars: one standard error"
+
+
+def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE) -> Drawn:
+    """Return a figure of a fit and every number drawn; kind: one of KINDS, None for the curves.
+
+    InputError: no such kind.  AnalysisError: the fit does not give it.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}; {nearest(kind, KINDS)}")
+    figure, numbers = KINDS[kind or "curves"](fit, into)
+    return figure, {"kind": kind or "curves", "title": _title(fit), **numbers, "notes": fit.notes}
+
+
+def _title(fit: TableFit) -> str:
+    return fit.name.replace("$", r"\$")
+
+
+def _label(fit: TableFit) -> str:
+    """Return the axis of the quantity."""
+    return f"${name_text(fit.quantity)}$"
+
+
+def _draw_curves(fit: TableFit, into: Target) -> Drawn:
+    """Draw all rows, and the fit through those that are used."""
+    lines, symbol = [], name_text(fit.axis)
+    with into.sheet(COLUMN_WIDTH, 3.6, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
+        rows, near = fit.series, fit.series.at(fit.used)
+        draw_points(axes, rows.L, rows.x, rows.values, rows.errors, rows.sizes)
+        for size in near.sizes:
+            own = near.x[size == near.L]
+            x = np.linspace(own.min(), own.max(), 200)
+            y, look = fit.value_at(x, size), size_look(rows.sizes.index(size))
+            axes.plot(x, y, color=look["color"], zorder=2)
+            lines.append({"L": size, "x": x.tolist(), "value": y.tolist()})
+        if fit.problem is None:
+            low, high = (fit.threshold + sign * fit.threshold_error for sign in (-1, 1))
+            text = format_with_error(fit.threshold, fit.threshold_error)
+            axes.axvspan(low, high, label=f"${symbol}_c = {text}$", zorder=0, **BAND)
+        else:
+            reason = rejection_label(fit.chi_square) or "no answer"
+            axes.plot([], [], " ", label=reason)
+        axes.set(xlabel=f"${symbol}$", ylabel=_label(fit))
+        if fit.kappa is not None and rows.values.max() > 20 * rows.values.min():
+            axes.set_yscale("log")
+        few_ticks(axes, number=6)
+        sheet.set_title(_title(fit))
+        sheet.add_legend(legend_entries(axes), ncols=3, title=_ERRORS)
+    names = ("L", "x", "values", "errors")
+    return sheet.figure, {
+        "rows": plain({name: getattr(rows, name) for name in names}),
+        "lines": lines,
+        "threshold": plain(fit.threshold),
+        "threshold_error": plain(fit.threshold_error),
+    }
+
+
+def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
+    """Draw the crossing of each size with the next smaller one."""
+    found = [item for item in fit.crossings if item.found]
+    if not found:
+        raise AnalysisError("the curves of neighbouring sizes do not cross near the fitted point")
+    symbol = name_text(fit.axis)
+    with into.sheet(COLUMN_WIDTH, 3.3, style=COLUMN_STYLE) as sheet:
+        axes: Any = sheet.subplots()
+        draw_threshold(axes, fit, symbol)
+        sizes, x = [item.L2 for item in found], [item.p for item in found]
+        errors = np.nan_to_num([item.p_error for item in found])
+        axes.errorbar(
+            sizes, x, errors, **size_look(0), elinewidth=0.9, capsize=2.0, linestyle="none",
+            label="crossings",
+        )  # fmt: skip
+        place_sizes(axes, sizes)
+        axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
+        few_ticks(axes, number=6)
+        sheet.set_title(_title(fit))
+        sheet.add_legend(legend_entries(axes), ncols=2, title=_ERRORS)
+    return sheet.figure, {
+        "crossings": plain(found),
+        "x_c": fit.p_c.to_dict(),
+        "problem": fit.problem,
+    }
+
+
+def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
+    """Draw the rows near x_c before and after they are scaled."""
+    item, symbol = fit.collapse(), name_text(fit.axis)
+    sizes = sorted(set(item.L.tolist()))
+    with into.sheet(PAGE_WIDTH, 3.4) as sheet:
+        before, after = sheet.subplots(1, 2)
+        draw_points(before, item.L, item.p, item.value, item.value_error, sizes)
+        draw_points(after, item.L, item.x, item.y, item.dy, sizes)
+        threshold = format_with_error(item.threshold, item.threshold_error)
+        values = [
+            f"${symbol}_c = {threshold}$",
+            rf"$1/\nu = {format_with_error(item.y_t, item.y_t_error)}$",
+        ]
+        scaled = _label(fit)
+        if fit.kappa is not None:
+            kappa = format_with_error(item.exponent, item.exponent_error)
+            values.append(rf"$\kappa = {kappa}$")
+            scaled = rf"${name_text(fit.quantity)}\; L^{{-\kappa}}$"
+        after.set_title(", ".join([*values, f"$S = {item.quality:.3g}$"]), fontsize=9)
+        before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
+        after.set(xlabel=rf"$({symbol} - {symbol}_c)\, L^{{1/\nu}}$", ylabel=scaled)
+        for axes in (before, after):
+            few_ticks(axes, number=6)
+        letter_panels((before, after))
+        sheet.set_title(_title(fit))
+        sheet.add_legend(legend_entries(after), ncols=6, title=_ERRORS)
+    return sheet.figure, {"collapse": item.to_dict()}
+
+
+#: The figures of a table by the name that --kind takes.
+KINDS: Mapping[str, Callable[[TableFit, Target], Drawn]] = {
+    "curves": _draw_curves,
+    "crossings": _draw_crossings,
+    "collapse": _draw_collapse,
+}

@@ -1,0 +1,374 @@
+"""Tables that others measured: a text file or a data frame -> series that can be fitted.
+
+A header names the columns.  A row has a size, x, and counts k of n trials, or a mean and its error.
+Columns are found by the words for them, or named by ``columns``.  A file of sinter (C. Gidney's
+sampler of quantum codes) is read as it is: what its column json_metadata holds are columns too.
+
+Text in other columns, and metadata, split a table into series.  Metadata that are numbers and
+follow from the size or from x alone, such as the rounds of a code, do not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.table_fit import Series
+from percolab.errors import InputError, nearest
+from percolab.lattices.graph_files.edge_list import MISSING
+from percolab.lattices.graph_files.objects import is_frame
+from percolab.lattices.shown import Shown, counted, few, printable
+
+#: Endings of files that are read as tables.
+SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
+
+#: The words for every column, the first that is there counts.  Of single letters the case matters.
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "size": ("L", "l", "d", "distance", "size", "linear_size", "length"),
+    "x": (
+        "p", "x", "T", "K", "beta", "temperature", "coupling", "density", "disorder", "noise",
+        "physical_error_rate", "error_rate",
+    ),
+    "count": ("k", "errors", "count", "counts", "successes", "hits", "failures", "num_errors"),
+    "total": ("n", "shots", "total", "trials", "samples", "runs", "num_shots"),
+    "mean": ("mean", "y", "value", "average"),
+    "error": ("error", "err", "stderr", "std_err", "standard_error", "sem", "sigma", "dy", "yerr"),
+}  # fmt: skip
+ROLES = (*WORDS, "series")
+
+_METADATA, _DISCARDS = "json_metadata", "discards"
+#: Columns of sinter that describe how a row was made.
+_BOOKKEEPING = ("strong_id", "seconds", "custom_counts", _METADATA)
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, repr=False)
+class GivenTable(Shown):
+    """The series of a table by name, "" where there is one alone; notes: on how it was read."""
+
+    source: str
+    series: Mapping[str, Series]
+    notes: tuple[str, ...]
+
+    def choose(self, name: str | None = None) -> Series:
+        """Return a series, which needs no name where it is alone; InputError: no such series."""
+        names = list(self.series)
+        if name is None and len(names) == 1:
+            return self.series[names[0]]
+        if name is None:
+            raise InputError(f"{self.source}: give a --series, one of: {'; '.join(names)}")
+        if name not in self.series:
+            there = nearest(name, names) if any(names) else "the table has one series, without name"
+            raise InputError(f"--series {name!r} is not in {self.source}; {there}")
+        return self.series[name]
+
+    def _facts(self) -> dict[str, Any]:
+        names = list(self.series)
+        facts = self.series[names[0]]._facts() | ({"series": "; ".join(names)} if names[0] else {})
+        return {"of": self.source, **facts}
+
+
+def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> GivenTable:
+    """Return the series of a file, a data frame, or a mapping of columns to sequences.
+
+    columns: the column of each role that is named, as "size=d,x=p" or a mapping; of "series" those
+    that split the table, with + between them, or "none".  InputError (one line): what is wrong.
+    """
+    requested = take_roles(columns)
+    if isinstance(source, str | Path):
+        name, numbered = str(source), list(_read_rows(Path(source)))
+    elif is_frame(source) or isinstance(source, Mapping):
+        name, numbered = "the table", list(_rows_of_columns(source))
+    else:
+        raise InputError(
+            f"a table is a file, a data frame or a mapping, no {type(source).__name__}"
+        )
+    if not numbered:
+        raise InputError(f"{name}: has no rows below its header")
+    rows, metadata = _with_metadata(name, numbered)
+    roles = _find_roles(name, list(rows[0][1]), requested)
+    values, notes = _read_values(name, rows, roles)
+    texts = [row for _, row in rows]
+    names = _splitting(name, texts, roles, requested, metadata)
+    groups: dict[str, list[int]] = {}
+    for at in values:
+        label = ", ".join(f"{key}={texts[at].get(key, '')}" for key in names)
+        groups.setdefault(label, []).append(at)
+    if not groups:
+        raise InputError(f"{name}: no row has all its numbers")
+    used = {*roles.values(), *names, *_BOOKKEEPING, _DISCARDS}
+    varied = [key for key in rows[0][1] if len({row[key] for row in texts}) > 1]
+    unused = [key for key in varied if key not in used]
+    if unused:
+        notes.append(f"not used: the columns {few(unused)}")
+    series = {}
+    for label, own in sorted(groups.items()):
+        series[label], repeats = _make_series(label, [values[at] for at in own], roles)
+        if repeats:
+            notes.append(
+                f"{counted(repeats, 'row')} of {label or 'the table'} repeat a {roles['size']} and "
+                f"{roles['x']}: taken as more samples of the same"
+            )
+    return GivenTable(name, series, tuple(notes))
+
+
+def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Return columns by their role; InputError: an unknown role, or no column.
+
+    >>> take_roles("size=d, x=p")
+    {'size': 'd', 'x': 'p'}
+    """
+    pairs: list[tuple[str, ...]]
+    if isinstance(given, Mapping):
+        pairs = [(str(role), str(column)) for role, column in given.items()]
+    else:
+        pairs = [tuple(part.strip().split("=", 1)) for part in (given or "").split(",") if part]
+    for pair in pairs:
+        if len(pair) != 2 or not pair[1]:
+            raise InputError(f"--columns {given}: give them as size=d,x=p,count=errors,total=shots")
+        if pair[0] not in ROLES:
+            raise InputError(f"--columns {given}: {pair[0]!r}; {nearest(pair[0], ROLES)}")
+    return dict(pairs)  # type: ignore[arg-type]
+
+
+def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """Yield number and cells of every line below the header."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as text: {error}") from error
+    header: list[str] | None = None
+    delimiter, comment = "", ""
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text[0] in "#%":
+            comment = text.lstrip("#% ") if header is None and text else comment
+            continue
+        if header is None:
+            header, is_data = _header(text, comment)
+            delimiter = _delimiter(text)
+            _check_header(path, number, header)
+            if not is_data:
+                continue
+        cells = _split(text, delimiter)
+        if len(cells) != len(header):
+            raise InputError(
+                f"{path}: line {number}: {counted(len(cells), 'column')}, but the header has "
+                f"{len(header)}"
+            )
+        yield number, dict(zip(header, cells))
+    if header is None:
+        raise InputError(f"{path}: is empty; a table has a header and rows")
+
+
+def _header(text: str, comment: str) -> tuple[list[str], bool]:
+    """Return the header, and whether this line is a row: below a header in a comment."""
+    cells = _split(text, _delimiter(text))
+    if comment and all(_is_number(cell) for cell in cells):
+        named = _split(comment, _delimiter(comment))
+        if len(named) == len(cells):
+            return named, True
+    return cells, False
+
+
+def _check_header(path: Path, number: int, header: Sequence[str]) -> None:
+    if all(_is_number(cell) for cell in header):
+        raise InputError(
+            f"{path}: line {number} has numbers alone, but a table begins with the names of its "
+            "columns, as in L,p,k,n"
+        )
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise InputError(f"{path}: line {number}: two columns are called {twice[0]!r}")
+
+
+def _delimiter(line: str) -> str:
+    return next((mark for mark in ",;\t" if mark in line), "")
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    if not delimiter:
+        return [printable(cell) for cell in line.split()]
+    (cells,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
+    return [printable(cell.strip()) for cell in cells]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rows_of_columns(table: Any) -> Iterator[tuple[int, Row]]:
+    """Yield number, from 1, and cells of every row of a data frame or a mapping."""
+    names = list(table.columns) if is_frame(table) else list(table)
+    columns = [
+        [printable(str(cell)) for cell in np.asarray(table[name]).tolist()] for name in names
+    ]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError("the columns of a table must be of one length")
+    for number, cells in enumerate(zip(*columns), 1):
+        yield number, dict(zip(map(str, names), cells))
+
+
+def _with_metadata(
+    name: str, rows: list[tuple[int, Row]]
+) -> tuple[list[tuple[int, Row]], tuple[str, ...]]:
+    """Return the rows with what json_metadata holds as columns, and the names of these."""
+    if _METADATA not in rows[0][1]:
+        return rows, ()
+    found, keys = [], dict[str, None]()
+    for number, row in rows:
+        try:
+            item = json.loads(row[_METADATA])
+        except (ValueError, RecursionError):
+            item = None
+        if not isinstance(item, dict):
+            raise InputError(f"{name}: line {number}: {_METADATA} is no JSON object")
+        texts = {
+            printable(key): printable(value if isinstance(value, str) else json.dumps(value))
+            for key, value in item.items()
+            if key not in row
+        }
+        keys |= dict.fromkeys(texts)
+        found.append((number, texts))
+    blank = dict.fromkeys(keys, "")
+    return [(n, row | blank | texts) for (n, row), (_, texts) in zip(rows, found)], tuple(keys)
+
+
+def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of every role that the table has; InputError: one that it needs lacks."""
+    roles = {}
+    lower = {column.lower(): column for column in reversed(there) if len(column) > 1}
+    lower |= {column: column for column in there}
+    for role, words in WORDS.items():
+        if role in requested:
+            if requested[role] not in there:
+                raise InputError(
+                    f"--columns {role}={requested[role]}: {name} has {', '.join(there)[:200]}"
+                )
+            roles[role] = requested[role]
+            continue
+        known = [lower[word] for word in words if word in lower]
+        known = [column for column in known if column not in requested.values()]
+        if known:
+            roles[role] = known[0]
+    means = {"mean", "error"} <= roles.keys()
+    asked = {"mean", "error"} & requested.keys()
+    pair = ("mean", "error") if means and asked else ("count", "total")
+    if not set(pair) <= roles.keys():
+        pair = ("mean", "error")
+    lacking = [role for role in ("size", "x", *pair) if role not in roles]
+    if lacking:
+        raise InputError(
+            f"{name}: no column for {', '.join(lacking)}; a table has a size, x, and count and "
+            f"total, or mean and error; name them by --columns {lacking[0]}=NAME: there are "
+            f"{', '.join(there)[:200]}"
+        )
+    return {role: roles[role] for role in ("size", "x", *pair)}
+
+
+def _read_values(
+    name: str, rows: Sequence[tuple[int, Row]], roles: Mapping[str, str]
+) -> tuple[dict[int, tuple[float, ...]], list[str]]:
+    """Return size, x and the two other numbers of every row that has them, and notes."""
+    found, missing, exact = {}, 0, 0
+    for at, (number, row) in enumerate(rows):
+        cells = {role: row[column] for role, column in roles.items()}
+        if any(cell.lower() in (*MISSING, "nan") for cell in cells.values()):
+            missing += 1
+            continue
+        numbers = {}
+        for role, cell in cells.items():
+            value = float(cell) if _is_number(cell) else math.nan
+            if not math.isfinite(value):
+                raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
+            numbers[role] = value
+        if "total" in roles and _DISCARDS in row and _is_number(row[_DISCARDS]):
+            numbers["total"] -= float(row[_DISCARDS])
+        problem = _problem(numbers)
+        if problem:
+            raise InputError(f"{name}: line {number}: {roles[problem[0]]} {problem[1]}")
+        if numbers.get("error") == 0 or numbers.get("total") == 0:
+            exact += 1
+            continue
+        found[at] = tuple(numbers.values())
+    notes = [f"{counted(missing, 'row')} without all numbers left out"] * bool(missing)
+    why = "no trials" if "total" in roles else "an error of 0"
+    return found, notes + [f"{counted(exact, 'row')} with {why} left out"] * bool(exact)
+
+
+def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
+    """Return the role of a number that makes no sense, and what it must be."""
+    size = numbers["size"]
+    if not (size.is_integer() and 1 <= size < 2**53):
+        return "size", f"= {size:g}, but sizes are integers of at least 1"
+    if numbers.get("error", 0.0) < 0:
+        return "error", f"= {numbers['error']:g}, but errors are not negative"
+    if "total" in numbers:
+        count, total = numbers["count"], numbers["total"]
+        if not (count.is_integer() and total.is_integer() and 0 <= count <= total):
+            return "count", f"= {count:g} of {total:g}, but counts are integers of 0 to the total"
+    return None
+
+
+def _splitting(
+    name: str,
+    rows: Sequence[Row],
+    roles: Mapping[str, str],
+    requested: Mapping[str, str],
+    metadata: Sequence[str],
+) -> list[str]:
+    """Return the columns whose values tell series apart."""
+    if "series" in requested:
+        chosen = [] if requested["series"] == "none" else requested["series"].split("+")
+        for column in chosen:
+            if column not in rows[0]:
+                raise InputError(f"--columns series={column}: {name} has {', '.join(rows[0])}")
+        return chosen
+    found = []
+    for column in rows[0]:
+        values = {row[column] for row in rows}
+        if column in (*roles.values(), *_BOOKKEEPING, _DISCARDS) or len(values) < 2:
+            continue
+        is_text = not all(_is_number(value) or not value for value in values)
+        if is_text or (
+            column in metadata
+            and not any(_follows(rows, column, roles[role]) for role in ("size", "x"))
+        ):
+            found.append(column)
+    return found
+
+
+def _follows(rows: Sequence[Row], column: str, other: str) -> bool:
+    """Return whether the value of a column follows from that of another one."""
+    return len({(row[other], row[column]) for row in rows}) == len({row[other] for row in rows})
+
+
+def _make_series(
+    label: str, values: Sequence[tuple[float, ...]], roles: Mapping[str, str]
+) -> tuple[Series, int]:
+    """Return a series, sorted by size and x, and how many of its rows repeat others."""
+    repeats = len(values) - len({row[:2] for row in values})
+    if "count" in roles:
+        added: dict[tuple[float, ...], np.ndarray[Any, Any]] = {}
+        for size, x, *counts in values:
+            added[size, x] = added.get((size, x), np.zeros(2)) + counts
+        L, x, k, n = np.array([(*at, *counts) for at, counts in sorted(added.items())]).T
+        share = f"{roles['count']}/{roles['total']}"
+        return Series.of_counts((label, roles["x"], share), L, x, k, n), repeats
+    L, x, mean, error = np.array(sorted(values)).T
+    names = label, roles["x"], roles["mean"]
+    return Series(*names, L.astype(np.int64), x, mean, error), repeats

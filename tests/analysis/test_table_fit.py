@@ -1,0 +1,162 @@
+"""The fit of anybody's table: its likelihood, what it does not depend on, and known answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from percolab.analysis.table_fit import Series, fit_series
+from percolab.errors import AnalysisError
+
+X_C, Y_T = 2.3, 1 / 1.5
+
+
+def grid(sizes=(8, 16, 32), x_c=X_C, reach=0.2, points=9):
+    x = np.linspace(x_c - reach, x_c + reach, points)
+    return np.repeat(sizes, points), np.tile(x, len(sizes))
+
+
+def means(*, seed=None, error=0.002, kappa=0.0, y_t=Y_T, sizes=(8, 16, 32), reach=0.2):
+    """Return a quantity that falls with x, with corrections to scaling."""
+    L, x = grid(sizes, reach=reach)
+    X = -2 * (x / X_C - 1) * L**y_t
+    y = (0.6 + 0.2 * X - 0.03 * X**2 + 0.3 * (1 + 0.5 * X) / L) * L**kappa
+    errors = error * L**kappa * np.ones(L.size)
+    if seed is not None:
+        y = np.random.default_rng(seed).normal(y, errors)
+    return Series("", "T", "y", L, x, y, errors)
+
+
+def repetition(seed, sizes=(5, 9, 17, 33), n=20_000):
+    """Return failures of the repetition code, whose threshold is 1/2 with 1/nu = 1/2."""
+    L, p = grid(sizes, 0.5, 0.15, 11)
+    k = np.random.default_rng(seed).binomial(n, binom.sf((L - 1) // 2, L, p))
+    return Series.of_counts(("", "p", "errors/shots"), L, p, k, n)
+
+
+def test_squared_residuals_of_counts_are_the_binomial_deviance():
+    n, k = 40, np.array([0, 1, 17, 39, 40])
+    rows = Series.of_counts(("", "p", "k/n"), np.ones(5), np.zeros(5), k, n)
+    f = np.array([-1.0, -3.0, 0.3, 0.1, 4.0])
+    residuals, slopes, roots = rows.residuals(f)
+    deviance = 2 * (binom.logpmf(k, n, k / n) - binom.logpmf(k, n, ndtr(f)))
+    np.testing.assert_allclose(residuals**2, deviance, rtol=1e-9)
+    step = 1e-6
+    numeric = (rows.residuals(f + step)[0] - rows.residuals(f - step)[0]) / (2 * step)
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-6)
+    density = np.exp(-0.5 * f**2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(roots**2, n * density**2 / (ndtr(f) * ndtr(-f)))
+
+
+def test_residuals_of_counts_are_smooth_where_they_vanish():
+    rows = Series.of_counts(("", "p", "k/n"), np.ones(3), np.zeros(3), [8, 8, 8], 40)
+    centre = -0.8416212335729143  # probit of 8 / 40
+    residuals, slopes, roots = rows.residuals(centre + np.array([-1e-5, 0, 1e-5]))
+    np.testing.assert_allclose(residuals, roots[1] * np.array([-1e-5, 0, 1e-5]), atol=1e-7)
+    np.testing.assert_allclose(slopes, roots, rtol=1e-3)
+
+
+def test_a_table_without_noise_gives_its_values_back():
+    fit = fit_series(means(error=1e-4, sizes=(8, 16, 32, 64)), degree=3)
+    assert abs(fit.threshold - X_C) < 0.5 * fit.threshold_error < 5e-3
+    assert abs(fit.y_t - Y_T) < 0.3 * fit.y_t_error < 0.02
+    assert abs(fit.critical.value - 0.6) < 0.5 * fit.critical.error
+    assert fit.problem is None
+    np.testing.assert_allclose(fit.value_at(fit.series.x, fit.series.L)[fit.used],
+                               fit.series.values[fit.used], atol=3e-4)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
+def test_the_repetition_code_has_its_threshold_at_one_half(seed):
+    fit = fit_series(repetition(seed))
+    assert fit.problem is None
+    assert abs(fit.threshold - 0.5) <= 4 * fit.threshold_error < 0.1
+    assert abs(fit.y_t - 0.5) <= 4 * fit.y_t_error < 1
+    assert abs(fit.critical.value - 0.5) <= 4 * fit.critical.error < 0.4
+    for crossing in fit.crossings:
+        assert abs(crossing.p - 0.5) <= 4 * crossing.p_error < 0.05
+
+
+def test_units_and_signs_of_a_table_do_not_matter():
+    rows = means(seed=4)
+    fit = fit_series(rows, degree=3)
+    assert abs(fit.threshold - X_C) <= 4 * fit.threshold_error
+    scaled = replace(rows, values=-1e3 * rows.values, errors=1e3 * rows.errors)
+    mirrored = replace(rows, x=-10 * rows.x)
+    for other, factor in ((scaled, 1), (mirrored, -10)):
+        again = fit_series(other, degree=3)
+        assert again.threshold == pytest.approx(factor * fit.threshold, rel=1e-6)
+        assert again.threshold_error == pytest.approx(abs(factor) * fit.threshold_error, rel=1e-4)
+        assert again.y_t == pytest.approx(fit.y_t, rel=1e-4)
+        assert [item.p for item in again.crossings] == pytest.approx(
+            [factor * item.p for item in fit.crossings], rel=1e-9
+        )
+
+
+def test_counting_failures_or_successes_gives_the_same_threshold():
+    rows = repetition(5)
+    fit = fit_series(rows, degree=3)
+    again = fit_series(replace(rows, values=1 - rows.values), degree=3)
+    assert again.threshold == pytest.approx(fit.threshold, abs=1e-6)
+    assert again.critical.value == pytest.approx(1 - fit.critical.value, abs=1e-6)
+
+
+def test_kappa_is_fitted_where_it_is_requested():
+    fit = fit_series(means(seed=6, kappa=1.75, y_t=1.0, reach=0.07), kappa=True, degree=3)
+    assert abs(fit.kappa.value - 1.75) <= 4 * fit.kappa.error < 1
+    assert abs(fit.threshold - X_C) <= 4 * fit.threshold_error < 0.2
+    assert fit.critical is None
+    assert fit.crossings == ()
+    near = fit.used
+    away = fit.value_at(fit.series.x, fit.series.L) - fit.series.values
+    assert np.abs(away / fit.series.errors)[near].max() < 5
+    with pytest.raises(AnalysisError, match="kappa"):
+        fit_series(repetition(1), kappa=True)
+
+
+def test_rows_far_from_the_transition_are_not_used():
+    rows = repetition(7, sizes=(5, 17, 65))
+    fit = fit_series(rows, degree=3)
+    far = np.abs(rows.values - 0.5) > 0.45
+    assert far.any()
+    assert not fit.used[far].any()
+    # Whatever they say: here a plateau.
+    flat = np.where(far, np.clip(rows.values, 0.04, 0.96), rows.values)
+    again = fit_series(replace(rows, values=np.round(flat * 20_000) / 20_000), degree=3)
+    assert again.threshold == pytest.approx(fit.threshold, abs=0.1 * fit.threshold_error)
+
+
+def test_sizes_cross_where_their_lines_do():
+    L, x = np.repeat([4, 8, 16], 5), np.tile(np.linspace(1, 3, 5), 3)
+    rows = Series("", "T", "y", L, x, 0.5 - 0.01 * L * (x - 1.9), np.full(15, 0.01))
+    assert [item.p for item in fit_series(rows).crossings] == pytest.approx([1.9, 1.9])
+
+
+def test_a_fit_that_the_data_contradict_has_no_answer():
+    rows = means(seed=8)
+    fit = fit_series(replace(rows, errors=rows.errors / 10))
+    assert "rejected" in fit.problem
+    assert fit.problem.startswith("no T_c")
+    assert np.isnan(fit.threshold_error)
+    assert fit.to_dict()["threshold_error"] is None
+
+
+def test_the_collapse_of_a_table_is_good_without_corrections():
+    L, x = grid()
+    X = (x - X_C) * L
+    y = np.random.default_rng(9).normal(1 + 0.3 * X + 0.05 * X**2, 0.01)
+    fit = fit_series(Series("", "T", "y", L, x, y, np.full(L.size, 0.01)))
+    found = fit.collapse()
+    assert 0.3 < found.quality < 2
+    assert abs(found.threshold - X_C) <= 4 * found.threshold_error < 0.02
+    assert abs(found.y_t - 1) <= 4 * found.y_t_error < 0.2
+
+
+def test_one_size_or_one_x_is_no_table_to_fit():
+    rows = means()
+    with pytest.raises(AnalysisError, match="two sizes with two T each"):
+        fit_series(rows.at(rows.L == 8))
+    with pytest.raises(AnalysisError, match="of L >= 32"):
+        fit_series(rows, min_size=32)
