@@ -21,7 +21,7 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import TreeFit
 from percolab.analysis.value import Value
 from percolab.analysis.value import format_with_error as format_with_error
-from percolab.lattices.removal import RANDOM
+from percolab.lattices.removal import RANDOM, describe_removal
 from percolab.lattices.shown import Table
 
 Rows = list[tuple[Any, ...]]
@@ -137,8 +137,7 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
             rows.append((f"p = {format_with_error(size.bounds.mean_field, 0.0)}", MEAN_FIELD))
             rows.append((f"p = {format_with_error(size.bounds.bound, 0.0)}", BOUND))
         notes = [f"note: {note}" for note in size.notes]
-        order = "" if size.order == RANDOM else f", removed by {size.order}"
-        head = f"{lead}{size.num_sites} sites, {size.samples} samples{order}"
+        head = f"{lead}{size.num_sites} sites, {size.samples} samples{describe_removal(size.order)}"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
     return "\n\n".join(parts)
 

@@ -18,6 +18,7 @@ from percolab.cli.sample_options import (
     shaped,
     with_defaults,
 )
+from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.tasks.setting_groups import MEASURED, OUTPUT
@@ -35,6 +36,7 @@ _OUT = "clusters.png"
 @click.command(cls=GroupedCommand)
 @click.argument("labels", required=False, metavar="[LABELS]")
 @sample_options
+@setting_option("graph", help="Graph of up to 1000 sites, an edge list or another of its files.")
 @grouped(
     MEASURED,
     "--tree",
@@ -87,6 +89,8 @@ def command(
     connects them, the backbone is what carries current, and dangling ends are the rest of the
     clusters that span.
 
+    With --graph and -p the sites of a graph are where a spring layout of networkx puts them.
+
     With --html it is one page without network: a slider for p, of bond or site percolation on a
     lattice in the plane; -p is where it begins.
 
@@ -106,12 +110,16 @@ def command(
     if not as_tree:
         refuse({"weights": weights}, "only a tree (--tree) has it")
     target = output_file(out, _OUT)
+    if labels is not None or backbone or as_tree:
+        refuse(given, "a graph is drawn with its clusters alone", "graph")
     if backbone:
         figure, numbers = _show_flow(labels, as_tree, given)
     elif as_tree:
         figure, numbers = _show_tree(labels, weights, given)
     elif labels is not None:
         figure, numbers = _show_labels(labels, given)
+    elif given["graph"] is not None:
+        figure, numbers = _show_graph(given)
     else:
         figure, numbers = _of_sample(given)
     write_figure(figure, target, quiet=as_json)
@@ -131,7 +139,7 @@ def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
     from percolab.store.output_files import check_suffix, write_output
 
     reason = "a page (--html) shows percolation on a lattice"
-    refuse(given, reason, *OF_SPINS, "bethe", "shells", "numbering")
+    refuse(given, reason, "graph", *OF_SPINS, "bethe", "shells", "numbering")
     need(given, "a page (--html)", "lattice", "size")
     check_suffix(html, (".html", ".htm"), "a page")
     target = output_file(html, "")
@@ -149,6 +157,22 @@ def _of_sample(given: dict[str, Any]) -> Drawn:
 
     lattice, size = lattice_and_size(given, "a sample (without LABELS)")
     return draw_sample_picture(lattice, size, boundary=given["boundary"], **sample_keys(given))
+
+
+def _show_graph(given: dict[str, Any]) -> Drawn:
+    from percolab.bonds.model import Model
+    from percolab.configurations.picture import draw_sample_picture
+    from percolab.lattices.graph import make_graph
+
+    reason = "a graph (--graph) has its own, and no spins are drawn on it"
+    refuse(given, reason, "lattice", "size", "boundary", "bethe", "shells", "numbering", *OF_SPINS)
+    need(given, "a graph (--graph)", "p")
+    keys = sample_keys(given)
+    model = Model.parse(keys["model"])
+    if model.has_spins:
+        raise InputError(f"model {model}: of a graph samples of percolation are drawn")
+    graph = make_graph(given["graph"], weights=model.needs_weights)
+    return draw_sample_picture(graph, graph.num_sites, **keys)
 
 
 def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:

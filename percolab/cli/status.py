@@ -87,12 +87,11 @@ def _record(item: TaskResult) -> dict[str, Any]:
 
 def _describe_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _describe_model(study), *_boundary(study)])
-    from percolab.lattices.removal import RANDOM
+    from percolab.lattices.removal import describe_removal
 
     usual = "placed by a pilot" if study.p is None else "given"
     placed = find_answers(study).p or usual
-    order = "" if study.order == RANDOM else f", removed by {study.order}"
-    yield f"seed {study.seed}, {study.rng}, p {placed}{order}"
+    yield f"seed {study.seed}, {study.rng}, p {placed}{describe_removal(study.order)}"
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:

@@ -18,11 +18,13 @@ from percolab.errors import InputError
 from percolab.figures.bethe import check_shells, plot_bethe
 from percolab.figures.configuration import check_drawable, plot_clusters
 from percolab.figures.flow import plot_flow
+from percolab.figures.network import check_network, plot_network
 from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure
+from percolab.lattices.topology import unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.measure.columns import open_axes
 from percolab.tasks.study import axis_boundaries
@@ -40,10 +42,10 @@ def draw_sample_picture(
     """Return the picture of a sample and its numbers.
 
     keys: as :func:`percolab.configurations.configuration.random_configuration` takes them.
-    InputError: more sites than can be drawn, a graph, or a sample that does not exist.
+    InputError: more sites than can be drawn, or a sample that does not exist.
     """
     if isinstance(structure, Graph):
-        raise InputError(f"{structure.name}: sites of a graph have no places to be drawn at")
+        return _draw_network(structure, p, **keys)
     if isinstance(structure, BetheLattice):
         check_shells(structure, size)
         lattice: Lattice | BetheLattice = structure
@@ -60,6 +62,17 @@ def draw_sample_picture(
         opened=chosen.opened,
         spins=chosen.spins,
     )
+
+
+def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
+    """Return the picture of a sample on a graph, and its numbers."""
+    check_network(graph)
+    chosen = random_configuration(graph, graph.num_sites, p, **keys)
+    words = chosen.opened.ravel()
+    opened = unpack_bits(words, 32 * words.size)[graph.bond_numbers()]
+    record = {key: value for key, value in chosen.record.items() if key not in ("L", "boundary")}
+    title = make_title(plain_text(graph.title), record)
+    return plot_network(chosen.label(), graph, opened, title=title)
 
 
 def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -> Drawn:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from percolab.analysis.root_text import NO_CURVES, asks_for_roots
 from percolab.analysis.wrapping_fit import asks_for_wrapping
-from percolab.lattices.removal import RANDOM
+from percolab.lattices.removal import RANDOM, describe_removal
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
@@ -44,7 +44,7 @@ _OPENINGS = (
     "Phys. Rev. E 64, 016706 (2001))."
 )
 _REMOVED = (
-    "In a sample sites or bonds of the graph are removed one by one, by {order}; uniform numbers "
+    "A sample is the graph with ever fewer sites or bonds, one at a time{removed}. Uniform numbers "
     "decide between equal ones. Every observable is summed after every removal, and p is the share "
     "that is left."
 )
@@ -110,7 +110,7 @@ class KindInFigures:
     def describe_sample(self, study: Study) -> str:
         """Return the definition of a sample of a study."""
         if study.order != RANDOM:
-            return _REMOVED.format(order=study.order)
+            return _REMOVED.format(removed=describe_removal(study.order))
         found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
             found += f" Of every {study.every} sweeps one is measured, a sample."

@@ -28,7 +28,7 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import library_name
-from percolab.lattices.removal import RANDOM
+from percolab.lattices.removal import describe_removal
 from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -125,8 +125,7 @@ class StudyView:
     @cached_property
     def head(self) -> dict[str, Any]:
         """What every figure is given: its title, and the published threshold."""
-        order = self.study.order
-        removed = "" if order == RANDOM else f", removed by {order}"
+        removed = describe_removal(self.study.order)
         title = f"{self.model.title}, {self.structure_title}{removed}"
         return {"title": title, "exact": self._critical_p()}
 

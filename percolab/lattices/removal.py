@@ -42,6 +42,17 @@ def needs_weights(order: Any) -> bool:
     return isinstance(order, str) and order.partition(":")[0] == "weight"
 
 
+def describe_removal(order: str) -> str:
+    """Return how sites or bonds are removed, in words that follow a comma; "" where at random.
+
+    >>> describe_removal("random"), describe_removal("degree"), describe_removal("given")
+    ('', ', removed by degree', ', removed in a given order')
+    """
+    if order == RANDOM:
+        return ""
+    return ", removed in a given order" if order == GIVEN else f", removed by {order}"
+
+
 def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     """Return the name of an order, and the graph with the ranks that it gives its sites or bonds.
 

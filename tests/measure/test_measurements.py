@@ -5,6 +5,7 @@ import pytest
 
 import percolab
 from percolab.kernels.memory import Memory
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import RADII, Column, Dataset, SumColumn
@@ -90,7 +91,9 @@ def test_a_measurement_without_columns_or_with_other_reads_is_a_mistake_of_its_a
 
 
 def test_every_measurement_has_a_reader_and_columns():
+    graph = Graph.of_bonds(2, [(0, 1)]).with_source([0])
     for word, each in MEASUREMENTS.items():
         assert each.name == word
-        assert each.reader_class.check(load_lattice("square"), ("open", "open")) is None
+        place = (graph, ()) if word == "source" else (load_lattice("square"), ("open", "open"))
+        assert each.reader_class.check(*place) is None
         assert {column.measure for column in each.columns} == {word}

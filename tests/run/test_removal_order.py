@@ -368,7 +368,7 @@ def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatc
     assert "removed by degree" in answer("status", "k.h5")
     assert answer("export", "k.h5").count("\n") == 36
     answer("report", "k.h5", "--out", "k.html")
-    assert "removed one by one, by degree" in (tmp_path / "k.html").read_text()
+    assert "one at a time, removed by degree. Uniform" in (tmp_path / "k.html").read_text()
     answer(*study, "--samples", 60)
     (item,) = read_results("k.h5").tasks.values()
     assert item.num_samples == 60
@@ -378,7 +378,7 @@ def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatc
     assert "other sites, bonds, source or target" in refusal(*others, "--samples", 20)
     (tmp_path / "study.toml").write_text('graph = "karate.txt"\nmodel = "site"\norder = "o.txt"\n')
     (tmp_path / "o.txt").write_text("33\n0\n")
-    assert "removed by given" in answer(
+    assert "removed in a given order" in answer(
         "sweep", "study.toml", "--samples", 20, "--device", "cpu", "--quiet", "--out", "o.h5"
     )
 
