@@ -483,7 +483,7 @@ def threshold(
     >>> threshold("square", error=0.01, device="cpu").results
     <Results of square, L = 8, 12: 16384 samples in 2 tasks>
     >>> threshold(weights=np.array([[3, 1, 2], [9, 9, 4], [0, 0, 8]]))
-    <Levels of: square; x 3; y 8>
+    <Levels of square; x 3; y 8>
     """
     given = {name: value for name, value in settings.items() if value is not None}
     of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}

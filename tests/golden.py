@@ -258,7 +258,7 @@ def checkpointed(name):
         sampler.checkpoints = Checkpoints(path)
         with suppress(Stopped):
             sampler.sample([3], lambda: sum(done) >= 144 + 96)
-        (block, key), (rank, _) = sampler.checkpoints.found()
+        (block, key), (rank, _) = sampler.checkpoints.list_files()
         arrays = _datasets(block) | _datasets(rank)
         del arrays["rank_row"]
         return {"-".join(map(str, key)): arrays}

@@ -26,10 +26,10 @@ CUDA, CPU = Device("cuda"), Device("cpu")
 
 def compare_study():
     """Compare the blocks of a study in slabs, by two threads, with those of whole samples."""
-    asked = {"L": [6, 8], "p": [0.4, 0.6], "samples": 4, "block_size": 2, "measure": "sizes"}
-    asked["boundary"] = "open", "periodic"
-    found = sweep("square", **asked, device="cuda", slabs=3, workers=2)
-    expected = sweep("square", **asked, device="cpu")
+    settings = {"L": [6, 8], "p": [0.4, 0.6], "samples": 4, "block_size": 2, "measure": "sizes"}
+    settings["boundary"] = "open", "periodic"
+    found = sweep("square", **settings, device="cuda", slabs=3, workers=2)
+    expected = sweep("square", **settings, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["slabs"]) == ("cuda:0", {"6": 3, "8": 3})
     assert_same_blocks(found, expected)
@@ -38,16 +38,16 @@ def compare_study():
 
 def compare_gpus():
     """Compare the blocks of studies, in slabs and not, by this process and one for a second GPU."""
-    asked = {"L": [6], "p": [0.4, 0.6], "samples": 4, "block_size": 1, "measure": "sizes"}
+    settings = {"L": [6], "p": [0.4, 0.6], "samples": 4, "block_size": 1, "measure": "sizes"}
     two_gpus()
-    expected = sweep("square", **asked, device="cpu")
+    expected = sweep("square", **settings, device="cpu")
     for slabs, workers in ((3, 1), (None, 2)):
         # How many processes there are when blocks come in.
         watcher, counts = Watcher(), []
         watcher.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
         with mock.patch("percolab.run.engine.be_worker", simulated_worker):
             found = sweep(
-                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=watcher
+                "square", **settings, device="cuda", slabs=slabs, workers=workers, watcher=watcher
             )
         (run,) = found.runs
         drivers = run["device"], run["executor"], run["workers"]

@@ -59,9 +59,9 @@ def compare_rows(name):
 
 def compare_study():
     """Compare a study on one GPU, which one rank drives, with the CPU's."""
-    asked = {"L": [6], "p": [0.4, 0.6], "samples": 2, "boundary": "periodic"}
-    found = sweep("square", **asked, device="cuda", split="lattice", slabs=2)
-    expected = sweep("square", **asked, device="cpu")
+    settings = {"L": [6], "p": [0.4, 0.6], "samples": 2, "boundary": "periodic"}
+    found = sweep("square", **settings, device="cuda", split="lattice", slabs=2)
+    expected = sweep("square", **settings, device="cpu")
     (run,) = found.runs
     assert (run["device"], run["labeler"], run["split"]["ranks"]) == ("cuda:0", "tiled", 1)
     assert_same_blocks(found, expected)

@@ -54,9 +54,9 @@ def test_large_samples_are_tabulated_from_their_files(tmp_path):
     from percolab.api import sweep
 
     paths = tmp_path / "torus.h5", tmp_path / "open.h5"
-    asked = {"L": [60], "p": [0.5], "samples": 4, "device": "cpu", "slabs": 3}
+    settings = {"L": [60], "p": [0.5], "samples": 4, "device": "cpu", "slabs": 3}
     found = [
-        sweep("square", **asked, boundary=boundary, out=path)
+        sweep("square", **settings, boundary=boundary, out=path)
         for path, boundary in zip(paths, ("periodic", "open"))
     ]
     head, *lines = (line.split() for line in run("h200/large_lattices.py", *paths).splitlines())

@@ -114,8 +114,7 @@ def _study_times(
             _run(lattice, samples=few, **options, **one)
             busy = sum(sum_events(events).values()) / few
         alone = replace(
-            alone,
-            note=f"{alone.note}, the GPU computes {busy / alone.seconds_per_sample:.0%}",
+            alone, note=f"{alone.note}, the GPU computes {busy / alone.seconds_per_sample:.0%}"
         )
     yield alone
     if number == 1:

@@ -218,15 +218,12 @@ def _stop(text: str | None) -> Any:
 
 
 def _weights(name: str) -> np.ndarray:
-    from percolab.configurations.array_files import read_array
+    from percolab.configurations.tree import read_numbers
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         return "" if dtype.kind in "iuf" else f"holds {dtype}; weights are floats or integers"
 
-    if name.lower().endswith(".png"):
-        raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
-    found = read_array(name, wrong)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    return read_numbers(name, wrong)
 
 
 def _invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:

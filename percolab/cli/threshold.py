@@ -51,7 +51,8 @@ def _shared_options(function: Any) -> Any:
     WHAT,
     "--weights",
     help="Find the levels at which given values percolate: an array of sites (..., y, x) or bonds "
-    "(classes, ..., y, x) in .npy or file.h5:/dataset; or file, those in the graph's file.",
+    "(classes, ..., y, x) in .npy, file.h5:/dataset or a grey image; or file, those in the graph's "
+    "file.",
 )
 @grouped(WHAT, "--above", is_flag=True, help="With --weights: large values open first.")
 @grouped(

@@ -49,6 +49,8 @@ def write_levels(
 
 def levels_text(levels: Levels) -> str:
     """Return levels as a table: a row for every axis, and for every number of directions."""
+    from percolab.trees.levels import level_text
+
     words = {"open": "spans", "periodic": "wraps around"}
     verbs = [words[kind] for kind in levels.boundary] or ["connects"]
     items = [(f"{verb} {axis}", levels.axes[axis]) for verb, axis in zip(verbs, levels.axes)]
@@ -64,10 +66,10 @@ def levels_text(levels: Levels) -> str:
         steps = "", ""
         if path is not None:
             steps = str(path.sites.size - 1), ",".join(map(str, path.winding))
-        numbers = f"{item.level:.8g}", f"{item.barrier:.8g}", f"{item.share:.5f}"
+        numbers = level_text(item.level), level_text(item.barrier), f"{item.share:.5f}"
         rows.append((name, *numbers, saddle, *steps))
     headings = "", "level", "barrier", f"open {levels.of}", "saddle", "steps", "winding"
     first = f"{levels.of} of {levels.structure.name}"
-    first += "" if levels.bottom is None else f"; the first open at {levels.bottom:.8g}"
+    first += "" if levels.bottom is None else f"; the first open at {level_text(levels.bottom)}"
     first += f"; {levels.never_open} never open" if levels.never_open else ""
     return f"{first}\n{Table(headings, rows).to_text()}"

@@ -217,7 +217,8 @@ def read_image(
             return "" if prod(shape) else "it has no sites"
         if not 1 <= prod(shape) <= MAX_POINTS:
             return f"{prod(shape)} sites, but 1 to {MAX_POINTS} can be labeled"
-        return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40))
+        problem = _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40))
+        return problem and f"{problem}; percolab label --slabs auto labels it in parts"
 
     as_grey = threshold is not None
     if is_array:

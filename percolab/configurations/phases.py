@@ -114,7 +114,9 @@ class Phases:
     @property
     def names(self) -> list[str]:
         """The names of the phases: their values, joined by a plus sign."""
-        return ["+".join(f"{value:.12g}" for value in values) for values in self.values]
+        # A plus sign is between values alone: 1e20, not 1e+20.
+        texts = ([f"{value:.12g}".replace("e+", "e") for value in each] for each in self.values)
+        return ["+".join(values) for values in texts]
 
     def number(self, image: np.ndarray) -> np.ndarray:
         """Return the number of every point's phase, 1 for the first, 0 for none: uint8."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.words import GENERATORS
-from percolab.configurations.array_files import read_array
+from percolab.configurations.array_files import Check, read_array
 from percolab.errors import InputError
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import (
@@ -187,7 +187,7 @@ def read_weights(
             return str(error)
         return ""
 
-    return _read_numbers(name, wrong)
+    return read_numbers(name, wrong)
 
 
 def read_weight_list(name: str, graph: Graph) -> np.ndarray:
@@ -200,10 +200,11 @@ def read_weight_list(name: str, graph: Graph) -> np.ndarray:
             return f"weights of the shape {shape}, but {graph.name} has {graph.num_bonds} bonds"
         return ""
 
-    return _read_numbers(name, wrong)
+    return read_numbers(name, wrong)
 
 
-def _read_numbers(name: str, wrong: Any) -> np.ndarray:
+def read_numbers(name: str, wrong: Check) -> np.ndarray:
+    """Return numbers of this machine's byte order, as :func:`read_array` reads them; no image."""
     if name.lower().endswith(".png"):
         raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
     found = read_array(name, wrong)

@@ -2,6 +2,8 @@
 
 After them labels are no longer finished (a site's label may be a root that was joined to another),
 but sizes stand at roots alone, which is all a row needs.
+
+labels, sizes: uint32 (items * num_points,); opened, later: uint32 (items * classes * num_words,).
 """
 
 from numba import uint32

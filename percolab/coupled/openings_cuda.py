@@ -4,6 +4,8 @@ A bond that is closed at the lowest p of a grid and open at its highest, and joi
 tile or of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).
 The clusters it joins become nodes, like those at the border; the others stay as they are over the
 whole grid.  Rows then follow from p to p by joining nodes.
+
+labels: uint32 (items * points,); parents: uint32, of all nodes; forest: uint64, as long.
 """
 
 from numba import int32, uint32, uint64

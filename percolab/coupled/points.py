@@ -102,12 +102,7 @@ class PointByPoint:
 
 
 def radii_rows(
-    labeler: Any,
-    generator: int,
-    seed: int,
-    samples: Samples,
-    grid: Samples,
-    geometry: Geometry,
+    labeler: Any, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
 ) -> NDArray[np.int64]:
     """Return how far clusters reach at all m thresholds of a grid, (n, m, PER_BIN * bins)."""
     step = labeler.items_with_radii(geometry)

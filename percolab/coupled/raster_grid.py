@@ -4,6 +4,8 @@ Near p_c a few percent of the bonds open between neighbouring p of a sweep, so t
 little more than one labeling.  The sums over clusters, the spanning bits and the tally are kept up
 to date at every union.  The second largest alone must be looked for again, when it was joined to
 the largest.
+
+parents, sizes: int32, reach: uint32, of all runs; row: int64 (ROW_WIDTH,), longer with a tally.
 """
 
 from typing import Any, NamedTuple

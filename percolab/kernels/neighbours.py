@@ -161,7 +161,7 @@ def _other_bits(words, start, count, ends, k, word, requested):
 
 @njit
 def find_periodic_number(bond, periodic_bonds):
-    """Return which periodic bond a bond, number k * stride + i, is; -1 for any other bond."""
+    """Return which periodic bond a bond, number k * stride + i, is, int64; -1 for any other."""
     low, high = int64(0), int64(periodic_bonds.size)
     while low < high:
         middle = (low + high) >> int64(1)
@@ -176,7 +176,7 @@ def find_periodic_number(bond, periodic_bonds):
 
 @njit
 def bond_period_code(bond, adjacency):
-    """Return over how many periods a bond leads, as a code; 0 if it crosses no boundary."""
+    """Return over how many periods a bond leads, a code, int64; 0 if it crosses no boundary."""
     n = find_periodic_number(int64(bond), adjacency.periodic_bonds)
     return int64(adjacency.periodic_codes[n]) if n >= 0 else int64(0)
 

@@ -2,6 +2,8 @@
 
 A word holds 32 neighbouring sites of a row; a bit of ``starts`` marks the first site of a run, and
 bit 0 always starts one, so that no run leaves its word.
+
+Words, bit arrays, bit numbers and counts are uint32, and so are results.
 """
 
 from numba import njit, uint32

@@ -55,9 +55,7 @@ LABELERS = {
             {"cpu": "labelers.reference:Reference"},
         ),
         LabelerEntry(
-            "raster",
-            "one scan, union-find with runs as nodes",
-            {"cpu": "labelers.raster:Raster"},
+            "raster", "one scan, union-find with runs as nodes", {"cpu": "labelers.raster:Raster"}
         ),
         LabelerEntry(
             "four_step",

@@ -8,6 +8,9 @@ Against the paper: the residual list (the lower neighbours but the lowest) is no
 off the bond words again, which costs 0.25 instead of 4 bytes a bond; union needs one atomic where
 Algorithm 1 needs two (see :func:`percolab.kernels.union_find.union`); bonds to a *higher* site,
 which only periodic boundaries have, belong to the residual list too.
+
+labels: uint32, a sample's from ``start`` on; opened: uint32, its bond words from ``base`` on; i,
+start, base, word: uint32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The four steps as CUDA kernels, and a batch of samples that goes through them."""
+"""The four steps as CUDA kernels, and a batch of samples that goes through them.
+
+labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
+* classes * num_words,), words of open bonds.
+"""
 
 from __future__ import annotations
 

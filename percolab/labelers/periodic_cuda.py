@@ -1,4 +1,8 @@
-"""CUDA: the ends of open bonds across periodic boundaries, joined in the labels."""
+"""CUDA: the ends of open bonds across periodic boundaries, joined in the labels.
+
+labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
+* classes * num_words,), words of open bonds.
+"""
 
 from numba import uint32
 

@@ -4,6 +4,10 @@ A *run* is a maximal row of sites joined by open chain bonds (i to i - 1).  Runs
 order of their first sites, so the smallest run of a cluster holds its smallest site.  A site's run
 is found by counting the run starts at or below its bit, so nothing is stored per site.  Without
 chain bonds, as on a graph, every site is a run and this is plain union-find.
+
+opened, periodic: uint32, bond words of the sample; occupied: uint32 (num_words,); end_sites and
+end_flags: int32 and uint32 (n,); row: int64 (ROW_WIDTH,), longer with a tally; the others are
+fields of :class:`Runs` and :class:`Windings`.
 """
 
 from typing import Any, NamedTuple

@@ -4,6 +4,9 @@ The forest of the sites (:mod:`percolab.measure.wrapping_cuda`) is made flat: ev
 its root and the periods from there.  Sites add their places to the sums of their roots; whole
 numbers, so the order does not matter.  ``reach`` holds a root's end flags, or OUT where its cluster
 wraps.
+
+forest: uint64 (items * num_points,); reach: uint32, as long; sums: uint64 (items * num_points *
+(axes + BESIDE),); found: uint64 (items * width,); sites, flags: uint32 (n,).
 """
 
 from numba import int32, int64, uint32, uint64

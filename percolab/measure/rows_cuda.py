@@ -1,8 +1,11 @@
 """CUDA kernels around a labeler: open bonds before it, the integer row after it.
 
-A batch holds several *items*, each one sample at one p; the second grid axis counts items.  Item n
-has its words at ``n * words_per_item`` and its labels and sizes at ``n * num_points``; all indices
-fit 32 bits.
+A batch has several entries, its *items*, each one sample at one p; the second grid axis counts
+items.  Item n has its words at ``n * words_per_item`` and its labels and sizes at ``n *
+num_points``; all indices fit 32 bits.
+
+labels, sizes: uint32 (items * num_points,); spanning: uint32 (items,); partials: int64 (items,
+blocks, NUMBERS); rows: int64 (n * ROW_WIDTH,); keys, counts: uint32 (SLOTS,), in shared memory.
 """
 
 from numba import config, int64, types, uint32

@@ -5,6 +5,9 @@ The sites at the ends of open bonds that cross a face are border sites of their 
 of its node.  Roots that an entry names are marked, numbered in any order, and leave the sums; then
 entries are given those numbers.  Marks and numbers stand where the origins of nodes do, which only
 labels need.
+
+opened: uint32, the words of a cut; counts: uint32, one for FACE_WORDS of them; border: uint32,
+words of sites; labels: uint32 (points,); entries, numbers: uint32.
 """
 
 from numba import int64, types, uint32, uint64

@@ -64,13 +64,13 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
 @njit
 def _mark_roots(roots, sizes):
     """Turn the sizes of roots negative; return how many were not yet."""
-    found = int64(0)
+    count = int64(0)
     for entry in range(roots.size):
         root = roots[entry]
         if sizes[root] > 0:
             sizes[root] = -sizes[root]
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 @njit

@@ -140,11 +140,7 @@ class Partition(Protocol):
         """Return how many ranks there will be; InputError if they cannot be."""
 
     def divide(
-        self,
-        lattices: StudyLattices,
-        options: Mapping[str, Any],
-        ranks: int,
-        available: Available,
+        self, lattices: StudyLattices, options: Mapping[str, Any], ranks: int, available: Available
     ) -> Division:
         """Return the division for so many ranks; InputError if it cannot be made."""
 

@@ -196,11 +196,11 @@ class RankJob:
         """The memory that a rank takes at most."""
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
         is_alone = self.ranks == 1
-        found = [
+        memories = [
             rank_memory(self.whole, own, kind, self.p, is_alone=is_alone)
             for own in set(self.layers)
         ]
-        return Memory(max(one.host for one in found), max(one.device for one in found))
+        return Memory(max(one.host for one in memories), max(one.device for one in memories))
 
     def choose_device(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""

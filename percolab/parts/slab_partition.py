@@ -109,14 +109,10 @@ class SlabPartition:
         return ranks
 
     def divide(
-        self,
-        lattices: StudyLattices,
-        options: Mapping[str, Any],
-        ranks: int,
-        available: Available,
+        self, lattices: StudyLattices, options: Mapping[str, Any], ranks: int, available: Available
     ) -> SlabDivision:
         """Return the layers of all ranks; InputError: too many ranks or slabs, or no memory."""
-        device, local, found = available.device, available.count_local(ranks), {}
+        device, local, chosen = available.device, available.count_local(ranks), {}
         free = available.free_memory()
         for size, whole in lattices.wholes.items():
             check_labelable(whole, device)
@@ -130,8 +126,8 @@ class SlabPartition:
                 raise InputError(f"{where}: {error}") from error
             where += f" in {sum(map(len, layers))} slabs"
             check_fits(where, needed(layers), free, device, f" for {local} of them")
-            found[size] = layers
-        return SlabDivision(found, tuple(map(str, available.devices)))
+            chosen[size] = layers
+        return SlabDivision(chosen, tuple(map(str, available.devices)))
 
     def job(self, record: dict[str, Any]) -> AnyJob:
         """Return the job of a record."""

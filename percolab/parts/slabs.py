@@ -33,9 +33,9 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
     each, more = divmod(cells, slabs)
     if each == 0:
         raise InputError(f"{slabs} slabs, but there are {whole.num_layers} layers")
-    found = [unit * (each + (n < more)) for n in range(slabs)]
-    found[-1] += rest
-    return tuple(found)
+    layers = [unit * (each + (n < more)) for n in range(slabs)]
+    layers[-1] += rest
+    return tuple(layers)
 
 
 def equal_slabs(whole: Whole, thick: int) -> tuple[int, ...]:

@@ -370,14 +370,14 @@ class SlabTiled:
         whole = self.whole
         if whole.is_closed:
             return ()
-        found = []
+        spans = []
         ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
         for bit, span in enumerate(ends, 2 * (len(whole.shape) - 1)):
             layers = (min(max(edge - part.first_layer, 0), part.layers) for edge in span)
             first, after = (layer * whole.layer_points for layer in layers)
             if first < after:
-                found.append((first, after, 1 << bit))
-        return tuple(found)
+                spans.append((first, after, 1 << bit))
+        return tuple(spans)
 
     def _draw_slab(self, part: Slab, labeler: SlabLabels) -> None:
         """Write the slab's open bonds, and count its vacant sites."""

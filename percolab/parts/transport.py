@@ -111,10 +111,10 @@ class Transport(ABC):
     def exchange(self, partner: int, arrays: Arrays) -> list[NDArray[Any]]:
         """Send a message to a rank that sends one here at the same time, and return that."""
         end = self._begin(partner, arrays)
-        found = self.receive(partner)
+        message = self.receive(partner)
         end()
-        assert found is not None
-        return found
+        assert message is not None
+        return message
 
     @abstractmethod
     def has_message(self, source: int) -> bool:
@@ -250,12 +250,12 @@ def run_local(size: int, work: Callable[[Local], _T]) -> list[_T]:
     >>> run_local(3, lambda transport: transport.rank)
     [0, 1, 2]
     """
-    found: list[Any] = [None] * size
+    results: list[Any] = [None] * size
     errors: list[BaseException] = []
 
     def run(transport: Local) -> None:
         try:
-            found[transport.rank] = work(transport)
+            results[transport.rank] = work(transport)
         except BaseException as error:
             if not isinstance(error, RankLost):
                 errors.append(error)
@@ -268,7 +268,7 @@ def run_local(size: int, work: Callable[[Local], _T]) -> list[_T]:
         thread.join()
     if errors:
         raise errors[0]
-    return found
+    return results
 
 
 # --- processes of one host -----------------------------------------------------------------------

@@ -81,9 +81,9 @@ def count_workers(executor: Executor) -> int:
     Python's own pools and those of mpi4py have an attribute for it.
     """
     for name in ("num_workers", "_max_workers"):
-        found = getattr(executor, name, None)
-        if isinstance(found, int) and found > 0:
-            return found
+        number = getattr(executor, name, None)
+        if isinstance(number, int) and number > 0:
+            return number
     return os.cpu_count() or 1
 
 

@@ -157,11 +157,11 @@ def ranks_at_once(world: Any, kind: int, first: int = 0) -> tuple[int, int]:
     Called by all ranks.  kind: as for :func:`number_on_host`.  first: of the ranks that count.
     """
     host = world.Split_type(kind)
-    found = host.allgather((world.Get_rank(), cores_here()))
+    members = host.allgather((world.Get_rank(), cores_here()))
     host.Free()
-    ranks = [rank for rank, _ in found]
+    ranks = [rank for rank, _ in members]
     here = sum(rank >= first for rank in ranks)
-    cores: set[int] = set().union(*(own for _, own in found))
+    cores: set[int] = set().union(*(own for _, own in members))
     # One of each host speaks for all.
     at_once = min(here, len(cores)) if world.Get_rank() == min(ranks) else 0
     return here, sum(world.allgather(at_once))

@@ -36,28 +36,28 @@ def begin_checkpoints(
     rows: dict[tuple[str, int], int] = defaultdict(int)
     layers: dict[tuple[str, int], list[int]] = defaultdict(list)
     others: dict[tuple[str, int], list[Path]] = defaultdict(list)
-    for file, key in checkpoints.found():
+    for file, key in checkpoints.list_files():
         task_id, number, _ = key
-        found, block = read_checkpoint(file), (task_id, number)
-        if found is None:
+        checkpoint, block = read_checkpoint(file), (task_id, number)
+        if checkpoint is None:
             watcher.noted(f"{file}: is of another version of percolab, and is measured anew")
             continue
-        if task_id not in own or found.key != key:
+        if task_id not in own or checkpoint.key != key:
             watcher.noted(f"{file}: is a checkpoint of another task, and is left as it is")
             continue
         sampler = own[task_id]
-        sampler.check_fits(found)
-        if found.rank_row is None:
-            rows[block] = len(found.rows)
+        sampler.check_fits(checkpoint)
+        if checkpoint.rank_row is None:
+            rows[block] = len(checkpoint.rows)
             watcher.noted(
-                f"L = {sampler.task.size}: block {number} goes on after {len(found.rows)} rows "
+                f"L = {sampler.task.size}: block {number} goes on after {rows[block]} rows "
                 f"(from {file.name})"
             )
-        elif found.rank_row[1:] in sampler.items(number)[: rows[block]]:
+        elif checkpoint.rank_row[1:] in sampler.items(number)[: rows[block]]:
             # Its row is done.
             continue
-        elif sampler.uses_interface(found, rows[block]) and found.interface is not None:
-            layers[block].append(found.interface.layers)
+        elif sampler.uses_interface(checkpoint, rows[block]) and checkpoint.interface is not None:
+            layers[block].append(checkpoint.interface.layers)
         else:
             others[block].append(file)
     for (task_id, number), counts in layers.items():

@@ -154,8 +154,8 @@ class SingleRank:
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
         """Return the row of a sample; None once it is to be ``left``."""
-        found = self._leader().row(job, draw, left, done)
-        return None if found is None else found[0]
+        answer = self._leader().row(job, draw, left, done)
+        return None if answer is None else answer[0]
 
     def _leader(self) -> Leader:
         """Return this thread's rank, or that of the GPU."""
@@ -308,30 +308,30 @@ class PartsSampler:
         self.check_fits(found)
         return found.rows
 
-    def check_fits(self, found: Checkpoint) -> None:
+    def check_fits(self, checkpoint: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
         bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
         width = BINS + bins if bins else ROW_WIDTH
-        interface = found.interface
-        is_own = all(len(row.numbers) == width for row in found.rows) and (
+        interface = checkpoint.interface
+        is_own = all(len(row.numbers) == width for row in checkpoint.rows) and (
             interface is None
             or (len(interface.sums.bins), interface.num_layers) == (bins, self.whole.num_layers)
         )
-        if not is_own or len(found.rows) > len(self.items(found.number)):
+        if not is_own or len(checkpoint.rows) > len(self.items(checkpoint.number)):
             assert self.checkpoints is not None
             raise InputError(
-                f"{self.checkpoints.find_checkpoint(*found.key)}: is damaged, as its rows are "
+                f"{self.checkpoints.find_checkpoint(*checkpoint.key)}: is damaged, as its rows are "
                 "none of its task; remove it to measure what it has anew"
             )
 
-    def uses_interface(self, found: Checkpoint, rows: int) -> bool:
+    def uses_interface(self, checkpoint: Checkpoint, rows: int) -> bool:
         """Return whether a rank continues from its checkpoint, where a block has so many rows."""
-        if found.rank_row is None or found.interface is None:
+        if checkpoint.rank_row is None or checkpoint.interface is None:
             return False
-        rank, *row = found.rank_row
-        if tuple(row) not in self.items(found.number)[rows : rows + 1]:
+        rank, *row = checkpoint.rank_row
+        if tuple(row) not in self.items(checkpoint.number)[rows : rows + 1]:
             return False
-        return self.ranks.division.continues(self.task.size, rank, found.interface)
+        return self.ranks.division.continues(self.task.size, rank, checkpoint.interface)
 
 
 def make_in_worker(
@@ -365,9 +365,9 @@ def _wide_powers(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
     for place, power in enumerate((3, 4)):
         large = np.array([(row.cubes, row.fourths)[place] for row in rows], object).reshape(shape)
         below = (counts * small**power).sum(axis=-1)
-        found = large.astype(float) + below.astype(float)
+        totals = large.astype(float) + below.astype(float)
         powers[..., place] = [
-            [sum(found[block, :, point].tolist()) for point in range(shape[2])]
+            [sum(totals[block, :, point].tolist()) for point in range(shape[2])]
             for block in range(shape[0])
         ]
     return np.asarray(powers, np.float64)

@@ -52,10 +52,10 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
 
 def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
     """Return results with further tasks, of which nothing is sampled yet."""
-    found = StoredResults(results.study, dict(results.tasks), results.runs)
+    copy = StoredResults(results.study, dict(results.tasks), results.runs)
     for task in tasks:
-        found.add_task(task)
-    return found
+        copy.add_task(task)
+    return copy
 
 
 def new_task(

@@ -379,7 +379,7 @@ class _Planning:
 
         A line through these two separates what grows with layers from joining and sending.
         """
-        job, found, sent = self._job(task), list[float](), ""
+        job, times, sent = self._job(task), list[float](), ""
         whole, layers = make_split_lattice(task), job.layers if isinstance(job, RankJob) else ()
         if not layers:
             # Boxes: those along the last axis.
@@ -404,11 +404,11 @@ class _Planning:
             record, item = engine.record(), TaskResult(thin)
             pool = engine.make_pool({thin.id: engine.sampler(thin)}, self._executor)
             first = self._time_blocks(item, pool, self._at_once)
-            found.append(self._time_blocks(item, pool, 2 * self._at_once) / 2)
+            times.append(self._time_blocks(item, pool, 2 * self._at_once) / 2)
             if "split" in record:
                 of_row = record["split"]["bytes"] / record["split"]["rows"]
                 sent = f", for which ranks send {of_row / 1e3:.3g} kB"
-        low, high = found[0], found[-1]
+        low, high = times[0], times[-1]
         steps = (whole.num_layers - counts[-1]) / max(counts[-1] - counts[0], 1)
         row = max(high + steps * (high - low), high) / len(thin.p)
         slabs, most = sum(map(len, layers)), max(map(max, layers))
@@ -430,8 +430,8 @@ class _Planning:
         results, count = StoredResults(self._results.study, {key: item}), item.num_blocks + blocks
         work, made = Work(missing_jobs(results, {key: count}, pool.samplers), pool), []
         try:
-            for _, found in work.finished():
-                made += found
+            for _, blocks_of_job in work.finished():
+                made += blocks_of_job
         except BaseException:
             # Blocks that are being made are of no use, and ranks may take long to leave theirs.
             pool.stop()
@@ -598,9 +598,9 @@ def _likely(number: int, block: AnyBlock, ratio: float, rng: np.random.Generator
 
     def scatter(array: np.ndarray) -> np.ndarray:
         noise = np.sqrt(ratio * np.abs(array.astype(float))) * rng.standard_normal(array.shape)
-        found = np.clip(ratio * array + noise, -(2.0**62), 2.0**62)
+        numbers = np.clip(ratio * array + noise, -(2.0**62), 2.0**62)
         is_whole = np.array_equal(array, np.rint(array))
-        return np.asarray(np.rint(found) if is_whole else found, array.dtype)
+        return np.asarray(np.rint(numbers) if is_whole else numbers, array.dtype)
 
     extras = {key: own if key == "series" else scatter(own) for key, own in block.extras.items()}
     return Block(number, scatter(block.sums), scatter(block.squares), extras)

@@ -183,11 +183,7 @@ class _PoolProcess:
     """One process, started with its first call and again after it was lost."""
 
     def __init__(
-        self,
-        threads: int,
-        hooks: Hooks,
-        number: int,
-        on_progress: Callable[[Any], None] | None,
+        self, threads: int, hooks: Hooks, number: int, on_progress: Callable[[Any], None] | None
     ) -> None:
         self._threads, self._hooks, self._number = threads, hooks, number
         self._on_progress = on_progress

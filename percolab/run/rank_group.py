@@ -115,8 +115,8 @@ class RankGroup:
             yield self.executor
             return
         is_here = self.executor == "threads" or self.size == 1
-        with _threads(self) if is_here else _processes(self) as found:
-            executor, self._problem = found
+        with _threads(self) if is_here else _processes(self) as started:
+            executor, self._problem = started
             self._leader = executor.leader
             with executor:
                 yield executor
@@ -132,16 +132,16 @@ class RankGroup:
         if self._error is not None:
             raise self._error
         try:
-            found = self._leader.row(job, draw, left, done)
+            answer = self._leader.row(job, draw, left, done)
         except Exception as error:
             # So does every row that is requested before it is seen.
             self._error = self._cause(error)
             if self._error is error:
                 raise
             raise self._error from error
-        if found is None:
+        if answer is None:
             return None
-        row, steps = found
+        row, steps = answer
         self._keep(steps)
         return row
 

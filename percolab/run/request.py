@@ -93,8 +93,8 @@ class SweepOptions(TypedDict, total=False):
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     """Return the options of what a user requested; InputError if there is no such device."""
     same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
-    found: Any = {name: getattr(request, name) for name in same}
-    options: SweepOptions = found | {"device": _open_requested_device(request), "watcher": watcher}
+    given: Any = {name: getattr(request, name) for name in same}
+    options: SweepOptions = given | {"device": _open_requested_device(request), "watcher": watcher}
     return options
 
 
@@ -279,8 +279,8 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
         # A name decides nothing.
         there["lattice"] = here["lattice"]
     elif here["lattice"] == there["lattice"]:
-        for found, lattice in ((here, study.structure), (there, stored.study.structure)):
-            found["lattice"] = f"{lattice.name} (digest {lattice.digest})"
+        for description, lattice in ((here, study.structure), (there, stored.study.structure)):
+            description["lattice"] = f"{lattice.name} (digest {lattice.digest})"
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
@@ -304,8 +304,8 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
 
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
-    found = study.description()
-    shown = {key: found.get(key, _shown_default(key)) for key in _FIXED}
+    description = study.description()
+    shown = {key: description.get(key, _shown_default(key)) for key in _FIXED}
     if shown["burn_in"] == AUTO:
         shown["burn_in"] = "auto"
     return shown
@@ -324,12 +324,12 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
         p = tuple(sorted({*study.p, *stored.p}))
     sizes = stored.sizes if "L" in left_open else tuple({*study.sizes, *stored.sizes})
     block_size, sweeps = study.block_size or stored.block_size, study.sweeps or stored.sweeps
-    found = replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
+    union = replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
     graph, before = study.structure, stored.structure
     if isinstance(graph, Graph) and isinstance(before, Graph) and graph.names is None:
         # The same graph, given by numbers alone this time.
-        return replace(found, structure=replace(graph, names=before.names))
-    return found
+        return replace(union, structure=replace(graph, names=before.names))
+    return union
 
 
 def _described(stored: StoredResults, study: Study) -> StoredResults:

@@ -349,11 +349,11 @@ def _num_blocks(results: StoredResults, task: Task) -> int:
 def _estimate(results: StoredResults) -> WrappingEstimate | None:
     """Return p_c of the samples so far, None if there are too few."""
     try:
-        found = WrappingEstimate.of(results)
-        found.information(results.study.sizes[:1])
+        estimate = WrappingEstimate.of(results)
+        estimate.information(results.study.sizes[:1])
     except AnalysisError:
         return None
-    return found
+    return estimate
 
 
 def _find_half(

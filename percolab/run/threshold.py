@@ -383,12 +383,12 @@ class _Search:
         own = [task for task in own_tasks(results) if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
-        found = {task.size: task for task in own}
+        centres = {task.size: task for task in own}
         for size, root in self._roots(results).items():
-            if has_slopes(results.tasks[found[size].id]):
+            if has_slopes(results.tasks[centres[size].id]):
                 near = (task for task in own if task.size == size)
-                found[size] = min(near, key=lambda task: abs(task.p[0] - root.value.value))
-        return found
+                centres[size] = min(near, key=lambda task: abs(task.p[0] - root.value.value))
+        return centres
 
     def _roots(self, results: StoredResults) -> dict[int, SizeRoot]:
         """Return the roots of sizes that have one."""
@@ -403,7 +403,7 @@ class _Search:
         There the prior of the curvature of D makes up much of the error, which more samples at the
         same p do not reduce.
         """
-        found = []
+        tasks = []
         for size, root in self._roots(results).items():
             task, target = centres[size], self._goal.error or root.value.error
             away = root.slope * (root.value.value - task.p[0])
@@ -411,8 +411,8 @@ class _Search:
             is_bent = bend_of(away, self._states) / root.slope > _BEND_SHARE * target
             if is_bent and known < abs(away) / 3 and has_slopes(results.tasks[task.id]):
                 p = _rounded(root.value.value, root.value.error)
-                found.append(replace(task, p=(p,)))
-        return tuple(found)
+                tasks.append(replace(task, p=(p,)))
+        return tuple(tasks)
 
     def _done(self, results: StoredResults) -> float:
         """Return the sites of all samples that every size has."""

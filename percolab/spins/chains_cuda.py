@@ -33,11 +33,7 @@ from percolab.spins.kernels_cuda import (
     open_satisfied_kernel,
     paint_labels_kernel,
 )
-from percolab.spins.tiles_cuda import (
-    mark_tiles_kernel,
-    paint_tiles_kernel,
-    repaint_tiles_kernel,
-)
+from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel, repaint_tiles_kernel
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
 

@@ -2,6 +2,9 @@
 
 The second grid axis counts chains.  The configuration of chain n begins at word ``n * planes *
 num_words`` of all planes.  ``clock`` holds how many sweeps every chain has done.
+
+planes: uint32 (chains * planes * num_words,); marks: uint32 (chains * num_words,); clock: uint64
+(chains,); counts: uint64 (chains, COUNTS + states).
 """
 
 from numba import int64, types, uint32, uint64

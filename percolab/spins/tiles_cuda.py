@@ -23,13 +23,7 @@ from percolab.labelers.tiled.one_tile import (
     number_words,
 )
 from percolab.spins.kernels_cuda import is_marked, mark_cluster
-from percolab.spins.words import (
-    add_digits,
-    changed,
-    chosen_site,
-    spin_change,
-    write_digits,
-)
+from percolab.spins.words import add_digits, changed, chosen_site, spin_change, write_digits
 
 cuda = load_cuda()
 

@@ -2,6 +2,8 @@
 
 Plane b of a configuration holds bit b of every site's spin, 32 sites a word; the planes of one
 configuration follow one another.  The bit of a vacant site is 0.
+
+Planes, digits and words are uint32, and so are spins and sites.
 """
 
 from typing import Any, NamedTuple

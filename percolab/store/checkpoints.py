@@ -87,7 +87,7 @@ class Checkpoints:
         of_rank = "" if rank is None else f"-{rank}"
         return self._folder / f"{self._name}-{task_id}-{number}{of_rank}.checkpoint"
 
-    def found(self) -> list[tuple[Path, Key]]:
+    def list_files(self) -> list[tuple[Path, Key]]:
         """Return every file with a checkpoint's name, that of a block before those of ranks."""
         keys = {path: self._parse_key(path.name) for path in self._folder.iterdir()}
         found = [(path, key) for path, key in keys.items() if key is not None]

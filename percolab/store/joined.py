@@ -137,10 +137,10 @@ def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
     if all(block.count == 1 for own in blocks for block in own):
         return list(members)
 
-    def lost(found: Iterable[list[AnyBlock]]) -> tuple[float, int]:
+    def lost(groups: Iterable[list[AnyBlock]]) -> tuple[float, int]:
         pairs = [
             (sum(block.count for block in before), sum(block.count for block in after))
-            for before, after in zip(blocks, found, strict=True)
+            for before, after in zip(blocks, groups, strict=True)
         ]
         return max(1 - after / before for before, after in pairs), -sum(n for _, n in pairs)
 
@@ -157,7 +157,7 @@ def _align(blocks: Sequence[list[AnyBlock]], *, without_large: bool) -> list[lis
     blocks: of each member, ascending.  Where a group has the samples of a part of another one, the
     larger is left out, or else the part.
     """
-    found: list[list[AnyBlock]] = [[] for _ in blocks]
+    groups: list[list[AnyBlock]] = [[] for _ in blocks]
     for first, count in _outermost(blocks):
         inside = [_within(own, first, first + count) for own in blocks]
         sums = [sum(block.count for block in own) for own in inside]
@@ -171,9 +171,9 @@ def _align(blocks: Sequence[list[AnyBlock]], *, without_large: bool) -> list[lis
                 _as_one(own, count) if n == count else []
                 for n, own in zip(sums, inside, strict=True)
             ]
-        for own, part in zip(found, parts, strict=True):
+        for own, part in zip(groups, parts, strict=True):
             own += part
-    return found
+    return groups
 
 
 def _outermost(blocks: Sequence[list[AnyBlock]]) -> list[tuple[int, int]]:
@@ -181,11 +181,11 @@ def _outermost(blocks: Sequence[list[AnyBlock]]) -> list[tuple[int, int]]:
     largest: dict[int, int] = {}
     for block in (block for own in blocks for block in own):
         largest[block.number] = max(largest.get(block.number, 0), block.count)
-    found: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     for number in sorted(largest):
-        if not found or number >= sum(found[-1]):
-            found.append((number, largest[number]))
-    return found
+        if not groups or number >= sum(groups[-1]):
+            groups.append((number, largest[number]))
+    return groups
 
 
 def _within(blocks: list[AnyBlock], first: int, end: int) -> list[AnyBlock]:

@@ -103,8 +103,7 @@ NETCDF = Kind("a table of percolab's", begins(rb"\x89HDF\r\n", TABLE_MARK.encode
 NPZ_TABLE = archive("a table of percolab's")
 TIMES = Kind("a record of times", begins(rb'\{\s*"command":\s*\[\s*"percolab"'))
 _PAGE = Kind(
-    "a page of percolab's",
-    begins(rb'<!doctype html>.*<meta name="generator" content="percolab">'),
+    "a page of percolab's", begins(rb'<!doctype html>.*<meta name="generator" content="percolab">')
 )
 #: Kinds by suffix, for what is written by name alone; figures name percolab as their creator.
 KINDS = {

@@ -53,26 +53,26 @@ class Node:
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an attribute that is a text."""
-        found = self.attributes.get(name, default)
-        if not isinstance(found, str):
+        value = self.attributes.get(name, default)
+        if not isinstance(value, str):
             raise self._error(name, "a text")
-        return found
+        return value
 
     def texts(self, name: str) -> list[str]:
         """Return an attribute that is a list of texts."""
-        found = self.attributes.get(name)
-        if not isinstance(found, list):
+        value = self.attributes.get(name)
+        if not isinstance(value, list):
             raise self._error(name, "a list of texts")
-        return found
+        return value
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return an attribute that is an integer."""
         if name not in self.attributes and default is not None:
             return default
-        found = self.attributes.get(name)
-        if not isinstance(found, np.ndarray) or found.shape or found.dtype.kind not in "iu":
+        value = self.attributes.get(name)
+        if not isinstance(value, np.ndarray) or value.shape or value.dtype.kind not in "iu":
             raise self._error(name, "an integer")
-        return int(found)
+        return int(value)
 
     def array(self, name: str, kind: type, shape: Sequence[int] = ()) -> np.ndarray:
         """Return a dataset of this type, its first axis of any length and the rest of this shape.
@@ -81,18 +81,18 @@ class Node:
         """
         if name not in self.datasets:
             raise ValueError(f"dataset {name} is missing")
-        found = self.datasets[name].values
-        if found.dtype != kind:
-            raise ValueError(f"{name} holds {found.dtype}, not {np.dtype(kind)}")
-        if found.ndim != 1 + len(shape) or found.shape[1:] != tuple(shape):
+        values = self.datasets[name].values
+        if values.dtype != kind:
+            raise ValueError(f"{name} holds {values.dtype}, not {np.dtype(kind)}")
+        if values.ndim != 1 + len(shape) or values.shape[1:] != tuple(shape):
             expected = " x ".join(["n", *map(str, shape)])
             raise ValueError(
-                f"the shapes of its datasets do not fit together: {name} is {found.shape}, "
+                f"the shapes of its datasets do not fit together: {name} is {values.shape}, "
                 f"not {expected}"
             )
-        if found.dtype.kind == "f" and not np.isfinite(found).all():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"{name} holds a value that is no finite number")
-        return found
+        return values
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return a dataset that is a list of texts in UTF-8."""
@@ -305,8 +305,8 @@ def _attributes(item: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
         yield name, _value(item.attrs[name], where)
 
 
-def _value(found: Any, where: str) -> Value:
-    array = np.asarray(found)
+def _value(value: Any, where: str) -> Value:
+    array = np.asarray(value)
     if array.dtype.kind in "iuf":
         return array
     if array.ndim > 1:

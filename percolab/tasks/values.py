@@ -224,7 +224,7 @@ def _read_size_range(text: str) -> tuple[int, int, int]:
 
 def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
     """Return sizes: an integer, a sequence of integers and shapes, or a text with some of them."""
-    if isinstance(value, str):
+    if isinstance(value, str) and _MARKS & set(value):
         return parse_sizes(value)
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
         return take_integers(key, value)
@@ -238,6 +238,10 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
                 raise InputError(f"{key} = {shown(item)}, but sides are integers of at least 1")
             found.append(sides if _is_shape(item) else sides[0])
     return tuple(found)
+
+
+#: What a text has that is a range of sizes or a shape; other texts are no sizes in Python.
+_MARKS = {":", "x"}
 
 
 def _is_shape(item: Any) -> bool:
@@ -346,7 +350,9 @@ def read_counts(table: Table, key: str) -> int | list[int]:
 def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
     """Return sizes: a positive integer, a shape or a range as text, or a list of sizes."""
     given = table.data[key]
-    if _is_shape(given) and (isinstance(given, str) or any(map(_is_shape, given))):
+    if (isinstance(given, list) and any(map(_is_shape, given))) or (
+        isinstance(given, str) and _MARKS & set(given)
+    ):
         return _of_file(table, partial(take_sizes, key), given)
     value = read_counts(table, key)
     return tuple(value) if isinstance(value, list) else (value,)

@@ -56,11 +56,7 @@ TREE_METHODS = {
             {"cuda": "papers.guo2011.prim_cuda:PersistentPrim"},
             paper="guo2011",
         ),
-        TreeEntry(
-            "heap",
-            "Prim with a binary heap, the reference",
-            {"cpu": "trees.heap:Heap"},
-        ),
+        TreeEntry("heap", "Prim with a binary heap, the reference", {"cpu": "trees.heap:Heap"}),
     )
 }
 

@@ -455,12 +455,7 @@ def invade(
 
 
 def _untrapped(
-    ground: Ground,
-    by_site: bool,
-    state: State,
-    free: int,
-    entrance: Integers,
-    exits: Integers,
+    ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
 ) -> tuple[NDArray[np.bool_], Integers]:
     """Return (which steps there are with trapping, after which step each site is cut off)."""
     sites = state.sites[: state.count[STEPS]]

@@ -26,13 +26,7 @@ from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.trees.ordered_joins import (
-    LOW,
-    add_to_tree,
-    packed,
-    settle,
-    sort_items,
-)
+from percolab.trees.ordered_joins import LOW, add_to_tree, packed, settle, sort_items
 
 #: Sites of a tile, as a power of two.
 TILE_BITS = 14

@@ -104,7 +104,7 @@ class Levels(Shown):
 
     def _facts(self) -> dict[str, Any]:
         found = self.axes.items()
-        levels = {axis: "none" if item is None else f"{item.level:.8g}" for axis, item in found}
+        levels = {axis: "none" if item is None else level_text(item.level) for axis, item in found}
         return {"of": self.structure.name, **levels}
 
     def site_name(self, site: int) -> str | int:
@@ -132,6 +132,11 @@ class Levels(Shown):
             record |= {"steps": item.path.sites.size - 1, "winding": list(item.path.winding)}
             record["path"] = [self.site_name(site) for site in item.path.sites.tolist()]
         return record
+
+
+def level_text(value: float) -> str:
+    """Return an integer as it is, and eight digits of a float."""
+    return str(value) if isinstance(value, int) else f"{value:.8g}"
 
 
 def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str:

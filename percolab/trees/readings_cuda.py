@@ -1,6 +1,8 @@
 """CUDA kernels that read trees off their words: weights, and how many bonds sites have.
 
 What they count is what :mod:`percolab.trees.readings` counts on the CPU.
+
+tree: uint32, bond words of the items; degrees: uint32 (items * num_points,).
 """
 
 from numba import types, uint32, uint64

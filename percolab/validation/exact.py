@@ -26,12 +26,7 @@ from percolab.validation.enumeration import (
     mean_threshold,
     squared_size_counts,
 )
-from percolab.validation.sampling import (
-    coupling_for,
-    fraction_outcome,
-    mean_outcome,
-    sampled_rows,
-)
+from percolab.validation.sampling import coupling_for, fraction_outcome, mean_outcome, sampled_rows
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.
 _TINY = {

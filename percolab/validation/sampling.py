@@ -26,12 +26,7 @@ _SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 
 
 def coupling_for(
-    device: Device,
-    topology: Topology,
-    model: Model = BOND,
-    *,
-    items: int,
-    name: str | None = None,
+    device: Device, topology: Topology, model: Model = BOND, *, items: int, name: str | None = None
 ) -> Coupling:
     """Return a labeler with its coupling on a device, for `items` batch entries.
 

@@ -19,11 +19,7 @@ from percolab.validation.sampling import fraction_outcome, mean_outcome, sampled
 
 #: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120
 #: degrees; a brick of the honeycomb is sqrt(3)/2 wide and 3/2 high.
-TORI = {
-    "square": 1j,
-    "triangular": cmath.exp(2j * math.pi / 3),
-    "honeycomb": 1j * math.sqrt(3),
-}
+TORI = {"square": 1j, "triangular": cmath.exp(2j * math.pi / 3), "honeycomb": 1j * math.sqrt(3)}
 #: By L: samples, quick and full.  At L = 16 the term b / N is tens of sigma, at 256 a fraction.
 _SAMPLES = {16: (200_000, 5_000_000), 256: (1_000, 1_000_000)}
 _BOUNDARY = ("periodic", "periodic")

@@ -197,6 +197,13 @@ def test_table_file_status_and_export_say_the_same():
     assert "holds something else" in refusal("label", "image.npy", *options, "--sizes", "other.csv")
 
 
+def test_values_of_any_size_are_phases_of_a_file():
+    np.save("image.npy", np.array([[1e20, -0.5, 3], [1e20, 1e20, -0.5]]))
+    told = answer("label", "image.npy", "--phase", "1e20,-.5")
+    assert [line.split()[:2] for line in told.splitlines()[-2:]] == [["1e20", "3"], ["-0.5", "2"]]
+    assert answer("status", "labels.h5") == told
+
+
 def test_labels_in_a_file_name_the_clusters_of_its_table():
     image = segmented((8, 9), seed=2)
     np.save("image.npy", image)

@@ -225,7 +225,10 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
 
     np.save("image.npy", np.ones((100, 100), bool))
     monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
-    assert "10000 sites need 0.0 GB of memory" in refusal("label", "image.npy")
+    told = refusal("label", "image.npy")
+    assert "10000 sites need 0.0 GB of memory" in told
+    assert told.endswith("percolab label --slabs auto labels it in parts")
+    answer("label", "image.npy", "--slabs", "auto", "--out", "a.npy")
     assert "L = 99 needs" in refusal("label", "--lattice", "square", "-L", 99, "-p", 0.5)
     told = refusal("label", "--bethe", 3, "--shells", 10, "-p", 0.5)
     assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")

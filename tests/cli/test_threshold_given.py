@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run
+from PIL import Image
 
 import percolab
 
@@ -46,7 +47,9 @@ def test_json_is_what_python_has_to_say(field):
     assert found["axes"]["x"]["path"] == [4, 5, 6, 7]
 
 
-def test_weights_are_read_of_hdf5_and_of_graph_files():
+def test_weights_are_read_of_images_hdf5_and_graph_files():
+    Image.fromarray(FIELD.astype(np.uint8)).save("field.png")
+    assert "\nspans x       5 " in answer("threshold", "--weights", "field.png")
     with h5py.File("rock.h5", "w") as file:
         file["pores/size"] = FIELD
     assert "sites of square" in answer("threshold", "--weights", "rock.h5:/pores/size")
@@ -85,6 +88,11 @@ def test_what_has_no_meaning_is_refused_in_one_line(field, arguments, message):
     before = left_in(".")
     assert message in refusal(*field, *arguments)
     assert left_in(".") == before
+
+
+def test_large_integers_are_printed_as_they_are():
+    np.save("large.npy", FIELD + 2**62)
+    assert f" {2**62 + 5}  5 " in answer("threshold", "--weights", "large.npy")
 
 
 def test_a_threshold_needs_a_lattice_or_weights():

@@ -27,8 +27,8 @@ CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entr
 GRID = np.array([p_to_threshold(p) for p in (0.5, 0.502, 0.504)], np.uint64)
 
 
-def asked(coupling, name, needs):
-    """Ask of a coupling all that it needs memory for."""
+def use_memory(coupling, name, needs):
+    """Have a coupling do all that it needs memory for."""
     samples, key = np.zeros(1, np.uint64), (XORWOW, 1)
     coupling.rows(*key, samples, GRID[:1])
     if needs.steps > 1:
@@ -83,7 +83,7 @@ def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs)
     reported = compute_memory(labeler, "cpu", extent, model, needs)
 
     def use():
-        asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)
+        use_memory(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)
 
     use()  # compiles
     # Coordinates belong to the study, end layers and the like are small.
@@ -104,7 +104,7 @@ def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs
             coupling = new_coupling(
                 labeler, "cuda", topology, model, capacity=items, tally=needs.tally
             )
-            asked(coupling, name, needs)
+            use_memory(coupling, name, needs)
         taken = peak.most - 8 * needs.radii_axes * topology.num_points
         assert 0.4 * reported.device <= taken <= reported.device + 100_000, (items, taken, reported)
 

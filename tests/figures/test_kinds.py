@@ -48,11 +48,11 @@ def numbers_of(kind):
 @pytest.mark.parametrize("kind", ["curves", "drift", "collapse", "clusters"])
 def test_a_kind_is_drawn_beside_its_file_with_its_numbers(kind):
     path = stored(Path("results.h5"), grid())
-    told = json.loads(answer("plot", path, "--kind", kind, "--bootstrap", REPLICAS, "--json"))
-    assert told["kind"] == kind
+    output = json.loads(answer("plot", path, "--kind", kind, "--bootstrap", REPLICAS, "--json"))
+    assert output["kind"] == kind
     assert Path(f"results-{kind}.png").exists()
     assert not Path("results.png").exists()
-    assert told == json.loads(json.dumps(numbers_of(kind), allow_nan=False))
+    assert output == json.loads(json.dumps(numbers_of(kind), allow_nan=False))
 
 
 def test_the_clusters_drawn_are_the_stored_means_with_their_errors():
@@ -157,7 +157,7 @@ def test_few_and_equal_thresholds_are_drawn():
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "output"),
     [
         ("thresholds", "kind thresholds: T of single samples is found by method threshold, not"),
         ("thresholds", "; these results give: curves, collapse, clusters"),
@@ -165,9 +165,9 @@ def test_few_and_equal_thresholds_are_drawn():
         ("curvs", "unknown kind 'curvs'; did you mean 'curves'?"),
     ],
 )
-def test_a_kind_that_the_file_cannot_give_is_refused_with_those_it_can(kind, told):
+def test_a_kind_that_the_file_cannot_give_is_refused_with_those_it_can(kind, output):
     path = stored(Path("results.h5"))
-    assert told in refusal("plot", path, "--kind", kind, "--bootstrap", 0)
+    assert output in refusal("plot", path, "--kind", kind, "--bootstrap", 0)
     assert sorted(item.name for item in Path().iterdir()) == [".results.h5.lock", "results.h5"]
 
 
@@ -257,6 +257,6 @@ def test_kinds_of_several_panels_do_not_go_into_one():
 
 
 def test_the_help_of_plot_has_the_line_of_every_kind():
-    told = " ".join(answer("plot", "--help").split())
+    output = " ".join(answer("plot", "--help").split())
     for name, kind in KINDS.items():
-        assert f"{name} {kind.help}" in told
+        assert f"{name} {kind.help}" in output

@@ -60,8 +60,8 @@ class Page(HTMLParser):
 
 
 def page_of(*arguments):
-    told = answer("report", *arguments, "--bootstrap", 0)
-    return Path(told.removeprefix("report in ").strip()).read_text()
+    output = answer("report", *arguments, "--bootstrap", 0)
+    return Path(output.removeprefix("report in ").strip()).read_text()
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +118,10 @@ def test_an_alternative_text_says_what_is_seen(report):
 
 
 def test_symbols_are_mathematics_and_names_are_not():
-    told = mathematics("p_c of L = 4, not spanning_p or a/p.h5, nor it's <s>; tau <b>")
-    assert str(told).count("<math") == 3
-    assert "spanning_p or a/p.h5, nor it&#x27;s" in told
-    assert "&lt;b&gt;" in told
+    output = mathematics("p_c of L = 4, not spanning_p or a/p.h5, nor it's <s>; tau <b>")
+    assert str(output).count("<math") == 3
+    assert "spanning_p or a/p.h5, nor it&#x27;s" in output
+    assert "&lt;b&gt;" in output
     assert mathematics(formula("p")) == formula("p")
 
 
@@ -201,8 +201,8 @@ def test_the_numbers_of_a_report_are_those_of_fit_and_plot(report):
     fit = json.loads(answer("fit", path, "--bootstrap", 60, "--json"))
     assert numbers["fits"]["spanning_y"].keys() == fit.keys()
     assert numbers["fits"]["spanning_y"]["threshold_error"] == fit["threshold_error"]
-    told = answer("plot", path, "--kind", "clusters", "--out", "c.svg", "--json")
-    assert numbers["figures"]["clusters"] == json.loads(told)
+    output = answer("plot", path, "--kind", "clusters", "--out", "c.svg", "--json")
+    assert numbers["figures"]["clusters"] == json.loads(output)
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_what_does_not_span_or_scale_has_a_report_too():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "output"),
     [
         (("--out", "results.h5"), "cannot write a page as '.h5'; use .html, .htm"),
         (("--out", "taken.html"), "taken.html: is a directory"),
@@ -228,11 +228,11 @@ def test_what_does_not_span_or_scale_has_a_report_too():
     ],
     ids=str,
 )
-def test_a_report_that_cannot_be_written_is_refused(options, told):
+def test_a_report_that_cannot_be_written_is_refused(options, output):
     path = stored(Path("results.h5"))
     before = path.read_bytes()
     Path("taken.html").mkdir()
-    assert told in refusal("report", path, "--bootstrap", 0, *options)
+    assert output in refusal("report", path, "--bootstrap", 0, *options)
     assert path.read_bytes() == before
     assert sorted(item.name for item in Path().iterdir()) == [
         ".results.h5.lock", "results.h5", "taken.html",

@@ -38,8 +38,8 @@ def test_fit_prints_tau_of_n_s_beside_theory():
     )
     assert "187/91" in line
     assert "sigma" in line
-    told = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
-    numbers = told["exponents"]["cluster_numbers"]
+    output = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
+    numbers = output["exponents"]["cluster_numbers"]
     assert numbers["omega"] == pytest.approx(72 / 91)
     assert numbers["error_method"] == "bootstrap"
     assert numbers["members"] > 1
@@ -49,8 +49,8 @@ def test_fit_prints_tau_of_n_s_beside_theory():
 def test_a_study_without_counts_has_no_cluster_numbers():
     options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 1000, "block_size": 50}
     path = stored(Path("results.h5"), sweep("square", L=[8, 12, 16], device="cpu", **options))
-    told = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
-    assert told["exponents"]["cluster_numbers"] is None
+    output = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
+    assert output["exponents"]["cluster_numbers"] is None
     plot = ("plot", path, "--kind", "sizes", "--bootstrap", 0)
     for arguments in (plot, ("export", path, "--sizes")):
         assert "sweep with --measure sizes" in refusal(*arguments)
@@ -60,13 +60,13 @@ def test_a_study_without_counts_has_no_cluster_numbers():
 
 def test_the_figure_tells_the_stored_n_s():
     path = stored(Path("sizes.h5"), counted())
-    told = json.loads(answer("plot", path, "--kind", "sizes", "--bootstrap", 60, "--json"))
+    output = json.loads(answer("plot", path, "--kind", "sizes", "--bootstrap", 60, "--json"))
     assert Path("sizes-sizes.png").exists()
-    assert set(told) == {
+    assert set(output) == {
         "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
         "local_slopes", "notes",
     }  # fmt: skip
-    for curve, counts in zip(told["curves"], read_size_counts(counted()), strict=True):
+    for curve, counts in zip(output["curves"], read_size_counts(counted()), strict=True):
         coarse = counts.coarse()
         assert curve["L"] == counts.L
         assert curve["s_low"] == coarse.edges[:-1].tolist()
@@ -76,13 +76,13 @@ def test_the_figure_tells_the_stored_n_s():
         many = np.array(curve["count"]) > 400
         near, n_s = coarse.numbers()[at], np.array(curve["n_s"])
         np.testing.assert_allclose(n_s[many], near[many], rtol=0.25)
-    assert {item["p"] for item in told["scaled"]} == {0.46, 0.48, 0.5, 0.52, 0.54}
-    tau, y_t = told["fit"]["tau"], told["y_t"]
-    item = told["scaled"][-1]
-    x = (item["p"] - told["threshold"]) * np.array(item["s"]) ** (y_t * (tau - 1) / 2)
+    assert {item["p"] for item in output["scaled"]} == {0.46, 0.48, 0.5, 0.52, 0.54}
+    tau, y_t = output["fit"]["tau"], output["y_t"]
+    item = output["scaled"][-1]
+    x = (item["p"] - output["threshold"]) * np.array(item["s"]) ** (y_t * (tau - 1) / 2)
     np.testing.assert_allclose(item["x"], x, rtol=1e-9)
     # Where n_s is a power of s, that is its slope.
-    slopes = told["local_slopes"][-1]
+    slopes = output["local_slopes"][-1]
     kept = [n for n, s in enumerate(slopes["x"]) if 8 < s < 100]
     assert len(kept) > 8
     weights = np.array(slopes["error"])[kept] ** -2.0
@@ -132,11 +132,11 @@ def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
 
 def test_a_figure_has_the_symbols_of_the_registry():
     results = counted()
-    figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results))
+    figure, output = study_figure(results, kind="wrapping", fitted=lambda: fit(results))
     symbols = {item.name: item.symbol for item in list_observables(results.study.boundary)}
     *drawn, compared = figure.axes
     assert "theory" in compared.get_ylabel()
-    for axes, panel in zip(drawn, told["panels"], strict=True):
+    for axes, panel in zip(drawn, output["panels"], strict=True):
         letter, index = symbols[panel["observable"]].split("_")
         shown = index if len(index) == 1 else rf"{{\mathrm{{{index}}}}}"
         assert axes.get_ylabel() == f"${letter}_{shown}$"
@@ -144,8 +144,8 @@ def test_a_figure_has_the_symbols_of_the_registry():
 
 def test_wrapping_is_drawn_with_pinsons_values():
     path = stored(Path("sizes.h5"), counted())
-    told = json.loads(answer("plot", path, "--kind", "wrapping", "--bootstrap", 0, "--json"))
-    panels = {panel["observable"]: panel for panel in told["panels"]}
+    output = json.loads(answer("plot", path, "--kind", "wrapping", "--bootstrap", 0, "--json"))
+    panels = {panel["observable"]: panel for panel in output["panels"]}
     exact = {
         "wrapping_x": 0.521058289, "wrapping_any": 0.690473725, "wrapping_all": 0.351642853,
         "wrapping_some": 0.338830872, "wrapping_none": 0.309526275, "wrapping_two": 0.309526275,
@@ -164,7 +164,7 @@ def test_wrapping_is_drawn_with_pinsons_values():
         for item, curve in zip(sorted_tasks(), panel["curves"], strict=True):
             assert curve["counts"] == item.column(panel["observable"]).sum(axis=0).tolist()
     # p_c = 0.5 is a p of the grid, so that nothing is interpolated there.
-    compared = {(item["observable"], item["L"]): item for item in told["at_threshold"]}
+    compared = {(item["observable"], item["L"]): item for item in output["at_threshold"]}
     for name, panel in panels.items():
         for curve in panel["curves"]:
             item = compared[name, curve["L"]]
@@ -209,8 +209,8 @@ def test_exported_sizes_are_the_stored_counts():
     one_block = sweep(
         "square", L=[4], p=[0.5], samples=10, block_size=10, measure="sizes", device="cpu"
     )
-    told = answer("export", stored(Path("one.h5"), one_block), "--sizes").splitlines()
-    assert all(line.endswith(",") for line in told[1:])
+    output = answer("export", stored(Path("one.h5"), one_block), "--sizes").splitlines()
+    assert all(line.endswith(",") for line in output[1:])
 
 
 def test_tidy_tables_carry_the_powers():
@@ -240,11 +240,11 @@ def test_frames_carry_cluster_numbers():
 
 
 def test_observables_lists_what_every_measure_adds():
-    told = json.loads(answer("observables", "--json"))
-    extras = [item for item in told if "measure" in item]
-    asked = [item.name for item in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if item.measure]
-    assert [item["name"] for item in extras] == asked
-    spins = [item["name"] for item in told if item.get("model") == "spins"]
+    output = json.loads(answer("observables", "--json"))
+    extras = [item for item in output if "measure" in item]
+    names = [item.name for item in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if item.measure]
+    assert [item["name"] for item in extras] == names
+    spins = [item["name"] for item in output if item.get("model") == "spins"]
     assert spins[:2] == ["satisfied", "open_bonds"]
     assert "of spins" in answer("observables")
     text = answer("observables")
@@ -256,8 +256,8 @@ def test_observables_lists_what_every_measure_adds():
 def test_every_measure_that_is_named_is_measured_and_status_says_so():
     answer("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", 10, "--measure",
            "sizes", "--measure", "gyration", "--out", "both.h5", "--quiet")  # fmt: skip
-    told = json.loads(answer("status", "both.h5", "--json"))
-    assert [task["measure"] for task in told["tasks"]] == [["sizes", "gyration"]] * 2
+    output = json.loads(answer("status", "both.h5", "--json"))
+    assert [task["measure"] for task in output["tasks"]] == [["sizes", "gyration"]] * 2
     line = "measured and stored as well: sizes, gyration (L = 4, 6)"
     assert line in answer("status", "both.h5").splitlines()
     assert "must name some of sizes, gyration" in refusal("sweep", "--measure", "")

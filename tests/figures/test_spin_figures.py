@@ -127,8 +127,8 @@ def test_what_the_correlation_length_is_at_criticality_is_drawn_of_the_ising_tor
 
 def test_correlation_lengths_that_were_not_measured_are_told_how():
     figures = StudyFigures(ising(), lambda: fit(ising()))
-    told = "no structure factors: sweep with --measure correlation"
-    assert figures.problem("correlation_length") == told
+    output = "no structure factors: sweep with --measure correlation"
+    assert figures.problem("correlation_length") == output
     assert "correlation_length" in StudyFigures(correlated(), lambda: fit(correlated())).kinds()
 
 
@@ -172,10 +172,10 @@ def test_a_single_temperature_is_drawn_against_l():
 
 def test_the_overview_of_spins_is_their_binder_ratio():
     path = stored(Path("results.h5"), ising())
-    told = json.loads(answer("plot", path, "--json"))
-    assert told["kind"] == "binder"
+    output = json.loads(answer("plot", path, "--json"))
+    assert output["kind"] == "binder"
     assert Path("results.png").exists()
-    value, error = told["fitted_temperature"]
+    value, error = output["fitted_temperature"]
     assert abs(value - 2 / np.log1p(2**0.5)) < 4 * error < 0.2
 
 

@@ -67,12 +67,12 @@ def openness(monkeypatch):
     ["bond", *(pytest.param(text, marks=pytest.mark.slow) for text in ("site", "bond:y=0.3"))],
 )
 def test_a_measurement_of_open_bonds_is_sampled_stored_and_read(openness, text, tmp_path):
-    asked = {"L": [6], "p": [0.4, 1.0], "samples": 40, "block_size": 20, "device": "cpu"}
+    settings = {"L": [6], "p": [0.4, 1.0], "samples": 40, "block_size": 20, "device": "cpu"}
     words = ["gyration", "openness"]
     path = tmp_path / "own.h5"
-    percolab.sweep("square", model=text, measure=words, out=path, **asked)
+    percolab.sweep("square", model=text, measure=words, out=path, **settings)
     (item,) = percolab.open_results(path).tasks.values()
-    (plain,) = percolab.sweep("square", model=text, measure=["gyration"], **asked).tasks.values()
+    (plain,) = percolab.sweep("square", model=text, measure=["gyration"], **settings).tasks.values()
     assert item.extra("gyration").any()
     assert item.extra("gyration").shape == plain.extra("gyration").shape
     found = item.extra("openness").sum(axis=0) / 40

@@ -92,10 +92,16 @@ def test_fourth_powers_of_the_largest_cluster_do_not_overflow():
 
 def test_tallies_are_stored_and_continued(tmp_path):
     out = tmp_path / "sizes.h5"
-    asked = {"L": [8, 12], "p": [0.45, 0.5], "measure": "sizes", "device": "cpu", "block_size": 50}
-    sweep("square", samples=100, out=out, **asked)
-    sweep("square", samples=200, out=out, **asked)
-    whole = sweep("square", samples=200, **asked)
+    settings = {
+        "L": [8, 12],
+        "p": [0.45, 0.5],
+        "measure": "sizes",
+        "device": "cpu",
+        "block_size": 50,
+    }
+    sweep("square", samples=100, out=out, **settings)
+    sweep("square", samples=200, out=out, **settings)
+    whole = sweep("square", samples=200, **settings)
     for key, item in open_results(out).tasks.items():
         other = whole.tasks[key]
         for name in ("size_counts", "powers"):

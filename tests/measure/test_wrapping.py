@@ -76,8 +76,8 @@ def test_windings_nowhere_and_in_two_directions_are_dual():
 
 @pytest.mark.parametrize("p", [0.3, 0.5, 0.6])
 def test_observables_name_the_windings(p):
-    asked = {"L": [5], "p": [p], "samples": 400, "block_size": 1, "device": "cpu"}
-    results = percolab.sweep("square", boundary="periodic", **asked)
+    settings = {"L": [5], "p": [p], "samples": 400, "block_size": 1, "device": "cpu"}
+    results = percolab.sweep("square", boundary="periodic", **settings)
     (item,) = results.tasks.values()
     x, y, any_axis, all_axes, some, none, two, diagonal = (
         item.column(name)[:, 0] == 1 for name in wrapping_names(("periodic",) * 2)
@@ -95,8 +95,8 @@ def test_wrapping_of_the_square_torus_at_a_half_is_as_pinson_says():
     # Pinson, J. Stat. Phys. 75, 1167 (1994); numbers by Newman and Ziff (2001), Table I. Finite
     # sizes differ by L^-2.
     known = {"wrapping_x": 0.521058290, "wrapping_any": 0.690473725, "wrapping_all": 0.351642855}
-    asked = {"L": [48], "p": [0.5], "samples": 6000, "device": "cpu", "seed": 5}
-    results = percolab.sweep("square", boundary="periodic", **asked)
+    settings = {"L": [48], "p": [0.5], "samples": 6000, "device": "cpu", "seed": 5}
+    results = percolab.sweep("square", boundary="periodic", **settings)
     (item,) = results.tasks.values()
     for name, expected in known.items():
         error = (expected * (1 - expected) / item.num_samples) ** 0.5

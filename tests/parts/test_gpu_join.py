@@ -95,10 +95,10 @@ def test_paths_of_a_million_links_are_joined(gpu):
     [("square", 600, "periodic"), ("cubic", 64, ("open", "periodic", "periodic"))],
 )
 def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, size, boundary):
-    asked = {"L": [size], "p": list(probabilities(name)[1:4]), "samples": 6, "block_size": 2}
-    asked |= {"boundary": boundary, "measure": "sizes"}
-    found = sweep(lattice(name), **asked, slabs=5, device="cuda", workers=2)
-    expected = sweep(lattice(name), **asked, device="cpu")
+    settings = {"L": [size], "p": list(probabilities(name)[1:4]), "samples": 6, "block_size": 2}
+    settings |= {"boundary": boundary, "measure": "sizes"}
+    found = sweep(lattice(name), **settings, slabs=5, device="cuda", workers=2)
+    expected = sweep(lattice(name), **settings, device="cpu")
     (one,), (other,) = found.tasks.values(), expected.tasks.values()
     assert found.runs[0]["slabs"] == {str(size): 5}
     assert all(same_block(block, other.blocks[n]) for n, block in one.blocks.items())

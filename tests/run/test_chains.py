@@ -174,8 +174,8 @@ def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(tmp_path
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
         run_to(path, measure=EVERY, watcher=Interrupting())
-    held = sum(len(item.blocks) for item in read_results(path).tasks.values())
-    assert 0 < held < 2 * 8
+    existing = sum(len(item.blocks) for item in read_results(path).tasks.values())
+    assert 0 < existing < 2 * 8
     run_to(path, measure=EVERY, samples=15 * 3)
     run_to(path, measure=EVERY)
     assert_equal_datasets(path, undisturbed)

@@ -365,10 +365,10 @@ def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, nu
     )
     assert "Traceback" not in output + errors
     assert all(has_ended(child.pid) for child in children)
-    held = read_results(path).tasks
-    most = max(max(item.blocks) for item in held.values()) + 1
+    existing = read_results(path).tasks
+    most = max(max(item.blocks) for item in existing.values()) + 1
     for key, item in serial(**GRID | {"samples": 100 * most, "block_size": 100}).tasks.items():
-        for block, found in held[key].blocks.items():
+        for block, found in existing[key].blocks.items():
             assert (found.sums == item.blocks[block].sums).all()
 
 

@@ -56,7 +56,9 @@ def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
     assert abs(mixed.p_c - 0.6) < 4 * mixed.error
 
 
-@pytest.mark.parametrize(("model", "q"), [("ising", 2), ("potts:q=3", 3)])
+@pytest.mark.parametrize(
+    ("model", "q"), [("ising", 2), pytest.param("potts:q=3", 3, marks=pytest.mark.slow)]
+)
 def test_the_transition_of_spins_is_found(model, q, tmp_path):
     path, exact = tmp_path / "spins.h5", np.sqrt(q) / (1 + np.sqrt(q))
     found = percolab.threshold("square", model=model, error=2e-3, device="cpu", out=path)

@@ -77,16 +77,16 @@ def test_samples_in_slabs_are_measured_at_the_same_time_and_continue_after_a_kil
     monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
     # The first GPU has a process that can be killed, too.
     monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: False)
-    asked = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
+    requested = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
     killer = Killer()
     found = sweep(
-        "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", watcher=killer, **asked
+        "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", watcher=killer, **requested
     )
     assert killer.killed
     assert killer.seen <= 8 * 50 + 3
     (run,) = found.runs
     assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
-    assert without_runs(found) == without_runs(sweep("square", device="cpu", **asked))
+    assert without_runs(found) == without_runs(sweep("square", device="cpu", **requested))
 
 
 def test_the_first_is_driven_by_the_process_of_the_study():
@@ -96,10 +96,10 @@ def test_the_first_is_driven_by_the_process_of_the_study():
         def advanced(self, results, item, blocks):
             counts.add(len(worker_processes()))
 
-    asked = {"L": [256], "p": [0.45, 0.5], "samples": 200_000}
-    several = sweep("square", device="cuda:0,1", watcher=Count(), **asked)
+    requested = {"L": [256], "p": [0.45, 0.5], "samples": 200_000}
+    several = sweep("square", device="cuda:0,1", watcher=Count(), **requested)
     assert counts == {1}
-    assert without_runs(several) == without_runs(sweep("square", device="cuda:0", **asked))
+    assert without_runs(several) == without_runs(sweep("square", device="cuda:0", **requested))
 
 
 def test_a_study_that_ends_early_does_not_wait_for_other_workers(monkeypatch):

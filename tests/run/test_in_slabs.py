@@ -42,16 +42,16 @@ from percolab.tasks.study import Study, Task
 
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
-    asked = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
+    settings = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
     free = _memory(8) + slab_memory(_task(160), (8,) * 20)
     assert free < _memory(160)
     memory = type("", (), {"available": free})
     monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
     monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
-    found = sweep("square", **asked, slabs="auto")
+    found = sweep("square", **settings, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
     with pytest.raises(InputError, match=r"L = 160 needs .* free; slabs auto measures it"):
-        sweep("square", **asked)
+        sweep("square", **settings)
 
 
 def _memory(size):
@@ -143,10 +143,10 @@ def test_a_call_of_a_sampler_in_slabs_continues_from_its_checkpoint(tmp_path, mo
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_replaced_and_its_sample_continues(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.run.engine.be_worker", impatient_worker)
-    asked = ASKED | {"L": [60], "workers": 2}
+    settings = ASKED | {"L": [60], "workers": 2}
     killer, path = WorkerKiller(100), tmp_path / "results.h5"
     sweep("square", **ASKED | {"L": [60]}, out=tmp_path / "whole.h5")
-    found = sweep("square", **asked, slabs=20, out=path, watcher=killer, executor="processes")
+    found = sweep("square", **settings, slabs=20, out=path, watcher=killer, executor="processes")
     assert not list(tmp_path.glob("*.checkpoint"))
     assert_equal_datasets(path, tmp_path / "whole.h5")
     (run,) = found.runs
@@ -221,8 +221,8 @@ def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
     monkeypatch.setattr(Task, "is_wide", property(lambda task: task.size == 12))
     paths = []
     for size, seed in ((8, 1), (12, 2)):
-        asked = ASKED | {"L": [size], "seed": seed}
-        paths.append(stored(tmp_path / f"{size}.h5", sweep("square", **asked, slabs=4)))
+        settings = ASKED | {"L": [size], "seed": seed}
+        paths.append(stored(tmp_path / f"{size}.h5", sweep("square", **settings, slabs=4)))
     merged = tmp_path / "merged.h5"
     assert "left out" not in answer("merge", *paths, "--out", merged)
     found = read_results(merged)

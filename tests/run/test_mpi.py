@@ -87,10 +87,10 @@ def test_ranks_end_with_one_line_for_bad_input(ranks, given, message):
 @by_mpi
 @pytest.mark.slow
 def test_ranks_plan_a_study():
-    asked = (*STUDY, "--samples", 2000, "--plan", "--json")
-    code, output, errors = run_by_ranks(*asked)
+    settings = (*STUDY, "--samples", 2000, "--plan", "--json")
+    code, output, errors = run_by_ranks(*settings)
     assert (code, errors) == (0, "")
-    found, other = json.loads(output), json.loads(answer(*asked, "--workers", 2))
+    found, other = json.loads(output), json.loads(answer(*settings, "--workers", 2))
     assert found["workers"] == 2
     assert [size["samples"] for size in found["sizes"]] == [2000, 2000]
     assert found["file_bytes"] == pytest.approx(other["file_bytes"], rel=0.1)

@@ -104,14 +104,14 @@ def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cu
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
-    path, held = tmp_path / "killed.h5", [0]
-    while held[-1] < 2 * BLOCKS:
+    path, existing = tmp_path / "killed.h5", [0]
+    while existing[-1] < 2 * BLOCKS:
         try:
             sweep("square", out=path, **SWEEP, watcher=Interrupting())
         except Interrupted:
-            held.append(sum(len(item.blocks) for item in read_results(path).tasks.values()))
-            assert held[-1] > held[-2]
-    assert len(held) > 2
+            existing.append(sum(len(item.blocks) for item in read_results(path).tasks.values()))
+            assert existing[-1] > existing[-2]
+    assert len(existing) > 2
     assert without_runs(read_results(path)) == without_runs(undivided())
 
 

@@ -214,8 +214,8 @@ def test_rows_are_saved_before_an_interface_of_the_next_row(monkeypatch):
     with pytest.raises(Killed):
         sampler.sample([3])
     assert len(sampler.saved_rows(3)) == 1
-    held = sampler.checkpoints.load(sampler.task.id, 3, 0)
-    assert (held.rank_row.sample, held.interface.layers) == (7, 6)
+    existing = sampler.checkpoints.load(sampler.task.id, 3, 0)
+    assert (existing.rank_row.sample, existing.interface.layers) == (7, 6)
 
 
 @pytest.mark.slow
@@ -286,8 +286,8 @@ killed_both_ways = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 def of_third_row():
     """Return the checkpoints of ranks that had begun the third row."""
-    held = {path: read_checkpoint(path) for path in checkpoints_of_ranks()}
-    return {path: item for path, item in held.items() if item.rank_row.sample == 1}
+    existing = {path: read_checkpoint(path) for path in checkpoints_of_ranks()}
+    return {path: item for path, item in existing.items() if item.rank_row.sample == 1}
 
 
 @killed_both_ways
@@ -486,26 +486,26 @@ def test_a_changed_byte_of_a_checkpoint_is_refused_or_changes_nothing(killed):
     places = np.random.default_rng(1).integers(0, len(good), 25)
     for content in (b"", b"no checkpoint", *(flipped(good, place) for place in places)):
         left.write_bytes(content)
-        held, refused = read_or_refusal(left)
-        if held is None:
+        existing, refused = read_or_refusal(left)
+        if existing is None:
             assert refused.startswith(f"{left}: is damaged or no checkpoint; remove it")
             assert "\n" not in refused
         else:
             # A byte that nothing depends on.
-            assert np.array_equal(held.interface.sizes, before.interface.sizes)
-            assert held.interface.sums == before.interface.sums
+            assert np.array_equal(existing.interface.sizes, before.interface.sizes)
+            assert existing.interface.sums == before.interface.sums
             kept += 1
     assert kept < 10
 
 
 def test_a_checkpoint_reads_as_it_was_written(killed):
-    held = read_checkpoint(checkpoints_of_ranks()[0])
+    existing = read_checkpoint(checkpoints_of_ranks()[0])
     again = Checkpoints(Path("other.h5"))
     clusters = ClusterSums(3, 4, 5, 2**70 + 1, 6)
     wide = InterfaceSums(clusters, 2**190 + 3, 2**200, (1, 2), 5, -7)
-    for sums in (held.interface.sums, wide):
-        again.save(replace(held, interface=replace(held.interface, sums=sums)))
-        read = again.load(*held.key).interface.sums
+    for sums in (existing.interface.sums, wide):
+        again.save(replace(existing, interface=replace(existing.interface, sums=sums)))
+        read = again.load(*existing.key).interface.sums
         for item in fields(sums):
             one, other = getattr(sums, item.name), getattr(read, item.name)
             assert (one, type(one)) == (other, type(other))

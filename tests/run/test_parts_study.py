@@ -61,10 +61,10 @@ FILES = [
 @cache
 def whole_study(lattice, sizes, p, boundary, model, rng):
     """Return the study of whole samples; for reading only."""
-    return sweep(lattice, **asked(sizes, p, boundary, model, rng))
+    return sweep(lattice, **settings(sizes, p, boundary, model, rng))
 
 
-def asked(sizes=(8,), p=(0.4, 0.5), boundary="open", model="bond", rng="xorwow"):
+def settings(sizes=(8,), p=(0.4, 0.5), boundary="open", model="bond", rng="xorwow"):
     return {
         "L": list(sizes),
         "p": list(p),
@@ -88,7 +88,7 @@ def test_the_file_of_a_study_in_parts_is_that_of_whole_samples(given):
     study = {"lattice": "square", "L": (8, 12), "p": (0.4, 0.5), "boundary": "open"}
     study |= {"model": "bond", "rng": "xorwow"}
     lattice, *rest = (way.pop(name, default) for name, default in study.items())
-    found = sweep(lattice, **asked(*rest), **way, out="parts.h5")
+    found = sweep(lattice, **settings(*rest), **way, out="parts.h5")
     whole = whole_study(lattice, *rest)
     assert_equal_datasets(Path("parts.h5"), stored(Path("whole.h5"), whole))
     assert found.tasks.keys() == whole.tasks.keys()
@@ -103,7 +103,7 @@ def test_the_file_of_a_study_in_parts_is_that_of_whole_samples(given):
 
 
 def test_a_study_may_be_begun_in_one_way_and_continued_in_others():
-    study = asked()
+    study = settings()
     ways = ({}, {"slabs": 3}, RANKS | {"workers": 2}, RANKS | {"blocks": "2x2"})
     for blocks, way in enumerate(ways, 1):
         found = sweep("square", **study | {"samples": 3 * blocks}, **way, out="results.h5")
@@ -119,10 +119,10 @@ def test_a_study_may_be_begun_in_one_way_and_continued_in_others():
 
 @pytest.mark.parametrize("way", [{"slabs": 3}, RANKS | {"workers": 2}, RANKS | {"blocks": "2x2"}])
 def test_sums_beyond_64_bits_have_two_columns(way, monkeypatch):
-    (one,) = sweep("square", **asked()).tasks.values()
+    (one,) = sweep("square", **settings()).tasks.values()
     monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
     monkeypatch.setattr("percolab.run.parts_sampler.LOW_BITS", 5)
-    wide = read_results(stored(Path("wide.h5"), sweep("square", **asked(), **way)))
+    wide = read_results(stored(Path("wide.h5"), sweep("square", **settings(), **way)))
     (other,) = wide.tasks.values()
     assert one.task.id == other.task.id
     assert not other.has("sum_squares")

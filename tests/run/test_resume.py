@@ -290,9 +290,9 @@ def test_a_target_error_is_checked_on_whole_rounds_after_any_interruptions(tmp_p
                             StopRule(target_error=0.1))]  # fmt: skip
     errors = []
     for _ in range(2):
-        held = sweep("square", **grid, samples=list(rounds[-1].values()))
-        errors.append(fit_results(held).threshold_error)
-        rounds.append(next_targets(held, StopRule(target_error=0.01), rounds[-1]))
+        existing = sweep("square", **grid, samples=list(rounds[-1].values()))
+        errors.append(fit_results(existing).threshold_error)
+        rounds.append(next_targets(existing, StopRule(target_error=0.01), rounds[-1]))
     # The second round reaches the target, and so would some blocks of it.
     target = errors[1] * 1.001
     assert errors[0] > target
@@ -302,9 +302,9 @@ def test_a_target_error_is_checked_on_whole_rounds_after_any_interruptions(tmp_p
     sweep("square", **grid, target_error=target, out=direct)
     with failing_after(second - 1, KeyboardInterrupt), pytest.raises(Interrupted):
         sweep("square", **grid, target_error=target, out=path)
-    held = read_results(path)
+    existing = read_results(path)
     assert first < blocks_in(path) == second - 1
-    assert sum(item.num_samples for item in held.tasks.values()) == 100 * (second - 1)
+    assert sum(item.num_samples for item in existing.tasks.values()) == 100 * (second - 1)
     sweep("square", **grid, target_error=target, out=path)
     assert_equal_datasets(path, direct)
     assert blocks_in(direct) == second

@@ -129,9 +129,9 @@ def test_of_many_short_runs_only_what_stops_one_is_saved():
 def test_results_that_have_all_blocks_are_returned_as_they_are():
     results, key = fresh()
     results.tasks[key].blocks = empty_blocks(range(WANTED))
-    wanted = {key: WANTED}
+    expected = {key: WANTED}
     assert (
-        with_blocks(results, wanted, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
+        with_blocks(results, expected, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
     )
 
 
@@ -207,8 +207,8 @@ def test_jobs_are_made_when_workers_are_free():
 
 def test_all_sizes_advance_evenly():
     results = small_results()
-    wanted = dict.fromkeys(results.tasks, 6 + 10)
+    expected = dict.fromkeys(results.tasks, 6 + 10)
     samplers = {key: Sampler() for key in results.tasks}
-    order = [job.task_id for job in missing_jobs(results, wanted, samplers)]
+    order = [job.task_id for job in missing_jobs(results, expected, samplers)]
     for first in range(0, len(order), len(results.tasks)):
         assert set(order[first : first + len(results.tasks)]) == set(results.tasks)

@@ -61,9 +61,9 @@ def test_neighbour_lists_give_the_same_chain(case):
             chain("raster", item, update, q, 0, random=True)
             for item in (topology, topology.explicit())
         )
-        (rows, numbers), (wanted, counted) = one.advance(SWEEPS), other.advance(SWEEPS)
+        (rows, numbers), (expected, counted) = one.advance(SWEEPS), other.advance(SWEEPS)
         # A list does not know over how many periods a bond leads.
-        assert without_wrapping(rows) == without_wrapping(wanted)
+        assert without_wrapping(rows) == without_wrapping(expected)
         np.testing.assert_array_equal(numbers, counted)
         np.testing.assert_array_equal(one.copy_planes(), other.copy_planes())
 

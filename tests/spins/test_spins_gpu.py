@@ -115,9 +115,9 @@ def assert_equal_chains(
         first = one.advance(7)
         np.testing.assert_array_equal(looked[n], one.rows_at(middle[:1])[0], err_msg=where)
         rest = one.advance(sweeps - 7)
-        for found, wanted in zip((rows, numbers), zip(first, rest)):
-            wanted = np.concatenate(wanted, axis=1)[0]
-            np.testing.assert_array_equal(found[n], wanted, err_msg=where)
+        for found, expected in zip((rows, numbers), zip(first, rest)):
+            expected = np.concatenate(expected, axis=1)[0]
+            np.testing.assert_array_equal(found[n], expected, err_msg=where)
         np.testing.assert_array_equal(planes[n], one.copy_planes()[0], err_msg=where)
 
 
@@ -166,9 +166,9 @@ def test_lists_are_long_enough_at_every_p(labeler, p):
     for n, key in enumerate(keys):
         one = new_chains(None, "cpu", topology, rule)
         one.begin(0, [key], [n == 1])
-        wanted = one.advance(12)
-        np.testing.assert_array_equal(rows[n], wanted[0][0])
-        np.testing.assert_array_equal(numbers[n], wanted[1][0])
+        expected = one.advance(12)
+        np.testing.assert_array_equal(rows[n], expected[0][0])
+        np.testing.assert_array_equal(numbers[n], expected[1][0])
         np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
 
 
@@ -204,9 +204,9 @@ def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
         for n, key in enumerate(keys):
             one = new_chains(None, "cpu", topology, rule)
             one.begin(0, [key], [n == 1])
-            wanted = one.advance(12)
-            np.testing.assert_array_equal(rows[n], wanted[0][0])
-            np.testing.assert_array_equal(numbers[n], wanted[1][0])
+            expected = one.advance(12)
+            np.testing.assert_array_equal(rows[n], expected[0][0])
+            np.testing.assert_array_equal(numbers[n], expected[1][0])
             np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
 
 
@@ -224,9 +224,9 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
     one = new_chains(None, "cpu", topology, rule)
     for n in range(0, count, 199):
         one.begin(0, [keys[n]], [random[n]])
-        wanted = one.advance(sweeps)
-        np.testing.assert_array_equal(rows[n], wanted[0][0])
-        np.testing.assert_array_equal(numbers[n], wanted[1][0])
+        expected = one.advance(sweeps)
+        np.testing.assert_array_equal(rows[n], expected[0][0])
+        np.testing.assert_array_equal(numbers[n], expected[1][0])
         np.testing.assert_array_equal(planes[n], one.copy_planes()[0])
 
 
@@ -243,8 +243,8 @@ def test_chains_continue_from_given_spins_and_past_sweeps_that_are_not_fetched(l
     rows, numbers = chains.advance(50)
     chains.begin(0, keys, [True] * 3)
     chains.resume(state, 100)
-    for found, wanted in zip(chains.advance(50), (rows, numbers)):
-        np.testing.assert_array_equal(found, wanted)
+    for found, expected in zip(chains.advance(50), (rows, numbers)):
+        np.testing.assert_array_equal(found, expected)
     for n, key in enumerate(keys):
         one = new_chains(None, "cpu", topology, rule)
         one.begin(0, [key], [starts[n]])
@@ -266,7 +266,7 @@ def test_one_long_chain_continues_on_another_device(devices, every):
     first, second = map(Device, devices)
     blocks = make_sampler(task, device=first).sample(range(2))
     blocks += make_sampler(task, device=second, end=blocks[-1].end).sample(range(2, 4))
-    for block, wanted in zip(blocks, whole, strict=True):
-        assert same_block(block, wanted)
-        assert block.end.sweeps == wanted.end.sweeps
-        np.testing.assert_array_equal(block.end.planes, wanted.end.planes)
+    for block, expected in zip(blocks, whole, strict=True):
+        assert same_block(block, expected)
+        assert block.end.sweeps == expected.end.sweeps
+        np.testing.assert_array_equal(block.end.planes, expected.end.planes)

@@ -88,16 +88,16 @@ def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler)
     for number in range(400):
         chains.begin(0, [key_of(31, number, p)], [number % 2 == 1])
         chains.advance(40)
-        moved, wanted = [], []
+        moved, reference = [], []
         for _ in range(6):
             before = chains.copy_planes()
             rows, _ = chains.advance(1)
             different = np.bitwise_or.reduce(before ^ chains.copy_planes(), axis=1)
             moved.append(int(np.bitwise_count(different).sum()))
             if rule.seeds == 1:
-                wanted.append(rows[0, 0, SUM_SQUARES] / sites)
+                reference.append(rows[0, 0, SUM_SQUARES] / sites)
         changed.append(np.mean(moved))
-        expected.append(np.mean(wanted) if wanted else 0.0)
+        expected.append(np.mean(reference) if reference else 0.0)
     changed, expected = np.array(changed), np.array(expected)
     if rule.seeds == 1:
         assert abs(z_of(changed - expected, 0.0)) <= 4

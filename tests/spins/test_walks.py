@@ -39,8 +39,8 @@ def test_walks_give_the_spins_of_labeling_all_clusters(case, monkeypatch):
             where = f"{case}, {update}, q = {q}"
             np.testing.assert_array_equal(one.copy_planes(), other.copy_planes(), err_msg=where)
             # Measured sweeps go on from what walks have left, the counts of states among it.
-            for wanted, found in zip(one.advance(2), other.advance(2)):
-                np.testing.assert_array_equal(wanted, found, err_msg=where)
+            for expected, found in zip(one.advance(2), other.advance(2)):
+                np.testing.assert_array_equal(expected, found, err_msg=where)
 
 
 def test_a_walk_draws_the_bonds_of_its_cluster_alone():

@@ -228,8 +228,8 @@ def test_a_table_has_one_row_for_every_p(tmp_path):
         for p, samples in ((0.45, 1600), (0.5, 3000), (0.55, 1600))
     ]
     # A report lists the same samples.
-    held = [(item.task.p, item.num_samples) for item in StudyView(results, None).measured()]
-    assert held == 2 * [((0.45,), 1600), ((0.5,), 3000), ((0.55,), 1600)]
+    existing = [(item.task.p, item.num_samples) for item in StudyView(results, None).measured()]
+    assert existing == 2 * [((0.45,), 1600), ((0.5,), 3000), ((0.55,), 1600)]
 
 
 # Files

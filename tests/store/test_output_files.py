@@ -237,7 +237,7 @@ def test_files_of_one_stem_have_checkpoints_of_their_own():
     checkpoint = Checkpoint("0" * 16, 3, (), None)
     one.save(checkpoint)
     assert other.load("0" * 16, 3) is None
-    assert other.found() == []
+    assert other.list_files() == []
     other.remove("0" * 16, [3])
     assert left_in() == ["a.h5-0000000000000000-3.checkpoint"]
     assert one.load("0" * 16, 3).key == checkpoint.key

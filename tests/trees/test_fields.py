@@ -29,15 +29,15 @@ def test_fields_have_the_correlation_that_is_requested(shape, correlation):
     count = 2000
     fields = np.array([percolab.gaussian_field(shape, correlation, seed=n) for n in range(count)])
     r = chords(shape)
-    wanted = correlation(r) if callable(correlation) else (1 + r**2) ** (-correlation / 2)
+    expected = correlation(r) if callable(correlation) else (1 + r**2) ** (-correlation / 2)
     origin = fields.reshape(count, -1)[:, 0].reshape(-1, *[1] * len(shape))
     products = origin * fields
     # The variance of a product of two Gaussian numbers of variance 1 is 1 + C^2.
-    z = (products.mean(axis=0) - wanted) / np.sqrt((1 + wanted**2) / count)
+    z = (products.mean(axis=0) - expected) / np.sqrt((1 + expected**2) / count)
     assert np.abs(z).max() < 4
     # All modes, independent of one another: their sum has the variance of that of squares.
     axes = range(1, fields.ndim)
-    modes = np.abs(np.fft.fftn(fields, axes=axes)) ** 2 / np.fft.fftn(wanted).real / wanted.size
+    modes = np.abs(np.fft.fftn(fields, axes=axes)) ** 2 / np.fft.fftn(expected).real / expected.size
     assert abs(modes.mean() - 1) * np.sqrt(modes.size / 2) < 4
     assert np.abs(fields.mean(axis=0) * np.sqrt(count)).max() < 4
 

@@ -55,11 +55,7 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
         "<s_2>/N",
         "part of all sites in the second largest cluster",
     ),
-    "cluster_density": (
-        r"$\langle n_c \rangle / N$",
-        "<n_c>/N",
-        "clusters per site",
-    ),
+    "cluster_density": (r"$\langle n_c \rangle / N$", "<n_c>/N", "clusters per site"),
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0

@@ -350,11 +350,7 @@ def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[fl
 
 
 def plot_drift(
-    fit: ThresholdFit,
-    *,
-    title: str,
-    exact: Exact | None = None,
-    into: Target = NEW_FIGURE,
+    fit: ThresholdFit, *, title: str, exact: Exact | None = None, into: Target = NEW_FIGURE
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the crossings of neighbouring sizes against L, and where they drift to.
 

@@ -29,17 +29,15 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     assert found is not None
     drawn = [item for item in found.values if item.quantity in FLOW_QUANTITIES]
     threshold, source = figures.find_threshold()
-    rows, columns = -(-len(drawn) // 2), min(len(drawn), 2)
+    rows, columns = (2, 2) if len(drawn) == 4 else (1, len(drawn))
     numbers = []
-    with into.sheet(PAGE_WIDTH * columns / 2, 2.6 * rows + 0.4) as sheet:
+    with into.sheet(PAGE_WIDTH * min(columns, 2) / 2, 2.6 * rows + 0.4) as sheet:
         panels: Any = np.atleast_1d(sheet.subplots(rows, columns)).ravel()
-        for axes, item in zip(panels, drawn):
+        for axes, item in zip(panels, drawn, strict=True):
             laws = [each for each in found.exponents if each.source == item.meaning]
             numbers.append(_draw_values(axes, item, laws[0] if laws else None))
-        for axes in panels[len(drawn) :]:
-            axes.set_visible(False)
         if len(drawn) > 1:
-            letter_panels(panels[: len(drawn)])
+            letter_panels(panels)
         sheet.set_title(f"{figures.head['title']}, $p = {threshold:.6g}$")
     return sheet.figure, {
         "title": figures.head["title"],

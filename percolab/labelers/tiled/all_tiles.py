@@ -1,4 +1,8 @@
-"""CUDA kernels that find the clusters of tiles, and write labels once all clusters are known."""
+"""CUDA kernels that find the clusters of tiles, and write labels once all clusters are known.
+
+labels: uint32 (items * points,); opened: uint32, bond words of the items; starts, first: uint32
+(TILE_WORDS,); interior: uint32 (tiles, NODES + 1); kept: uint16.
+"""
 
 from numba import int32, types, uint32, uint64
 

@@ -14,12 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import (
-    CudaBatch,
-    copied_by_class,
-    end_flags_on_device,
-    narrow_codes,
-)
+from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, end_flags_on_device, narrow_codes
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs

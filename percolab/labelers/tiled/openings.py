@@ -1,4 +1,7 @@
-"""CUDA: the bonds inside a tile that open between two p, as *openings* between its clusters."""
+"""CUDA: the bonds inside a tile that open between two p, as *openings* between its clusters.
+
+Arrays are those of :func:`percolab.labelers.tiled.one_tile.join_tile`, uint32.
+"""
 
 from numba import uint32
 

@@ -1,4 +1,7 @@
-"""CUDA: the tallies of a batch that was labeled in tiles."""
+"""CUDA: the tallies of a batch that was labeled in tiles.
+
+tallies: uint64, ``width`` numbers an item; bins: uint32 (TILE_BINS,), in shared memory.
+"""
 
 from numba import types, uint32, uint64
 

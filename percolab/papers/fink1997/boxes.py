@@ -30,12 +30,7 @@ from percolab.labelers.raster_runs import Windings, find_clusters, make_runs
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
-from percolab.lattices.topology import (
-    MAX_POINTS,
-    Topology,
-    count_words,
-    period_codes,
-)
+from percolab.lattices.topology import MAX_POINTS, Topology, count_words, period_codes
 from percolab.measure import rows
 from percolab.measure.tallies import compute_row_width
 from percolab.papers.fink1997.box_kernels import (

@@ -207,11 +207,7 @@ class BoxPartition:
         return ranks
 
     def divide(
-        self,
-        lattices: StudyLattices,
-        options: Mapping[str, Any],
-        ranks: int,
-        available: Available,
+        self, lattices: StudyLattices, options: Mapping[str, Any], ranks: int, available: Available
     ) -> BoxDivision:
         """Return the boxes of all ranks; InputError: they cannot be cut so, or no memory."""
         counts, merge = _read_options(options)

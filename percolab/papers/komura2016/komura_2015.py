@@ -8,6 +8,9 @@ to compare with it.
 A site's bonds lead one step down along each axis, in a fixed order of site numbers.  So the lowest
 open neighbour is that of the last axis with an open bond, and of the last axis no bond is left for
 the label reduction.  Bonds across periodic boundaries are joined from percolab's list of them.
+
+labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
+* classes * num_words,), words of open bonds.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ One function a step, each working on one site; the CPU runs them in a loop, CUDA
 
 Against the papers: a site knows only the bonds that it owns, so that each bond is looked at from
 one end, and the scan lowers the roots at both ends.
+
+labels: uint32, a sample's from ``start`` on; opened: uint32, its bond words from ``base`` on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Label equivalence as CUDA kernels, and a batch of samples that is iterated until none changes."""
+"""Label equivalence as CUDA kernels, and a batch of samples that is iterated until none changes.
+
+labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
+* classes * num_words,), words of open bonds.
+"""
 
 from __future__ import annotations
 

@@ -187,14 +187,14 @@ def test_messages_and_bytes_are_counted_as_the_paper_has_them(text, messages, nu
         boxes_of(FULL, (2, 2), SampleKey(0, 5, 1, p_to_threshold(1.0))), Merge.parse(text)
     )
     stages = dict(merged.stages)
-    asked = stages.pop("bubbles", None)
+    bubbles = stages.pop("bubbles", None)
     assert sum(stage.messages for stage in stages.values()) == messages
     assert merged.num_bytes == num_bytes
     assert list(stages) == ["prepare", "stage 1", "stage 2"]
-    assert (asked is None) == ("bubbles" not in text)
-    if asked is not None:
+    assert (bubbles is None) == ("bubbles" not in text)
+    if bubbles is not None:
         # Every box asks at all four sides.
-        assert (asked.messages, asked.num_bytes, asked.most_bytes) == (16, 4 * 4 * 12, 12)
+        assert (bubbles.messages, bubbles.num_bytes, bubbles.most_bytes) == (16, 4 * 4 * 12, 12)
 
 
 def test_shorter_takes_each_border_by_itself():

@@ -53,19 +53,19 @@ def test_the_record_of_a_run_says_how_boxes_were_merged():
     record = record_of(blocks="2x4", merge="quad:bubbles,shorter", sites=sites)
     assert (record["executor"], record["workers"], record["labeler"]) == ("threads", 8, "raster")
     assert "slabs" not in record
-    told = record["split"]
-    assert (told["blocks"], told["merge"]) == ("2x4", "quad:bubbles,shorter")
-    assert (told["kind"], told["ranks"], told["rows"]) == ("lattice", 8, 6)
+    output = record["split"]
+    assert (output["blocks"], output["merge"]) == ("2x4", "quad:bubbles,shorter")
+    assert (output["kind"], output["ranks"], output["rows"]) == ("lattice", 8, 6)
     # A row: 8 in each of 3 stages, and the two sides of 4 + 6 faces tell of bubbles.
-    assert told["messages"] == 6 * (8 * 3 + 2 * 10)
-    stages = [*told["stages"], told["bubbles"]]
+    assert output["messages"] == 6 * (8 * 3 + 2 * 10)
+    stages = [*output["stages"], output["bubbles"]]
     assert len(stages) == 4
-    assert told["bytes"] == sum(stage["bytes"] for stage in stages)
+    assert output["bytes"] == sum(stage["bytes"] for stage in stages)
     for stage in stages:
         assert stage["bytes"] > 0
         assert min(stage["transport_seconds"], stage["join_seconds"]) > 0
-    assert 0 < told["local_seconds"] < record["seconds"]
-    assert told["close_seconds"] > 0
+    assert 0 < output["local_seconds"] < record["seconds"]
+    assert output["close_seconds"] > 0
     assert sum(sites) == 6 * 64
 
 
@@ -99,17 +99,17 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu")
-    told = refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
-    assert message in told
-    assert told.count("--split lattice") <= 1
+    output = refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+    assert message in output
+    assert output.count("--split lattice") <= 1
 
 
 @pytest.mark.parametrize(
     "given", [("--blocks", "2x2"), ("--merge", "tree")], ids=lambda own: own[0]
 )
 def test_blocks_and_merge_go_with_split(given):
-    told = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
-    assert told == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
+    output = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
+    assert output == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
     with pytest.raises(InputError, match=r"blocks = \(2, 2\), but it must be text, as 4x4x2"):
         sweep("square", split="lattice", blocks=(2, 2))
 
@@ -238,8 +238,8 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(merge):
     assert (done.returncode, done.stderr) == (0, "")
     sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
     assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
-    told = read_results(Path("boxes.h5")).runs[0]
-    assert (told["executor"], told["split"]["blocks"]) == ("mpi", "2x2x2")
+    output = read_results(Path("boxes.h5")).runs[0]
+    assert (output["executor"], output["split"]["blocks"]) == ("mpi", "2x2x2")
 
 
 _BROKEN = """

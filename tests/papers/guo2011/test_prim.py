@@ -50,7 +50,7 @@ def test_kernels_in_the_simulator_equal_the_reference(part):
 def test_memory_counts_the_arrays():
     topology = random_graph(np.random.default_rng(5), 1000, 4000)
     trees = new_trees("prim", "cpu", topology)
-    held = sum(part.nbytes for part in (*trees._graph, trees._keys, trees._where, trees._r3))
+    stored = sum(part.nbytes for part in (*trees._graph, trees._keys, trees._where, trees._r3))
     memory = type(trees).memory(Extent.of_topology(topology))
-    assert held <= memory.host
+    assert stored <= memory.host
     assert memory.device == 0

@@ -50,8 +50,8 @@ def test_every_part_is_measured_and_others_are_kept(tmp_path):
 @pytest.mark.slow
 def test_without_time_everything_is_named_as_skipped(tmp_path):
     out = tmp_path / "record.json"
-    asked = ("--parts", "sizes,cpu", "--seconds", "-1")
-    done = run_simulated(PROGRAM, str(out), *asked)
+    settings = ("--parts", "sizes,cpu", "--seconds", "-1")
+    done = run_simulated(PROGRAM, str(out), *settings)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())["parts"]
     assert found["sizes"]["skipped"] == [{"L": 4}, {"L": 8}]
