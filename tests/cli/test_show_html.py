@@ -93,6 +93,7 @@ def computed(page, ps=PROBABILITIES):
         pytest.param("square-nnn", 24, "site", "open,periodic", marks=slow),
         pytest.param("honeycomb", 24, "bond", "periodic", marks=slow),
         pytest.param("three-twelve", 36, "site", "open", marks=slow),
+        pytest.param("square:1-3", 12, "site", "periodic", marks=slow),
         pytest.param("square", 1, "bond", "open", marks=slow),
         pytest.param("square", 2, "bond", "periodic", marks=slow),
     ],
