@@ -203,7 +203,7 @@ REFUSED = [
     # Labels.
     (label(L=None), "give the size L"),
     (label(L=0), "L = 0, but"),
-    (label(L=(4, 8)), "but it must be one integer"),
+    (label(L=(4, 8, 2)), "L = "),
     (label(L=[]), "but it must be one integer"),
     (label(p=1.5), "p = 1.5, but"),
     (label(p=float("nan")), "p = nan, but"),

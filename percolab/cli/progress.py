@@ -46,6 +46,10 @@ class ProgressWatcher(Watcher):
         # Sites of blocks that are not finished, which the bar has moved by.
         self._ahead = 0
 
+    def described(self, text: str) -> None:
+        """Say what is about to be sampled."""
+        self._say(text)
+
     def noted(self, text: str) -> None:
         """Report what differs from the request."""
         self._say(text)

@@ -230,11 +230,11 @@ def _move(node, wanted, lists, ends, values, used):
     """Move the list of a node to the end of the arrays, with so much room; return these."""
     if used + wanted > ends.size:
         more = np.empty(2 * ends.size + wanted, ends.dtype)
-        more[:used] = ends[:used]
-        ends = more
-        larger = np.empty(ends.size, values.dtype)
-        larger[:used] = values[:used]
-        values = larger
+        larger = np.empty(more.size, values.dtype)
+        # Element by element: whole arrays cost Numba seconds, for their error messages.
+        for n in range(used):
+            more[n], larger[n] = ends[n], values[n]
+        ends, values = more, larger
     start, count = lists.begin[node], lists.size[node]
     for n in range(count):
         ends[used + n], values[used + n] = ends[start + n], values[start + n]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from percolab.lattices.graph import Graph
 from percolab.lattices.grid import choose_part_layers
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
@@ -151,6 +152,8 @@ def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[st
     >>> count_bonds(load_lattice("square"), (30_000, 30_000), ("periodic", "open"))
     1799970000
     """
+    if isinstance(structure, Graph):
+        return structure.num_bonds  # also where a results file has nothing else of it
     if not isinstance(structure, Lattice):
         return structure.topology(shape, boundary).num_bonds
     axes = tuple(zip(shape, boundary, structure.cell, strict=True))

@@ -42,6 +42,9 @@ _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGE
 class Watcher:
     """Observes a sweep's progress; this one keeps silent, that of the command line draws."""
 
+    def described(self, text: str) -> None:
+        """Take in one line what is about to be sampled."""
+
     def noted(self, text: str) -> None:
         """Take what differs from what was requested."""
 

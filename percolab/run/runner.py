@@ -58,7 +58,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         engine = choose_engine(opened.requested, options, watcher)
         if engine.slabs or engine.ranks is not None:
             check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
-        watcher.noted(_describe_start(opened.requested, rule, engine, writer))
+        watcher.described(_describe_start(opened.requested, rule, engine, writer))
         executor = stack.enter_context(engine.opened(opened.requested.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():

@@ -61,7 +61,7 @@ def full_disk():
     "command",
     [
         ("sweep", "--lattice", "square", "-L", "4,8,16", "-p", "0.3,0.4,0.5,0.6,0.7",
-         "--samples", 500, "--out", "new.h5"),
+         "--samples", 500, "--quiet", "--out", "new.h5"),
         ("export", "results.h5", "--out", "new.csv"),
         ("merge", "results.h5", "--out", "new.h5"),
         pytest.param(

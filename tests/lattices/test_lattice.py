@@ -195,9 +195,10 @@ def examples(page):
 
 
 def test_examples_of_the_documentation_are_lattices():
-    kagome, honeycomb = examples("lattice-format.md")
+    kagome, honeycomb, placed = examples("lattice-format.md")
     assert lattice_from_text(kagome, where="x").digest == lattice("kagome").digest
     assert lattice_from_text(honeycomb, where="x").digest == lattice("honeycomb_unit_cell").digest
+    assert lattice_from_text(placed, where="x").digest == lattice("honeycomb_unit_cell").digest
     block, known, unit_cell = examples("tutorial-lattice.md")
     assert len(block.splitlines()) <= 10
     assert lattice_from_text(f"{block}\n{known}", where="x").threshold().value == np.sqrt(0.5)

@@ -280,7 +280,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(options, reason):
 
 
 def test_settings_of_a_sweep_alone_are_no_arguments():
-    with pytest.raises(TypeError, match="boundary"):
+    with pytest.raises(InputError, match="boundary: only weights have it"):
         percolab.threshold("square", boundary="open")
-    with pytest.raises(TypeError, match="lattice"):
+    with pytest.raises(InputError, match="give a lattice, or weights"):
         percolab.threshold()
