@@ -79,6 +79,29 @@ def raise_lost_interrupt() -> None:
 
 
 @contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Have SIGINT and SIGTERM, where Python functions handle them, handled after this, not during.
+
+    That is in the main thread, where they are handled.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[tuple[int, Any]] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    delayed = {number: each for number, each in handlers.items() if callable(each)}
+    for number in delayed:
+        signal.signal(number, lambda *signalled: arrived.append(signalled))
+    try:
+        yield
+    finally:
+        for number, handler in delayed.items():
+            signal.signal(number, handler)
+        for sent, frame in arrived[:1]:
+            delayed[signal.Signals(sent)](sent, frame)
+
+
+@contextmanager
 def default_signals() -> Iterator[None]:
     """Let SIGTERM end the process at once, while a library runs that may not return to Python.
 

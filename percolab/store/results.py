@@ -31,6 +31,7 @@ from percolab.store.hdf5_format import (
     decode_contents,
     encode_contents,
 )
+from percolab.store.interrupts import delay_interrupts
 from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
@@ -136,10 +137,15 @@ class ResultsWriter:
     def save(self, results: StoredResults) -> None:
         """Put a complete new file in place; InputError, and the old file stays, if that fails.
 
+        Ctrl-C and SIGTERM are heeded after it, so that what is here is known to be its own.
         A file that another program put there since, or that was made read-only or got a second
         name, is left as it is, and the results are written next to it, under a new name.
         ValueError: the runs made more than there is, so that no reader would take the file.
         """
+        with delay_interrupts():
+            self._save(results)
+
+    def _save(self, results: StoredResults) -> None:
         _check_complete(results)
         content = encode(results)
         reason = self._reason_to_leave()

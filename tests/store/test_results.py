@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 from copy import deepcopy
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cli_support import datasets, small_results, stored, texts_of, without_block
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.measure.columns import list_observables
+from percolab.store.interrupts import handle_signals
 from percolab.store.results import ResultsWriter, encode, read_results
 from percolab.store.tree import Data, Node, write_tree
 
@@ -299,3 +301,24 @@ def test_a_target_without_write_permission_is_refused(file, monkeypatch, denied)
     monkeypatch.setattr(os, "access", lambda path, _: Path(path) != locked)
     with pytest.raises(InputError, match="is not writable"):
         ResultsWriter(file)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_a_save_is_raised_after_it_and_the_next_save_replaces_the_file(
+    tmp_path, monkeypatch, number
+):
+    results, replaced, replace = small_results(), [], os.replace
+
+    def interrupted(*paths):
+        replace(*paths)
+        replaced.append(paths)
+        os.kill(os.getpid(), number)
+
+    with handle_signals(), ResultsWriter(tmp_path / "r.h5") as writer:
+        monkeypatch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.save(results)
+        monkeypatch.undo()
+        assert len(replaced) == 1
+        writer.save(results)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".r.h5.lock", "r.h5"]
