@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
-from percolab.lattices.graph_files.site_list import data_lines
 
 RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
 _ASCENDING = ":ascending"
@@ -143,6 +142,8 @@ def _texts(key: Any, sites: bool) -> list[str]:
 
 def _read_entries(path: Path) -> Iterator[_Entry]:
     """Yield the entries of a file, whose columns commas separate, or tabs, or else blanks."""
+    from percolab.lattices.graph_files.site_list import data_lines
+
     if not path.is_file():
         raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
     for line, place in data_lines(path):
