@@ -49,6 +49,7 @@ class ChainsOfSpins(Kind):
     refused_measures: ClassVar[Mapping[str, str]] = {
         "gyration": "radii are measured in percolation, not with spins",
         **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
+        "source": "clusters of a source are measured in percolation, not with spins",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",

@@ -366,6 +366,8 @@ _FLOWS = (
         ),
         kind=np.float64,
     ),
+)
+_SOURCES = (
     Column(
         "source_sites",
         "s_src",
@@ -417,6 +419,7 @@ EXTRA_COLUMNS = (
         OPENINGS,
     ),
     *_FLOWS,
+    *_SOURCES,
 )
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 

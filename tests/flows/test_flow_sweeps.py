@@ -15,11 +15,10 @@ from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, unpack_open
 from percolab.kinds.memory import estimate_memory
 from percolab.lattices.lattice import load_lattice
+from percolab.measure.columns import FLOW_WORDS
 from percolab.measure.measurements import MEASUREMENTS
 from percolab.tasks.study_file import make_request
 
-#: The words of :mod:`percolab.flows.readers`.
-FLOW_WORDS = ("bridges", "backbone", "path", "conductance")
 ASKED = {"L": [8], "p": [0.45, 0.55], "samples": 40, "block_size": 20, "device": "cpu"}
 
 
