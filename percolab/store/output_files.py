@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from percolab.errors import InputError
 
@@ -229,21 +229,8 @@ def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> Non
     The new one has the mode and the owner of the old one.  ``name`` is what the error calls the
     file.  Only one process at a time may replace a file.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        # One that was killed may have left its own; and a link put there must not be followed.
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "xb") as file:
-            _keep_mode(file.fileno(), path)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{name or path}: cannot be written: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with _put_in_place(path, name or path) as temporary, open(temporary, "xb") as file:
+        _write_to_disk(file, path, content)
 
 
 @contextmanager
@@ -257,23 +244,36 @@ def large_array(
     import numpy as np
 
     place = Path(os.path.realpath(path))
-    temporary = place.with_name(f".{place.name}.tmp")
-    try:
-        temporary.unlink(missing_ok=True)
+    with _put_in_place(place, path) as temporary:
         values = np.lib.format.open_memmap(temporary, "w+", dtype, shape)
         yield values
         values.flush()
         with open(temporary, "ab") as file:
-            _keep_mode(file.fileno(), place)
-            file.write(_file_signature(kind.name))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
+            _write_to_disk(file, place, _file_signature(kind.name))
+
+
+@contextmanager
+def _put_in_place(path: Path, name: Path) -> Iterator[Path]:
+    """Give the name of a new file, which replaces an old one once it is complete."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        # One that was killed may have left its own; and a link put there must not be followed.
+        temporary.unlink(missing_ok=True)
+        yield temporary
+        os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+        raise InputError(f"{name}: cannot be written: {error.strerror}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _write_to_disk(file: BinaryIO, path: Path, content: bytes) -> None:
+    """Write the content, with the mode of the file at a path, and wait until it is on the disk."""
+    _keep_mode(file.fileno(), path)
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def final_name(name: str) -> str:
