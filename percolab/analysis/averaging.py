@@ -205,6 +205,16 @@ class FittedThreshold(Record, Shown):
     chi_square = Part[ChiSquare]("p_c.quality")
 
     @property
+    def nu(self) -> float:
+        """The correlation-length exponent."""
+        return 1.0 / self.y_t
+
+    @property
+    def nu_error(self) -> float:
+        """Its error, one sigma."""
+        return self.y_t_error / self.y_t**2
+
+    @property
     def sizes(self) -> Sequence[int]:
         """Linear sizes that entered the fits, ascending."""
         raise NotImplementedError

@@ -215,16 +215,6 @@ class TableFit(FittedThreshold):
     crossings, drift = Part[Any]("by_size.crossings"), Part[Any]("by_size.drift")
 
     @property
-    def nu(self) -> float:
-        """The correlation-length exponent."""
-        return 1.0 / self.y_t
-
-    @property
-    def nu_error(self) -> float:
-        """Its error, one sigma."""
-        return self.y_t_error / self.y_t**2
-
-    @property
     def sizes(self) -> list[int]:
         """Sizes that entered the fits, ascending."""
         return self.series.at(self.used).sizes

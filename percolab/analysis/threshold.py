@@ -105,16 +105,6 @@ class ThresholdFit(FittedThreshold):
     drift = Part["Drift | None"]("by_size.drift")
 
     @property
-    def nu(self) -> float:
-        """The correlation-length exponent."""
-        return 1.0 / self.y_t
-
-    @property
-    def nu_error(self) -> float:
-        """Its error, one sigma."""
-        return self.y_t_error / self.y_t**2
-
-    @property
     def critical_probability_z(self) -> float:
         """Deviation of R at p_c from theory, in its errors; NaN without either of them."""
         if self.known_probability is None or not self.critical_probability_error > 0:
