@@ -1,10 +1,11 @@
 """Thresholds of the eleven Archimedean lattices and their duals, bond and site, found anew.
 
     python results/thresholds/table.py sample OUT.jsonl [--device cuda] [--processes 3]
+    python results/thresholds/table.py sample OUT.jsonl --searches square:bond:1e-6 dice:site:7e-7
     python results/thresholds/table.py print OUT.jsonl
 
-``sample`` runs ``percolab threshold`` once for every line of :data:`ENTRIES`, blind: nothing
-that is published enters.  ``print`` compares.
+``sample`` runs ``percolab threshold`` once for every line of :data:`ENTRIES`, or for the searches
+that are given, blind: nothing that is published enters.  ``print`` compares.
 """
 
 from __future__ import annotations
@@ -93,14 +94,18 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--searches", nargs="+", metavar="LATTICE:MODEL:ERROR", help="in place of ENTRIES"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all target errors")
     given = parser.parse_args()
     if given.command == "print":
         show(given.path)
         return
+    entries = [text.split(":") for text in given.searches] if given.searches else ENTRIES
     jobs = [
-        Job(name, model, given.scale * error, given.seed, given.device)
-        for name, model, error in ENTRIES
+        Job(name, model, given.scale * float(error), given.seed, given.device)
+        for name, model, error in entries
     ]
     write_answers(jobs, given.path, given.processes)
 
