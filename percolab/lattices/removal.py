@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.errors import InputError
+from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph import Graph
 
 RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
@@ -104,12 +104,7 @@ def _score_weight(graph: Graph, sites: bool) -> Scores:
 
 def _score_betweenness(graph: Graph, sites: bool) -> Scores:
     """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError(
-            "order betweenness: networkx is not installed; pip install 'percolab[graph]'"
-        ) from error
+    networkx = import_networkx("order betweenness")
     pairs = graph.bonds.pairs
     found = networkx.Graph()
     found.add_nodes_from(range(graph.num_sites))

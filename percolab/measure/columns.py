@@ -204,7 +204,7 @@ def _summed_columns(how: SumColumn, measure: str, *texts: tuple[str, ...]) -> tu
     texts: name, symbol, meaning and unit of each, and its source if that is not the book.
     """
     return tuple(
-        Column(name, symbol, meaning, unit, how, measure, *(source or [_BOOK])[:1])
+        Column(name, symbol, meaning, unit, how, measure, source[0] if source else _BOOK)
         for name, symbol, meaning, unit, *source in texts
     )
 
@@ -673,7 +673,9 @@ def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
-    return [item.name for column in list_observables(boundary) if column.name.startswith("spanning")]
+    return [
+        column.name for column in list_observables(boundary) if column.name.startswith("spanning")
+    ]
 
 
 def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column]:
