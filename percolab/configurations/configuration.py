@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from percolab.bonds.batch import new_batch
-from percolab.bonds.model import BOND
+from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import (
     Slices,
@@ -21,7 +20,6 @@ from percolab.configurations.array_files import (
     read_array,
     split_name,
 )
-from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.configurations.phases import (
     Phase,
     SiteRule,
@@ -31,8 +29,10 @@ from percolab.configurations.phases import (
 )
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import check_free, explain_lack
 from percolab.kinds.memory import check_memory
-from percolab.labelers import serving_labeler
+from percolab.labelers import fitting_labeler, labeler_class, new_labeler, serving_labeler
+from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -112,8 +112,8 @@ class Configuration(Shown):
         """
         if isinstance(self.lattice, Lattice):
             labeler = choose_labeler(labeler, device, self.lattice, watcher)
-        nothing_drawn = 0, 0, 0, 0
-        labels, _ = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
+        none = 0, 0, 0, 0
+        labels, _ = compute_labels(self.topology, BOND, self.opened, none, labeler, device)
         labels[~self.sites] = -1
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
@@ -130,6 +130,55 @@ class Configuration(Shown):
         return measure_phases(
             self.phase_names, self.phases.reshape(self.shape), clusters, faces=faces
         )
+
+
+def choose_labeler(
+    labeler: str | None, device: str, lattice: Lattice, watcher: Watcher | None
+) -> str | None:
+    """Return the labeler for a lattice; the watcher is notified if it is another than this one."""
+    kind = Device.parse(device).resolve().kind
+    chosen, note = fitting_labeler(labeler, kind, lattice)
+    if note and watcher is not None:
+        watcher.noted(note)
+    return chosen
+
+
+def compute_labels(
+    topology: Topology,
+    draw: Model,
+    opened: np.ndarray | None,
+    key: tuple[int, int, int, int],
+    labeler: str | None,
+    device: str,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the labels of a configuration of a topology, int32 (num_points,), and its open bonds.
+
+    opened: its open bonds, uint32 (num_classes, num_words); None draws them by ``key``: generator,
+    seed of the streams, number of the sample, threshold of p; they are returned where some of them
+    can cross a periodic boundary, None elsewhere.  -1 is where no site is drawn.
+    InputError: an unknown labeler or device, or one that cannot label so many sites.
+    """
+    target = Device.parse(device).resolve()
+    generator, seed, sample, threshold = key
+    labeler_class(labeler, target.kind)
+    try:
+        chosen = new_labeler(labeler, target.kind, topology, draw)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
+    batch = chosen.batch
+    if opened is None:
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        items = batch.fill(generator, seed, *one)
+    else:
+        items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    if opened is None and topology.num_periodic_bonds:
+        opened = batch.copy_open_words(items).reshape(topology.exists.shape)
+    labels: np.ndarray
+    (labels,) = chosen.join(items, Reading.LABELS).labels()
+    if not draw.draws_sites:
+        return labels, opened
+    occupied = unpack_bits(batch.copy_occupied(items)[0], labels.size)
+    return np.where(occupied, labels, np.int32(-1)), opened
 
 
 def site_configuration(
@@ -201,7 +250,10 @@ def read_image(
         raise InputError(f"connectivity: {lattice.name} has its own neighbours; leave one out")
     is_array = not isinstance(name, str | Path | list | tuple)
     files = None if is_array else find_slices(name)
-    text = AN_ARRAY if is_array else str(name) if files is None else _stack_name(files)
+    text = AN_ARRAY if is_array else str(name)
+    if files is not None:
+        ends = f"{Path(files[0]).name} ... {Path(files[-1]).name}"
+        text = f"{ends} ({counted(len(files), 'slice')})"
     rule = SiteRule.make(text, threshold, below, phase)
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -217,7 +269,8 @@ def read_image(
             return "" if prod(shape) else "it has no sites"
         if not 1 <= prod(shape) <= MAX_POINTS:
             return f"{prod(shape)} sites, but 1 to {MAX_POINTS} can be labeled"
-        problem = _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40))
+        needed = prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40)
+        problem = explain_lack(f"{prod(shape)} sites need", needed)
         return problem and f"{problem}; percolab label --slabs auto labels it in parts"
 
     as_grey = threshold is not None
@@ -239,11 +292,6 @@ def image_lattice(connectivity: int | None, dimension: int) -> Lattice:
     if connectivity is not None:
         return connectivity_lattice(connectivity, dimension)
     return load_lattice(DEFAULT_LATTICES[dimension])
-
-
-def _stack_name(files: Sequence[str]) -> str:
-    first, last = Path(files[0]).name, Path(files[-1]).name
-    return f"{first} ... {last} ({counted(len(files), 'slice')})"
 
 
 def bond_configuration(
@@ -308,9 +356,7 @@ def random_configuration(
     kinds = axis_boundaries(lattice, boundary or usual) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
-        too_large = _too_large(points, _BETHE_BYTES * points)
-        if too_large:
-            raise InputError(f"{L} shells: {too_large}")
+        check_free(f"{L} shells: {points} sites need", _BETHE_BYTES * points)
     check_choice("rng", rng, GENERATORS)
     sample = take_sample_key("sample", sample)
     keys: dict[str, Any] = {"seed": seed, "rng": rng, "model": model, "update": update}
@@ -371,13 +417,6 @@ def _task(
     task.structure.check_size(task.size, task.boundary)
     check_memory(task, None, Device("cpu"), 1, in_use=13 * task.num_points)
     return task
-
-
-def _too_large(points: int, needed: int) -> str:
-    free = psutil.virtual_memory().available
-    if needed <= free:
-        return ""
-    return f"{points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
 
 
 def _on(lattice: Structure, boundary: tuple[str, ...]) -> dict[str, Any]:

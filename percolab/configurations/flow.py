@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
@@ -17,15 +16,21 @@ from percolab.configurations.configuration import (
     site_configuration,
 )
 from percolab.configurations.invade import SIDES
-from percolab.configurations.label import is_mask_file, load_labeled_lattice, refuse_spins
+from percolab.configurations.label import (
+    is_mask_file,
+    load_labeled_lattice,
+    refuse_spins,
+    take_graph,
+)
 from percolab.errors import InputError, nearest
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
+from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
-from percolab.lattices.graph import Graph, make_graph
+from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
-from percolab.lattices.structure import load_structure
+from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
@@ -102,23 +107,13 @@ def flow(
         return _flow_through(chosen, ends, axis, conductances)
     refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
     if is_graph:
-        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
         refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
-        given = make_graph(
-            lattice if graph is None else graph,
-            multi=multi,
-            columns=columns,
-            weights=Model.parse(model).needs_weights,
-            **ends,
-        )
+        given = take_graph(lattice, graph, model, multi=multi, columns=columns, **ends)
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
         return _flow_through(chosen, {}, None, conductances, seed, sample)
     if lattice is None or L is None:
         raise InputError("flow: give a lattice and its size L, a mask or a graph")
-    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-    if not hasattr(structure, "is_scalable"):
-        raise InputError(f"flow: {type(lattice).__name__} given, but it is no lattice or mask")
-    structure, L = take_shape(structure, L)
+    structure, L = take_shape(take_structure(lattice, "flow"), L)
     if opened is None:
         if boundary is not None:
             sampled["boundary"] = ",".join(axis_boundaries(structure, boundary))
@@ -166,9 +161,14 @@ def _flow_through(
     sample: int = 0,
 ) -> Flow:
     """Return the flow through a configuration, whose terminals are given by number or side."""
-    _check_memory(chosen.topology)
+    extent = Extent.of_topology(chosen.topology)
+    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
+    check_free(f"flow through {chosen.topology.num_bonds} bonds needs up to", needed)
     if isinstance(chosen.lattice, Graph):
-        bonds, terminals = _bonds_of_graph(chosen.lattice)
+        # In its own order, by its own numbers.
+        content = chosen.lattice.bonds
+        bonds = BondList(chosen.lattice.bond_numbers(), content.pairs)
+        terminals = content.source, content.target
     else:
         bonds = list_bonds(chosen.topology)
         terminals = _terminals(chosen, ends, axis)
@@ -206,26 +206,6 @@ def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
         return None
     along = axes[-1] if axis is None else AXIS_NAMES.index(axis)
     return int(chosen.sites.sum()), chosen.topology.shape[along]
-
-
-def _check_memory(topology: Topology) -> None:
-    """Raise InputError, in which the memory is stated, unless there is enough."""
-    extent = Extent.of_topology(topology)
-    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise InputError(
-            f"flow through {topology.num_bonds} bonds needs up to {needed / 1e9:.1f} GB of memory; "
-            f"{free / 1e9:.1f} GB are free"
-        )
-
-
-def _bonds_of_graph(graph: Graph) -> tuple[BondList, tuple[NDArray[np.int32], ...]]:
-    """Return the bonds of a graph in its own order, and its terminals, by its own numbers."""
-    content = graph.content
-    assert content is not None
-    bonds = BondList(graph.bond_numbers(), content.pairs)
-    return bonds, (content.source, content.target)
 
 
 def _terminals(

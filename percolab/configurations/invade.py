@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
+from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph
 from percolab.lattices.grid import Grid
@@ -472,12 +472,7 @@ class Invader:
         if self.stop == "all" or (self.trapping and isinstance(self.stop, int)):
             sites = field.num_sites
         needed = SITE_BYTES * sites + TRAPPING_BYTES * field.num_points * self.trapping
-        free = psutil.virtual_memory().available
-        if needed > free:
-            raise InputError(
-                f"{sites or field.num_points} sites need {needed / 1e9:.1f} GB of memory; "
-                f"{free / 1e9:.1f} GB are free"
-            )
+        check_free(f"{sites or field.num_points} sites need", needed)
 
     def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
         """Return given weights and their keys by number; InputError if they are not usable."""

@@ -12,16 +12,17 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
+    choose_labeler,
+    compute_labels,
     random_configuration,
     site_configuration,
 )
 from percolab.configurations.label_array import Labels
-from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
-from percolab.lattices.structure import load_structure
+from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
@@ -134,13 +135,7 @@ def label(
     keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
     keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
-        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
-        given = make_graph(
-            lattice if graph is None else graph,
-            multi=multi,
-            columns=columns,
-            weights=Model.parse(model).needs_weights,
-        )
+        given = take_graph(lattice, graph, model, multi=multi, columns=columns)
         refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         refuse_spins(Model.parse(model))
@@ -155,9 +150,7 @@ def label(
     if isinstance(lattice, Topology):
         topology = lattice
     else:
-        lattice = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-        if not hasattr(lattice, "is_scalable"):
-            raise InputError(f"label: {type(lattice).__name__} given, but it is no lattice or mask")
+        lattice = take_structure(lattice, "label")
         if L is None:
             raise InputError("label: give the size L of the lattice")
         lattice, L = take_shape(lattice, L)
@@ -200,6 +193,16 @@ def is_mask_file(given: Any) -> bool:
     path, dataset = split_name(str(given))
     is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
     return is_file or (path.is_dir() and str(given) not in lattice_names())
+
+
+def take_graph(lattice: Any, graph: Any, model: str, **options: Any) -> Graph:
+    """Return the graph that is given as ``lattice`` or as ``graph``, with weights if needed.
+
+    options: source, target, multi and columns, as :func:`percolab.lattices.graph.make_graph` has.
+    """
+    refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
+    given = lattice if graph is None else graph
+    return make_graph(given, **options, weights=Model.parse(model).needs_weights)
 
 
 def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:

@@ -302,6 +302,50 @@ class Phase:
         return asdict(self)
 
 
+class PhaseSums:
+    """What is added up of clusters, by the number of their phase, 0 for none.
+
+    count: of these numbers
+    """
+
+    def __init__(self, count: int) -> None:
+        self.clusters, self.sites, self.largest = np.zeros((3, count), np.int64)
+        self._crossing: tuple[dict[str, np.ndarray], ...] = ({}, {})
+
+    def add(
+        self,
+        phases: np.ndarray,
+        sizes: np.ndarray,
+        spanning: dict[str, np.ndarray],
+        wrapping: dict[str, np.ndarray],
+    ) -> None:
+        """Add clusters, by phase and size.  spanning, wrapping: by axis which of them do so."""
+        count = self.sites.size
+        self.clusters += np.bincount(phases, minlength=count)
+        self.sites += sum_by(phases, sizes, count)
+        np.maximum.at(self.largest, phases, sizes)
+        for sums, axes in zip(self._crossing, (spanning, wrapping), strict=True):
+            for axis, chosen in axes.items():
+                sites = sum_by(phases[chosen], sizes[chosen], count)
+                sums[axis] = sums.get(axis, 0) + sites
+
+    def measure(
+        self, names: Sequence[str], num_sites: int, surface: np.ndarray | None
+    ) -> list[Phase]:
+        """Return what is measured of every phase.  num_sites: of all.  surface: by phase."""
+        phases = []
+        for n, name in enumerate(names, 1):
+            sites = int(self.sites[n])
+            spanning, wrapping = (
+                {axis: int(part[n]) / max(sites, 1) for axis, part in sums.items()}
+                for sums in self._crossing
+            )
+            counts = sites, sites / num_sites, int(self.clusters[n]), int(self.largest[n])
+            faces = None if surface is None else int(surface[n])
+            phases.append(Phase(name, *counts, spanning, wrapping, faces))
+        return phases
+
+
 def measure_phases(
     names: Sequence[str], numbers: np.ndarray, clusters: Clusters, *, faces: bool
 ) -> list[Phase]:
@@ -310,38 +354,12 @@ def measure_phases(
     numbers: uint8, in the image's shape, the phase of every site, 0 for none.
     faces: whether to count those between phases.
     """
-    of_cluster = numbers.ravel()[clusters.roots]
     count = len(names) + 1
-    counts = np.bincount(of_cluster, minlength=count)
-    sites = sum_by(of_cluster, clusters.sizes, count)
+    sums = PhaseSums(count)
+    phases = numbers.ravel()[clusters.roots]
+    sums.add(phases, clusters.sizes, clusters.spanning, clusters.wrapping)
     surface = count_faces(numbers, clusters.topology.open_axes, count) if faces else None
-    largest = np.zeros(count, np.int64)
-    np.maximum.at(largest, of_cluster, clusters.sizes)
-
-    def shares(axes: dict[str, np.ndarray]) -> list[dict[str, float]]:
-        crossing = {
-            axis: sum_by(of_cluster[found], clusters.sizes[found], count)
-            for axis, found in axes.items()
-        }
-        return [
-            {axis: int(part[n]) / max(int(sites[n]), 1) for axis, part in crossing.items()}
-            for n in range(count)
-        ]
-
-    spanning, wrapping = shares(clusters.spanning), shares(clusters.wrapping)
-    return [
-        Phase(
-            name,
-            int(sites[n]),
-            int(sites[n]) / clusters.topology.num_sites,
-            int(counts[n]),
-            int(largest[n]),
-            spanning[n],
-            wrapping[n],
-            None if surface is None else int(surface[n]),
-        )
-        for n, name in enumerate(names, 1)
-    ]
+    return sums.measure(names, clusters.topology.num_sites, surface)
 
 
 def sum_by(keys: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

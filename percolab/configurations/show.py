@@ -18,7 +18,7 @@ from percolab.configurations.picture import (
 from percolab.errors import InputError
 from percolab.figures import save_figure
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.structure import Structure, take_structure
 from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
@@ -79,9 +79,7 @@ def show(
     tree, backbone = take_flag("tree", tree), take_flag("backbone", backbone)
     if not tree:
         refuse_given("only a tree (tree=True) has it", weights=weights)
-    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-    if structure is not None and not hasattr(structure, "is_scalable"):
-        raise InputError(f"show: {type(lattice).__name__} given, but it is no lattice")
+    structure = None if lattice is None else take_structure(lattice, "show")
     if structure is not None and L is not None:
         structure, L = take_shape(structure, L)
     keys: dict[str, Any] = {"seed": seed, "sample": sample, "rng": rng}

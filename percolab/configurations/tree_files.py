@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -58,37 +58,22 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     InputError: as for :func:`check_tree_file`.
     """
     check_tree_file(path, of_graph=isinstance(tree.structure, Graph))
-    suffix = Path(path).suffix.lower()
-    encode: Callable[[SpanningTree], bytes] = {
-        ".csv": _encode_csv,
-        ".npz": _encode_npz,
-        ".npy": _encode_npy,
-    }.get(suffix, _encode_hdf5)
-    write_output(path, encode(tree), _KINDS[suffix])
+    suffix, buffer = Path(path).suffix.lower(), io.BytesIO()
+    if suffix == ".csv":
+        rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
+        cells = ((*map(tree.site_name, bond), weight) for bond, weight in rows)
+        content = csv_text(("source", "target", "weight"), cells).encode()
+    elif suffix == ".npz":
+        from scipy.sparse import save_npz
 
-
-def _encode_csv(tree: SpanningTree) -> bytes:
-    rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
-    cells = ((tree.site_name(one), tree.site_name(other), weight) for (one, other), weight in rows)
-    return csv_text(("source", "target", "weight"), cells).encode()
-
-
-def _encode_npz(tree: SpanningTree) -> bytes:
-    from scipy.sparse import save_npz
-
-    buffer = io.BytesIO()
-    save_npz(buffer, tree.to_sparse())
-    return marked_archive(buffer.getvalue(), _NPZ)
-
-
-def _encode_npy(tree: SpanningTree) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
-    return marked_array(buffer.getvalue(), _NPY)
-
-
-def _encode_hdf5(tree: SpanningTree) -> bytes:
-    datasets = {"bonds": tree.bonds, "weights": tree.weights}
-    if not isinstance(tree.structure, Graph):
-        datasets["words"] = tree.words
-    return encode_file(FORMAT, {"record": json.dumps(tree.to_dict())}, datasets)
+        save_npz(buffer, tree.to_sparse())
+        content = marked_archive(buffer.getvalue(), _NPZ)
+    elif suffix == ".npy":
+        np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
+        content = marked_array(buffer.getvalue(), _NPY)
+    else:
+        datasets = {"bonds": tree.bonds, "weights": tree.weights}
+        if not isinstance(tree.structure, Graph):
+            datasets["words"] = tree.words
+        content = encode_file(FORMAT, {"record": json.dumps(tree.to_dict())}, datasets)
+    write_output(path, content, _KINDS[suffix])

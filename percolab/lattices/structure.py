@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, Threshold, load_lattice
@@ -64,6 +65,14 @@ def load_structure(name: str | Path) -> Lattice | BetheLattice:
     """
     name = str(name)
     return bethe_lattice(name) if name.partition(":")[0] == "bethe" else load_lattice(name)
+
+
+def take_structure(given: Any, caller: str) -> Structure:
+    """Return a structure, or that of a name or a .toml file; InputError for what is neither."""
+    structure: Structure = load_structure(given) if isinstance(given, str | Path) else given
+    if not hasattr(structure, "is_scalable"):
+        raise InputError(f"{caller}: {type(given).__name__} given, but it is no lattice")
+    return structure
 
 
 def to_record(structure: Structure) -> dict[str, Any]:

@@ -307,7 +307,7 @@ def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
             raise ValueError("too many for it")
         return new_labeler("reference", "cpu", topology, model)
 
-    monkeypatch.setattr("percolab.configurations.labels.new_labeler", on_the_cpu)
+    monkeypatch.setattr("percolab.configurations.configuration.new_labeler", on_the_cpu)
     monkeypatch.setattr(Device, "resolve", lambda self: Device("cuda"))
     options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
     done = run("label", *options, "--device", "auto", "--out", "labels.npy")
