@@ -31,6 +31,7 @@ from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,
     Topology,
+    UInt64s,
     count_words,
     write_parts,
 )
@@ -106,7 +107,6 @@ class KeysOfBatch:
 
     @staticmethod
     def memory(capacity: int) -> Memory:
-        """Return the memory that it takes."""
         keys = 8 * sum(_sizes(capacity))
         return Memory(host=keys, device=keys)
 
@@ -153,7 +153,6 @@ class ClosedCounts:
 
     @staticmethod
     def memory(items: int, steps: int = 1) -> Memory:
-        """Return the memory that the counts take."""
         return Memory(host=12 * items * steps, device=4 * items * steps)
 
     def make_room(self, items: int, steps: int) -> bool:
@@ -285,7 +284,6 @@ class CudaBatch:
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int) -> Memory:
-        """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points)
         keys = KeysOfBatch.memory(items).device
         # What exists, what crosses periodic boundaries, and the lists of its bonds, on the
@@ -300,14 +298,7 @@ class CudaBatch:
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + items * words).plus(counts)
 
-    def fill(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> int:
-        """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+    def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
         items = len(samples)
         self.keys.write(seed, samples, thresholds)
         self.launches.call(
@@ -339,21 +330,18 @@ class CudaBatch:
             launch.one(close_periodic_kernel, top.num_periodic_bonds, items, opened, self.sites)
 
     def load(self, opened: NDArray[np.uint32]) -> int:
-        """Copy given open bonds, (items, num_classes * num_words), into the batch."""
         flat = np.ascontiguousarray(opened, np.uint32).ravel()
         self.launches.wait()
         self.opened[: flat.size].copy_to_device(flat)
         return len(opened)
 
     def copy_open_words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bond words of the first items, (items, num_classes * num_words)."""
         self.launches.wait()
         words = self.topology.num_bond_words
         found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
         return found.reshape(items, words)
 
     def copy_occupied(self, items: int) -> NDArray[np.uint32]:
-        """Return the occupied sites of the first items, (items, num_words), one bit a site."""
         words = self.topology.num_words
         if not self.sites:
             return np.broadcast_to(self.topology.occupied, (items, words))
@@ -362,7 +350,6 @@ class CudaBatch:
         return found.reshape(items, words)
 
     def copy_vacant(self, items: int) -> NDArray[np.int64]:
-        """Return how many sites of the first items are vacant, as they were drawn last."""
         assert self.closed is not None
         self.closed.count(items)
         self.launches.wait()

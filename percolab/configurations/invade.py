@@ -145,12 +145,10 @@ class Field:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid points along each axis."""
         return self.structure.shape(self.size)
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return prod(self.shape)
 
     @property
@@ -160,7 +158,6 @@ class Field:
 
     @property
     def num_classes(self) -> int:
-        """Bond classes."""
         return self.structure.num_classes
 
     @property
@@ -475,7 +472,6 @@ class Invader:
         check_free(f"{sites or field.num_points} sites need", needed)
 
     def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
-        """Return given weights and their keys by number; InputError if they are not usable."""
         field, structure = self.field, self.field.structure
         values = np.asarray(weights)
         if values.dtype.kind not in "biuf":

@@ -67,7 +67,6 @@ class SlabLabels(Shown):
 
     @property
     def num_clusters(self) -> int:
-        """How many clusters there are."""
         return sum(phase.clusters for phase in self.phases)
 
     def summary(self) -> dict[str, Any]:
@@ -81,7 +80,6 @@ class SlabLabels(Shown):
         }
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the labels as an array in memory."""
         return np.asarray(self.array[:], dtype)
 
 

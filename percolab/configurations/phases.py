@@ -298,7 +298,6 @@ class Phase:
     surface: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return these as plain JSON values."""
         return asdict(self)
 
 

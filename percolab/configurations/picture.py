@@ -65,7 +65,6 @@ def draw_sample_picture(
 
 
 def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
-    """Return the picture of a sample on a graph, and its numbers."""
     check_network(graph)
     chosen = random_configuration(graph, graph.num_sites, p, **keys)
     words = chosen.opened.ravel()

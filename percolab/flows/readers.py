@@ -20,7 +20,7 @@ from percolab.flows.net import list_bonds, net_bytes, unpack_open
 from percolab.kernels.memory import Memory, Needs
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
 
 #: Binary digits of a conductance behind the point.
@@ -66,12 +66,7 @@ class FlowReader:
         return Memory(net_bytes(extent) + own)
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch

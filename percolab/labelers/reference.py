@@ -35,7 +35,6 @@ class Reference(LabelingOneSample):
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))
 
     def label(self) -> NDArray[np.int32]:
-        """Return the labels of the open bonds, int32 (num_points,)."""
         top = self.batch.topology
         points = top.num_points
         is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), points)

@@ -14,7 +14,7 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import UInt64s, unpack_bits
 
 
 class SourceClusters:
@@ -30,13 +30,11 @@ class SourceClusters:
 
     @staticmethod
     def check(structure: Structure, boundary: Sequence[str]) -> None:
-        """Raise InputError where there is no source."""
         if not isinstance(structure, Graph) or not structure.num_sources:
             raise InputError("measure source: of the clusters of sites of a graph; give --source")
 
     @staticmethod
     def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Need no more of a labeler than its labels."""
         return needs
 
     @staticmethod
@@ -45,12 +43,7 @@ class SourceClusters:
         return Memory(host=16 * extent.num_points)
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the sites and their square of samples at all thresholds, int64 (n, m, 2)."""
         labeler = coupling.labeler
@@ -73,5 +66,4 @@ class SourceClusters:
         return int(np.isin(labels, labels[source]).sum())
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the sums over the samples of blocks."""
         return {"source": rows.sum(axis=1)}

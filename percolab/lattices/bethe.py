@@ -59,13 +59,11 @@ class BetheLattice:
 
     @property
     def title(self) -> str:
-        """The name for a figure."""
         more = "" if self.numbering == NUMBERINGS[0] else f", {self.numbering} numbering"
         return f"Bethe lattice, z = {self.coordination_number}{more}"
 
     @property
     def digest(self) -> str:
-        """Hash of what decides a sample."""
         return hashlib.sha256(json.dumps(self.record()).encode()).hexdigest()[:16]
 
     @property

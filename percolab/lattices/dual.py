@@ -130,7 +130,6 @@ class _Cell:
 
     @classmethod
     def of_lattice(cls, lattice: Lattice) -> _Cell:
-        """Return the cell of a lattice."""
         cell, shifts = lattice.cell, dict(lattice.shifts)
         periods = np.array(lattice.vectors or np.eye(2)) * np.array(cell)[:, None]
         points = [at for at in product(*map(range, cell)) if at not in lattice.vacant]

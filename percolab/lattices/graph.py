@@ -160,7 +160,6 @@ class Graph(Shown):
 
     @property
     def title(self) -> str:
-        """The name."""
         return self.name
 
     def site_name(self, site: int) -> str | int:
@@ -178,7 +177,6 @@ class Graph(Shown):
         return self._topology.num_classes
 
     def shape(self, size: int) -> tuple[int, ...]:
-        """Return (size,)."""
         return (size,)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:

@@ -115,7 +115,6 @@ class Grid:
         return found
 
     def every_layer(self) -> list[np.ndarray]:
-        """Return all layers along each axis."""
         return [np.ones(n, bool) for n in self.shape]
 
     def _inside(self, offset: Point, axis: int) -> np.ndarray:

@@ -338,8 +338,8 @@ def lattice_from_text(text: str, *, where: str) -> Lattice:
     return replace(_parse(parse_toml(text, where=where), where=where), source=text)
 
 
-_KEYS = ("name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell")
-_KEYS += ("drawing", "thresholds", "aspect")
+_KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
+_KEYS |= {"drawing", "thresholds", "aspect"}
 # Where it stands in the file, the cell point it starts at, its offset, and the name of its class.
 _Bond = tuple[str, Point, Point, str]
 # Vectors, and the shifts of cell points.

@@ -15,6 +15,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown
@@ -31,6 +32,8 @@ _SOME_WORDS = 2**12
 _MOST_BONDS, _FEW_BONDS = 2**14, 2**10
 #: All parts of a topology.
 ALL = slice(None)
+#: Numbers of samples, or thresholds, uint64 (n,).
+UInt64s = NDArray[np.uint64]
 #: The number of a part's first word, and its words, uint32.
 PartWords = tuple[int, np.ndarray]
 #: Owners and other ends, int32, and codes, int64, of periodic bonds.
@@ -79,7 +82,6 @@ class Topology(Shown):
 
     @property
     def num_classes(self) -> int:
-        """Bond classes."""
         return len(self.deltas)
 
     @property
@@ -99,7 +101,6 @@ class Topology(Shown):
 
     @cached_property
     def num_bonds(self) -> int:
-        """Bonds that exist."""
         if self.neighbours is not None:
             return sum(int(np.count_nonzero(ends >= 0)) for ends in self.neighbours)
         assert self.grid is not None

@@ -60,7 +60,6 @@ class Clusters(Shown):
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Sites of every cluster, int64."""
         return np.bincount(self.numbers[self.labels >= 0], minlength=self.roots.size)
 
     @cached_property

@@ -12,6 +12,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, make_geometry
 from percolab.lattices.structure import Structure
+from percolab.lattices.topology import UInt64s
 from percolab.measure.radii import sum_gyration
 
 
@@ -23,12 +24,10 @@ class Gyration:
 
     @staticmethod
     def check(structure: Structure, boundary: Sequence[str]) -> None:
-        """Raise InputError where sites have no places."""
         _smallest(structure)
 
     @staticmethod
     def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Return the needs with the coordinates of a site."""
         return needs._replace(radii_axes=_smallest(structure).places.shape[0])
 
     @staticmethod
@@ -37,12 +36,7 @@ class Gyration:
         return Memory()
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the numbers of all bins of samples at all thresholds."""
         places = thresholds, self._geometry
@@ -50,7 +44,6 @@ class Gyration:
         return found
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the sums over the samples of blocks."""
         return {"gyration": sum_gyration(rows, self._geometry.unit)}
 
 

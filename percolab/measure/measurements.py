@@ -17,6 +17,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
+from percolab.lattices.topology import UInt64s
 from percolab.measure.columns import EXTRA_COLUMNS, Column
 
 #: What a reader may need of a sample: its open bonds, its forest, its labels.
@@ -44,12 +45,7 @@ class Reader(Protocol):
         ...
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return what is read of samples at all thresholds, int64 (n, m, numbers).
 
@@ -82,12 +78,10 @@ class Measurement:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What it gives."""
         return tuple(column for column in EXTRA_COLUMNS if column.measure == self.name)
 
     @property
     def reader_class(self) -> type[Reader]:
-        """The class of its reader."""
         found: type[Reader] = load(self.reader)
         return found
 

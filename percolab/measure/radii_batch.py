@@ -118,7 +118,6 @@ class ReadsRadii:
         return self.radii_batch(geometry).items
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii."""
         if self._radii is None:
             self._radii = RadiiBatch(self.batch, geometry)
         return self._radii

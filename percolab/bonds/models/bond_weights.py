@@ -32,7 +32,6 @@ class BondWeight(Model):
 
     @property
     def openings_have_p(self) -> bool:
-        """A bond has a probability of its own."""
         return False
 
     def on(self, structure: Any) -> Model:
@@ -58,12 +57,10 @@ class BondWeight(Model):
 
     @property
     def title(self) -> str:
-        """What it is called in a figure."""
         return f"Bond percolation with probability {'1 - (1 - p)^w' if self.is_rate else 'p w'}"
 
     @property
     def varying(self) -> str:
-        """What p is, in words."""
         return self.what
 
 

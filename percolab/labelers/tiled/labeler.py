@@ -188,7 +188,6 @@ class Tiled(ReadsRadii):
         self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
-        """Return the forest of the first items of the batch."""
         # Radii come from the windings of all sites.
         if reading is Reading.LABELS:
             self.join_tiles(items, self.kept, over_periods=False)
@@ -359,7 +358,6 @@ class NodesOfBatch:
         self._labeler, self._items = labeler, items
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the rows, (items, row width)."""
         self.enqueue_rows()
         return self._labeler.read.fetch(self._items)
 
@@ -369,11 +367,9 @@ class NodesOfBatch:
         self._labeler.read.download(self._items)
 
     def make_labels(self) -> None:
-        """Write the labels on the device."""
         self._labeler.write_labels(self._items)
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels, (items, num_points)."""
         self.make_labels()
         batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
         batch.launches.wait()
@@ -382,5 +378,4 @@ class NodesOfBatch:
         return found
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (items, PER_BIN * bins)."""
         return self._labeler.radii_batch(geometry).rows(self._items)
