@@ -10,14 +10,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
+from percolab.measure import radii_cuda
 from percolab.measure.radii import BESIDE, PER_BIN
-from percolab.measure.radii_cuda import (
-    add_spreads_kernel,
-    flatten_kernel,
-    mark_ends_kernel,
-    mark_periodic_kernel,
-    sum_places_kernel,
-)
 from percolab.measure.tallies import num_bins
 from percolab.measure.wrapping_cuda import Loops, join_all
 
@@ -89,22 +83,21 @@ class RadiiBatch:
         points = self._batch.adjacency.num_points
         size = np.uint64((self._axes + BESIDE) * top.num_points)
         sums = self._reach, self._sums, size
-        launch.each(flatten_kernel, top.num_points, items, self._forest, points, *sums)
-        bonds = self._batch.opened, self._batch.adjacency
-        periodic_bonds = top.num_periodic_bonds
-        launch.one(mark_periodic_kernel, periodic_bonds, items, self._forest, *bonds, self._reach)
+        launch.each(radii_cuda.flatten_kernel, top.num_points, items, self._forest, points, *sums)
+        bonds = self._forest, self._batch.opened, self._batch.adjacency, self._reach
+        launch.one(radii_cuda.mark_periodic_kernel, top.num_periodic_bonds, items, *bonds)
         sites, flags = self._end_flags
         ends = self._forest, points, sites, flags, self._reach
-        launch.one(mark_ends_kernel, sites.size, items, *ends)
+        launch.one(radii_cuda.mark_ends_kernel, sites.size, items, *ends)
 
     def _add(self, items: int) -> None:
         """Sum the places of all sites, and of the sums what each bin gets."""
         batch, points = self._batch, self._batch.topology.num_points
         forest = self._forest, batch.adjacency.num_points
         sites = batch.occupied, batch.occupied_words, self._geometry, self._reach, self._sums
-        batch.launches.each(sum_places_kernel, points, items, *forest, *sites)
+        batch.launches.each(radii_cuda.sum_places_kernel, points, items, *forest, *sites)
         bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
-        batch.launches.each(add_spreads_kernel, points, items, *forest, *bins)
+        batch.launches.each(radii_cuda.add_spreads_kernel, points, items, *forest, *bins)
 
 
 class ReadsRadii:

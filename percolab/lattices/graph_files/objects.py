@@ -12,14 +12,9 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.lattices.graph_files import graph_data
 from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
-from percolab.lattices.graph_files.graph_data import (
-    Edges,
-    GraphData,
-    check_num_sites,
-    check_options,
-    merge_edges,
-)
+from percolab.lattices.graph_files.graph_data import Edges, GraphData
 from percolab.lattices.graph_files.through_networkx import edges_of_networkx
 from percolab.lattices.graph_files.weights import plain_weights, weights_from_objects
 from percolab.lattices.topology import MAX_POINTS
@@ -64,7 +59,7 @@ def graph_from_object(
     """
     import scipy.sparse
 
-    check_options(num_sites, multi)
+    graph_data.check_options(num_sites, multi)
     requested = take_columns(columns)
     if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
@@ -87,7 +82,7 @@ def graph_from_object(
         raise
     except (ValueError, TypeError) as error:
         raise InputError(" ".join(str(error).split())) from error
-    return merge_edges(edges, "the matrix", multi)
+    return graph_data.merge_edges(edges, "the matrix", multi)
 
 
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
@@ -231,7 +226,7 @@ def _edges_of_pairs(
         wrong = pairs[(pairs < 0) | (pairs > most)][0]
         raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
     count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    check_num_sites("pairs", count, len(pairs), num_sites)
+    graph_data.check_num_sites("pairs", count, len(pairs), num_sites)
     return Edges(count, pairs.astype(np.int32), values, names)
 
 
