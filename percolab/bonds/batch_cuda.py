@@ -26,7 +26,7 @@ from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,

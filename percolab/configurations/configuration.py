@@ -37,9 +37,8 @@ from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.shown import Shown, counted
-from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import MAX_POINTS, Topology, count_words, unpack_bits
+from percolab.lattices.topology import MAX_POINTS, Topology, bonds_between, count_words, unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.spins.chains import new_chains

@@ -22,8 +22,7 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
-from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.topology import MAX_POINTS, bonds_between
 from percolab.measure.clusters import Clusters
 from percolab.store import output_files as files
 from percolab.store.reading import LABELS, FileFormat, check_kinds, encode_file, read_file

@@ -207,7 +207,11 @@ class Graph(Shown):
         pairs = self.bonds.pairs
         if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
             return None
-        return _hubs_first(self.num_sites, pairs)
+        # The more bonds, the smaller.
+        degrees = np.bincount(pairs.ravel(), minlength=self.num_sites)
+        rank = np.empty(self.num_sites, np.int32)
+        rank[np.argsort(-degrees, kind="stable")] = np.arange(self.num_sites, dtype=np.int32)
+        return rank
 
     @property
     def bonds(self) -> _Bonds:
@@ -389,7 +393,10 @@ def graph_from_data(
     data: GraphData, name: str, source: Terminals = None, target: Terminals = None
 ) -> Graph:
     """Return the graph of what was read, with the site sets to connect; its notes are logged."""
-    names = None if data.names is None else _texts(data.names)
+    names = None if data.names is None else tuple(map(str, data.names))
+    if names is not None and len(set(names)) < len(names):
+        # Nodes may be any objects, 1 and "1" among them.
+        names = tuple(map(repr, data.names or ()))
     for text in (name, *(names or ())):
         if not text.isascii() and text != text.encode("utf-8", "replace").decode():
             raise InputError(f"the name {text!a} is no text in UTF-8")
@@ -403,12 +410,6 @@ def graph_from_data(
     return Graph.of_bonds(
         data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
     )
-
-
-def _texts(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names as different texts: nodes may be any objects, 1 and "1" among them."""
-    found = tuple(map(str, names))
-    return found if len(set(found)) == len(found) else tuple(map(repr, names))
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
@@ -533,19 +534,11 @@ def _count_bond_classes(pairs: np.ndarray) -> int:
     return max(int(np.bincount(pairs.max(axis=1, initial=0), minlength=1).max()), 1)
 
 
-def _hubs_first(num_sites: int, pairs: np.ndarray) -> np.ndarray:
-    """Return a number, int32, for every site: the more bonds, the smaller."""
-    degrees = np.bincount(pairs.ravel(), minlength=num_sites)
-    rank = np.empty(num_sites, np.int32)
-    rank[np.argsort(-degrees, kind="stable")] = np.arange(num_sites, dtype=np.int32)
-    return rank
-
-
 def _distinct(sites: np.ndarray) -> np.ndarray:
     """Return the distinct sites in ascending order: np.unique, which is slower for integers."""
-    found = np.sort(sites)
-    is_new = np.append(np.ones(min(found.size, 1), bool), found[1:] != found[:-1])
-    return np.compress(is_new, found)
+    ascending = np.sort(sites)
+    is_new = np.append(np.ones(min(sites.size, 1), bool), ascending[1:] != ascending[:-1])
+    return np.compress(is_new, ascending)
 
 
 def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:

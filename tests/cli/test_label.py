@@ -19,8 +19,7 @@ from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import bonds_between, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
