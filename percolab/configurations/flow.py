@@ -15,7 +15,7 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.invade import SIDES
+from percolab.configurations.invade import name_sides
 from percolab.configurations.label import (
     is_mask_file,
     load_labeled_lattice,
@@ -31,7 +31,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.structure import take_structure
-from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.lattices.topology import pack_bits, unpack_bits
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import refuse_given, refuse_sample_settings
@@ -236,10 +236,12 @@ def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.in
     """Return the sites of a terminal that is a side, or sites by their numbers."""
     topology = chosen.topology
     if isinstance(given, str):
-        sides = _name_sides(topology)
+        every = name_sides(topology.num_axes if topology.shape else 0)
+        sides = {name: side for name, side in every.items() if side[0] in topology.open_axes}
         if given not in sides:
             raise InputError(f"{key} {given!r}: is no open side; {nearest(given, sides)}")
-        return sides[given]
+        axis, end = sides[given]
+        return topology.end_layers[axis][end]
     sites = np.atleast_1d(np.asarray(given))
     if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
         raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
@@ -248,19 +250,6 @@ def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.in
         wrong = outside[0] if outside.size else sites[~chosen.sites[sites]][0]
         raise InputError(f"{key}: there is no site {wrong}")
     return np.unique(sites).astype(np.int32)
-
-
-def _name_sides(topology: Topology) -> dict[str, NDArray[np.int32]]:
-    """Return the sites of all open sides by name: "x-", "x+", ..., and left, right, bottom, top."""
-    if not topology.shape:
-        return {}
-    names = {(axis, end): f"{AXIS_NAMES[axis]}{'-+'[end]}"
-             for axis in topology.open_axes for end in range(2)}  # fmt: skip
-    found = {name: topology.end_layers[axis][end] for (axis, end), name in names.items()}
-    for word, (axis, end) in SIDES.items():
-        name = names.get((axis % topology.num_axes, end))
-        found |= {word: found[name]} if name else {}
-    return found
 
 
 def _take_conductances(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ from percolab.measure.clusters import Clusters
 
 #: Phases have numbers 1, 2 ... in uint8, and 0 is none.
 MOST_PHASES = 254
-#: Neighbours of a voxel, by the dimension of the image: how many, and along how many axes at once
-#: a neighbour may be one step away.
+#: Neighbours of a voxel, by the dimension of the image: how many, and in how many shells of sites.
 CONNECTIVITIES = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _IN_LIBRARY = {4: "square", 8: "square-nnn", 6: "cubic"}
 
@@ -41,23 +39,10 @@ def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
         )
     if connectivity in _IN_LIBRARY:
         return load_lattice(_IN_LIBRARY[connectivity])
-    steps = [
-        list(step)
-        for step in product((-1, 0, 1), repeat=dimension)
-        if step > (0,) * dimension and sum(map(abs, step)) <= known[connectivity]
-    ]
-    axes = np.eye(dimension).tolist()
-    text = "\n".join(
-        [
-            f'name = "cubic-{connectivity}"',
-            f'title = "cubic, {connectivity} neighbours"',
-            f"dimension = {dimension}",
-            f"coordination_number = {connectivity}",
-            f"[cell]\nshape = {[1] * dimension}",
-            *(f"[[bonds]]\noffset = {step}" for step in steps),
-            f"[drawing]\nvectors = {axes}\n",
-        ]
-    )
+    shells = f"1-{known[connectivity]}"
+    text = load_lattice(f"cubic:{shells}").source
+    text = text.replace(f"cubic:{shells}", f"cubic-{connectivity}")
+    text = text.replace(f"simple cubic, shells {shells}", f"cubic, {connectivity} neighbours")
     return lattice_from_text(text, where=f"connectivity {connectivity}")
 
 

@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, net_bytes, unpack_open
-from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
+from percolab.measure.measurements import Reader
 
 #: Binary digits of a conductance behind the point.
 _DIGITS = 30
 
 
-class FlowReader:
+class FlowReader(Reader):
     """Reads some numbers of the flow through samples.
 
-    Each is a :class:`percolab.measure.measurements.Reader`.  word: of ``--measure``, and the name
-    of its dataset.  numbers: of a :class:`Flow`, in the order of the columns.  with_terminals:
-    whether they need any.
+    word: of ``--measure``, and the name of its dataset.  numbers: of a :class:`Flow`, in the order
+    of the columns.  with_terminals: whether they need any.
     """
 
     word: ClassVar[str]
@@ -52,11 +52,6 @@ class FlowReader:
         if cls.with_terminals and not open_axes(boundary):
             what = "an open axis (--boundary)" if structure.is_scalable else "--source and --target"
             raise InputError(f"measure {cls.word}: between two terminals; give {what}")
-
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Need no more of a labeler than its batch."""
-        return needs
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:

@@ -9,36 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
-from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import UInt64s, unpack_bits
+from percolab.measure.measurements import Reader
 
 
-class SourceClusters:
-    """Reads the sites of the clusters of the source, and their square.
-
-    It is a :class:`percolab.measure.measurements.Reader`.
-    """
+class SourceClusters(Reader):
+    """Reads the sites of the clusters of the source, and their square."""
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
         assert isinstance(structure, Graph)
         inner, source = structure.inner_numbers, structure.bonds.source
         self._source = source if inner is None else inner[source]
 
-    @staticmethod
-    def check(structure: Structure, boundary: Sequence[str]) -> None:
+    @classmethod
+    def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         if not isinstance(structure, Graph) or not structure.num_sources:
             raise InputError("measure source: of the clusters of sites of a graph; give --source")
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        return needs
-
-    @staticmethod
-    def memory(extent: Extent) -> Memory:
+    @classmethod
+    def memory(cls, extent: Extent) -> Memory:
         """Return the memory of labels and of the sizes of clusters."""
         return Memory(host=16 * extent.num_points)
 
