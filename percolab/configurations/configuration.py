@@ -38,7 +38,14 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.shown import Shown, counted
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import MAX_POINTS, Topology, bonds_between, count_words, unpack_bits
+from percolab.lattices.topology import (
+    MAX_POINTS,
+    Topology,
+    bonds_between,
+    count_words,
+    pack_bits,
+    unpack_bits,
+)
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.spins.chains import new_chains
@@ -111,9 +118,7 @@ class Configuration(Shown):
         """
         if isinstance(self.lattice, Lattice):
             labeler = choose_labeler(labeler, device, self.lattice, watcher)
-        none = 0, 0, 0, 0
-        labels, _ = compute_labels(self.topology, BOND, self.opened, none, labeler, device)
-        labels[~self.sites] = -1
+        labels = compute_labels(self.topology, self.opened, self.sites, labeler, device)
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
             return Clusters(labels, self.topology, self.opened)
@@ -143,41 +148,76 @@ def choose_labeler(
 
 
 def compute_labels(
-    topology: Topology,
-    draw: Model,
-    opened: np.ndarray | None,
-    key: tuple[int, int, int, int],
-    labeler: str | None,
-    device: str,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels of a configuration of a topology, int32 (num_points,), and its open bonds.
+    topology: Topology, opened: np.ndarray, sites: np.ndarray, labeler: str | None, device: str
+) -> np.ndarray:
+    """Return the labels of open bonds, int32 (num_points,), -1 where there is no site.
 
-    opened: its open bonds, uint32 (num_classes, num_words); None draws them by ``key``: generator,
-    seed of the streams, number of the sample, threshold of p; they are returned where some of them
-    can cross a periodic boundary, None elsewhere.  -1 is where no site is drawn.
+    opened: uint32 (num_classes, num_words).  sites: bool (num_points,).
     InputError: an unknown labeler or device, or one that cannot label so many sites.
     """
-    target = Device.parse(device).resolve()
-    generator, seed, sample, threshold = key
-    labeler_class(labeler, target.kind)
+    kind = Device.parse(device).resolve().kind
+    labeler_class(labeler, kind)
     try:
-        chosen = new_labeler(labeler, target.kind, topology, draw)
+        chosen = new_labeler(labeler, kind, topology, BOND)
     except ValueError as error:
         raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
-    batch = chosen.batch
-    if opened is None:
-        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
-        items = batch.fill(generator, seed, *one)
-    else:
-        items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
-    if opened is None and topology.num_periodic_bonds:
-        opened = batch.copy_open_words(items).reshape(topology.exists.shape)
+    items = chosen.batch.load(opened.reshape(1, -1))
     labels: np.ndarray
     (labels,) = chosen.join(items, Reading.LABELS).labels()
-    if not draw.draws_sites:
-        return labels, opened
-    occupied = unpack_bits(batch.copy_occupied(items)[0], labels.size)
-    return np.where(occupied, labels, np.int32(-1)), opened
+    labels[~sites] = -1
+    return labels
+
+
+def draw_sample(
+    topology: Topology, draw: Model, key: tuple[int, int, int], p: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the open bonds of a sample, uint32 (num_classes, num_words), and its sites, bool.
+
+    key: generator, seed of the streams and number of the sample.
+    """
+    generator, seed, sample = key
+    batch = new_batch("cpu", topology, draw)
+    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
+    items = batch.fill(generator, seed, *one)
+    opened = batch.copy_open_words(items).reshape(topology.exists.shape)
+    return opened, unpack_bits(batch.copy_occupied(items)[0], topology.num_points)
+
+
+def take_open_bonds(
+    topology: Topology, opened: Any, what: str, *, where: str = "opened"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return given open bonds as words, uint32 (num_classes, num_words), and the sites, bool.
+
+    opened: such words, or bool (num_classes, ..., y, x).  what: has them, for messages.
+    InputError: another shape or type, or an open bond that does not exist.
+    """
+    given, packed = np.asarray(opened), topology.exists.shape
+    flags = (topology.num_classes, *(topology.shape[::-1] or (topology.num_points,)))
+    if given.dtype == bool and given.shape == flags:
+        words = pack_bits(given.reshape(topology.num_classes, -1))
+    elif given.dtype == np.uint32 and given.shape == packed:
+        words = given
+    else:
+        raise InputError(
+            f"opened is {given.dtype} {given.shape}, but the bonds of {what} are bool {flags}, or "
+            f"packed uint32 {packed}"
+        )
+    strange = np.argwhere(words & ~topology.exists)
+    if strange.size:
+        k, word = strange[0].tolist()
+        raise InputError(f"{where}: word {word} of class {k} opens a bond that does not exist")
+    return words, unpack_bits(topology.occupied, topology.num_points)
+
+
+def given_configuration(
+    structure: Structure, L: int, boundary: str | Sequence[str] | None, opened: Any
+) -> Configuration:
+    """Return the configuration of given open bonds, as :func:`take_open_bonds` takes them."""
+    kinds = axis_boundaries(structure, boundary)
+    structure.check_size(L, kinds)
+    topology = structure.topology(structure.shape(L), kinds)
+    words, sites = take_open_bonds(topology, opened, f"{structure.name} at L = {L}")
+    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
 
 
 def site_configuration(
@@ -312,16 +352,9 @@ def bond_configuration(
             )
         return ""
 
-    opened = read_array(name, wrong).astype(np.uint32, copy=False)
+    words = read_array(name, wrong).astype(np.uint32, copy=False)
     topology = lattice.topology(task.shape, task.boundary)
-    strange = np.argwhere(opened & ~topology.exists)
-    if strange.size:
-        klass, word = strange[0]
-        raise InputError(
-            f"{name}: word {word} of class {klass} opens a bond that does not exist "
-            f"({len(strange)} such words)"
-        )
-    sites = unpack_bits(topology.occupied, topology.num_points)
+    opened, sites = take_open_bonds(topology, words, lattice.name, where=name)
     record = {"kind": "bonds", "input": _file_name(name), **_on(lattice, task.boundary), "L": L}
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
@@ -335,7 +368,7 @@ def random_configuration(
     sample: int = 0,
     rng: str = "xorwow",
     model: str = "bond",
-    boundary: str | None = None,
+    boundary: str | Sequence[str] | None = None,
     sweeps: int = 0,
     update: str = SETTINGS["update"].default,
     **coupling: float,
@@ -375,11 +408,8 @@ def random_configuration(
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
-    batch = new_batch("cpu", topology, task.draw)
-    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
-    items = batch.fill(GENERATORS[rng], task.stream_seed, *one)
-    opened = batch.copy_open_words(items).reshape(topology.exists.shape)
-    sites = unpack_bits(batch.copy_occupied(items)[0], topology.num_points)
+    key = GENERATORS[rng], task.stream_seed, sample
+    opened, sites = draw_sample(topology, task.draw, key, p)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 

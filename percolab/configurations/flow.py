@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import (
     Configuration,
+    given_configuration,
     random_configuration,
     site_configuration,
 )
@@ -31,9 +32,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.structure import take_structure
-from percolab.lattices.topology import pack_bits, unpack_bits
 from percolab.tasks.shapes import take_shape
-from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import refuse_given, refuse_sample_settings
 
 #: Bytes a bond of what all the numbers of a flow take, beside two nets.
@@ -115,41 +114,13 @@ def flow(
         raise InputError("flow: give a lattice and its size L, a mask or a graph")
     structure, L = take_shape(take_structure(lattice, "flow"), L)
     if opened is None:
-        if boundary is not None:
-            sampled["boundary"] = ",".join(axis_boundaries(structure, boundary))
-        chosen = random_configuration(structure, L, 0.5 if p is None else p, **sampled)
+        p = 0.5 if p is None else p
+        chosen = random_configuration(structure, L, p, boundary=boundary, **sampled)
     else:
         refuse_sample_settings("opened is a configuration already", seed, sample, rng)
         refuse_given("opened is a configuration already", p=p)
-        chosen = _given_bonds(structure, L, boundary, opened)
+        chosen = given_configuration(structure, L, boundary, opened)
     return _flow_through(chosen, ends, axis, conductances, seed, sample)
-
-
-def _given_bonds(
-    structure: Any, L: int, boundary: str | Sequence[str] | None, opened: np.ndarray
-) -> Configuration:
-    """Return the configuration of open bonds, packed or as booleans (classes, ..., y, x)."""
-    kinds = axis_boundaries(structure, boundary)
-    structure.check_size(L, kinds)
-    shape = structure.shape(L)
-    topology = structure.topology(shape, kinds)
-    given = np.asarray(opened)
-    packed, flags = topology.exists.shape, (topology.num_classes, *shape[::-1])
-    if given.dtype == bool and given.shape == flags:
-        words = pack_bits(given.reshape(topology.num_classes, -1))
-    elif given.dtype == np.uint32 and given.shape == packed:
-        words = given
-    else:
-        raise InputError(
-            f"opened is {given.dtype} {given.shape}, but the bonds of {structure.name} at L = {L} "
-            f"are bool {flags}, or packed uint32 {packed}"
-        )
-    strange = np.argwhere(words & ~topology.exists)
-    if strange.size:
-        k, word = strange[0].tolist()
-        raise InputError(f"opened: word {word} of class {k} opens a bond that does not exist")
-    sites = unpack_bits(topology.occupied, topology.num_points)
-    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
 
 
 def _flow_through(

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
-    choose_labeler,
     compute_labels,
+    draw_sample,
+    given_configuration,
     random_configuration,
     site_configuration,
+    take_open_bonds,
 )
 from percolab.configurations.label_array import Labels
 from percolab.errors import InputError
@@ -27,7 +29,7 @@ from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.tasks.shapes import take_shape
-from percolab.tasks.study import Task, axis_boundaries, check_probabilities
+from percolab.tasks.study import check_probabilities
 from percolab.tasks.values import (
     check_choice,
     refuse_given,
@@ -90,8 +92,8 @@ def label(
       they come.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
-    opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
-    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: notified
+    opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
+    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  watcher: notified
     if another labeler replaces one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
@@ -144,38 +146,30 @@ def label(
     refuse_given("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
-    p = 0.5 if p is None else p
-    shape: tuple[int, ...] = (-1,)
-    stream = keys["seed"]
-    if isinstance(lattice, Topology):
-        topology = lattice
-    else:
-        lattice = take_structure(lattice, "label")
-        if L is None:
-            raise InputError("label: give the size L of the lattice")
-        lattice, L = take_shape(lattice, L)
-        kinds = axis_boundaries(lattice, boundary)
-        lattice.check_size(L, kinds)
-        shape = lattice.shape(L)[::-1]
-        topology = lattice.topology(lattice.shape(L), kinds)
-        if opened is None:
-            # The very sample that a sweep with this seed measures.
-            refuse_spins(Model.parse(model))
-            task = Task(lattice, L, kinds, (p,), seed=keys["seed"], rng=rng, model=model)
-            stream = task.stream_seed
-    if opened is not None and np.shape(opened) != topology.exists.shape:
-        raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
-    check_choice("rng", rng, GENERATORS)
-    check_probabilities((p,))
-    if isinstance(lattice, Lattice):
-        labeler = choose_labeler(labeler, device, lattice, watcher)
-    draw = Model.parse(model)
+    p, draw = 0.5 if p is None else p, Model.parse(model)
     refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
-    of_sample = GENERATORS[rng], stream, keys["sample"], p_to_threshold(p)
-    labels, opened = compute_labels(topology, draw, opened, of_sample, labeler, device)
-    return Labels.make(Clusters(labels, topology, opened), shape, serial=serial)
+    check_choice("rng", rng, GENERATORS)
+    check_probabilities((p,))
+    if isinstance(lattice, Topology):
+        if opened is None:
+            key = GENERATORS[rng], keys["seed"], keys["sample"]
+            words, sites = draw_sample(lattice, draw, key, p)
+        else:
+            words, sites = take_open_bonds(lattice, opened, "this topology")
+        labels = compute_labels(lattice, words, sites, **ways)
+        return Labels.make(Clusters(labels, lattice, words), (-1,), serial=serial)
+    structure = take_structure(lattice, "label")
+    if L is None:
+        raise InputError("label: give the size L of the lattice")
+    structure, L = take_shape(structure, L)
+    if opened is not None:
+        chosen = given_configuration(structure, L, boundary, opened)
+    else:
+        # The very sample that a sweep with this seed measures.
+        chosen = random_configuration(structure, L, p, boundary=boundary, **keys)
+    return Labels.make(chosen.label(**ways, watcher=watcher), chosen.shape, serial=serial)
 
 
 def is_mask(given: Any) -> bool:
