@@ -228,9 +228,8 @@ class CudaBatch:
         if model.needs_weights:
             raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
-        self.opened = self.arrays.array(
-            "opened", self.capacity * topology.num_bond_words, np.uint32
-        )
+        words = self.capacity * topology.num_bond_words
+        self.opened = self.arrays.array("opened", words, np.uint32)
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_parts)
@@ -249,10 +248,9 @@ class CudaBatch:
             self.occupied = self.arrays.array("occupied", words, np.uint32)
             self.occupied_words = self.adjacency.num_words
             first = np.uint32(topology.num_bond_words)
-            self.sites = Sites(
-                model.rule, first, self.adjacency, self.existing_sites, self.occupied
-            )
-            drawn = Drawn(first, self.existing_sites, ())
+            there = self.existing_sites
+            self.sites = Sites(model.rule, first, self.adjacency, there, self.occupied)
+            drawn = Drawn(first, there, ())
             self.closed = ClosedCounts(
                 drawn, self.occupied, self.capacity, self.launches, varies=model.site_varies
             )
@@ -277,10 +275,8 @@ class CudaBatch:
     def count_bonds(self) -> None:
         """Have the closed bonds counted, where no sites are drawn."""
         if self.closed is None:
-            drawn = Drawn(np.uint32(0), self.exists, self.limits)
-            self.closed = ClosedCounts(
-                drawn, self.opened, self.capacity, self.launches, varies=True
-            )
+            drawn = Drawn(np.uint32(0), self.exists, self.limits), self.opened
+            self.closed = ClosedCounts(*drawn, self.capacity, self.launches, varies=True)
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int) -> Memory:

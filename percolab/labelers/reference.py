@@ -89,7 +89,6 @@ class Reference(LabelingOneSample):
                     loops.append(tuple(x - y for x, y in zip(there, place[following])))
         # With a loop that goes nowhere: before version 2.4 NumPy knows no rank of no loop at all.
         found = np.array([(0,) * top.num_axes, *loops], np.int64)
-        bits = sum(
-            1 << FIRST_WRAPPING + axis for axis in np.flatnonzero(found.any(axis=0)).tolist()
-        )
+        axes = np.flatnonzero(found.any(axis=0)).tolist()
+        bits = sum(1 << FIRST_WRAPPING + axis for axis in axes)
         return int(bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS)

@@ -1,18 +1,8 @@
 """Graphs: a topology given bond by bond, owned by the larger of each bond's two sites.
 
-As a structure to be sampled a graph has one size, its number of sites.
-
 A graph is known by the digest of its sites, bonds, source and target, and of the weights of its
 bonds and the order of removal where a study uses them.  The bonds themselves are in the graph's
 file, so one that comes out of a results file can be reported on, not sampled.
-
-**Which numbers the sites have inside.**  A topology holds a list of num_sites entries a bond class,
-and there are as many classes as the site with the most smaller neighbours has.  A hub with a large
-number makes that list large.  Where it would have more than 16 entries a bond, the sites are
-numbered by their bonds instead, the most first, equal ones in the file's order.  A site with k
-smaller neighbours then has k neighbours of at least k bonds each, and k^2 <= 2 num_bonds (parallel
-edges aside); that of a star has one.  Rows do not show numbers, and the sample of a file is always
-the same.
 """
 
 from __future__ import annotations
@@ -202,7 +192,11 @@ class Graph(Shown):
     def inner_numbers(self) -> np.ndarray | None:
         """The number inside of every site, int32 (num_sites,), or None where it is its own.
 
-        InputError if the bonds are not here.
+        A topology lists num_sites entries for each smaller neighbour that some site has, so that a
+        hub with a large number makes the list large.  Where it would have more than 16 entries a
+        bond, sites are numbered by their bonds, the most first, equal ones in the file's order.  A
+        site with k smaller neighbours then has k neighbours of at least k bonds each, so that
+        k^2 <= 2 num_bonds (parallel edges aside).  InputError if the bonds are not here.
         """
         pairs = self.bonds.pairs
         if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
@@ -407,9 +401,8 @@ def graph_from_data(
     }
     for note in data.notes:
         _LOGGER.warning("%s", printable(f"{name}: {note}"))
-    return Graph.of_bonds(
-        data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
-    )
+    texts: dict[str, Any] = {"name": name, "notes": data.notes, "names": names}
+    return Graph.of_bonds(data.num_sites, data.bonds, **texts, **ends)
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:

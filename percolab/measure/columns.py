@@ -1,12 +1,8 @@
-"""The columns: what is measured, each declared here once.
+"""The columns: what is measured, each declared here once; all else goes by the declarations.
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
 sample, read off its row; blocks hold its sum over their samples, and that of its square unless it
-is a probability.  With a word of ``--measure`` there are further columns: those of openings, which
-are observables, and others of which the sums alone are kept.
-
-A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
-radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
+is a probability.  Of other columns, with a word of ``--measure``, the sums alone are kept.
 """
 
 from __future__ import annotations
