@@ -401,8 +401,9 @@ def graph_from_data(
     }
     for note in data.notes:
         _LOGGER.warning("%s", printable(f"{name}: {note}"))
-    texts: dict[str, Any] = {"name": name, "notes": data.notes, "names": names}
-    return Graph.of_bonds(data.num_sites, data.bonds, **texts, **ends)
+    return Graph.of_bonds(
+        data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
+    )
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:

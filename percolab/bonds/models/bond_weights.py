@@ -46,14 +46,10 @@ class BondWeight(Model):
             weights = structure.content.weights
             if weights is None:
                 raise InputError(f"model {self}: {structure.name} has no weights of its bonds")
-            wrong = weights[(weights < 0) | (weights > self._most)]
+            wrong = weights[(weights < 0) | (weights > (np.inf if self.is_rate else 1.0))]
             if wrong.size:
                 raise InputError(f"model {self}: weight {wrong[0]}, but weights are {self.allowed}")
         return self
-
-    @property
-    def _most(self) -> float:
-        return np.inf if self.is_rate else 1.0
 
     @property
     def title(self) -> str:

@@ -306,12 +306,6 @@ class Tiled(ReadsRadii):
         warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), borders.TILES_PER_BLOCK)
         return (self.read.partials.shape[1], items), warps * LANES
 
-    def gather_origins(self, items: int) -> None:
-        """Lower the origin of every cluster at borders to its smallest site."""
-        blocks, tiles = self.count_blocks(items)
-        nodes = self.nodes, self.interior, tiles
-        self.batch.launches.blocks(borders.origin_kernel, blocks, THREADS, *nodes)
-
     def join_rows(self, items: int, *, with_origins: bool = False) -> None:
         """Make the rows of the first items on the device, which were joined over periods.
 
@@ -326,7 +320,9 @@ class Tiled(ReadsRadii):
     def write_labels(self, items: int) -> None:
         """Write the labels of the first items, joined to have their labels read."""
         nodes, launch = self.nodes, self.batch.launches
-        self.gather_origins(items)
+        # The origin of every cluster at borders becomes its smallest site.
+        blocks, count = self.count_blocks(items)
+        launch.blocks(borders.origin_kernel, blocks, THREADS, nodes, self.interior, count)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
         launch.blocks(
             label_tile_kernel,

@@ -7,7 +7,7 @@ itself may expand to gigabytes, so GraphML with a document type declaration is r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -53,7 +53,11 @@ def _read(path: Path, num_sites: int | None, weights: bool, what: str) -> Edges:
                 raise InputError(
                     f"{path}: edge {one} - {other}: weight nan, but a weight is a number"
                 )
-        numbers, names = _numbered(_names(graph))
+        known = _names(graph)
+        names: tuple[str, ...] | None = tuple(known)
+        numbers: Iterable[int] = range(len(known))
+        if set(known) == set(map(str, numbers)):
+            numbers, names = map(int, known), None
         edges = edges_of_networkx(graph, dict(zip(graph.nodes, numbers)), names, weights, path)
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
@@ -118,10 +122,3 @@ def _names(graph: Any) -> list[str]:
     if len(set(labels)) == graph.number_of_nodes():
         return labels
     return [str(node) for node in graph.nodes]
-
-
-def _numbered(names: Sequence[str]) -> tuple[Sequence[int], tuple[str, ...] | None]:
-    """Return each site's number, and the names by number unless names and numbers are the same."""
-    if set(names) == set(map(str, range(len(names)))):
-        return [int(name) for name in names], None
-    return range(len(names)), tuple(names)
