@@ -222,12 +222,9 @@ class Graph(Shown):
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]
         """
-        from percolab.lattices.graph_files.weights import plain_weights
+        from percolab.lattices.graph_files.objects import plain
 
-        try:
-            values = plain_weights(np.asarray(weights))
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        values = plain(np.asarray(weights))
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         return self._with(weights=values)
