@@ -115,10 +115,8 @@ def invade(
             raise InputError("columns: only a data frame has them; leave them out")
         structure: Structure = load_structure(str(lattice))
     else:
-        is_known = hasattr(lattice, "is_scalable")
-        structure = (
-            lattice if is_known and columns is None else make_graph(lattice, columns=columns)
-        )
+        is_known = isinstance(lattice, Structure) and columns is None
+        structure = lattice if is_known else make_graph(lattice, columns=columns)
     field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
