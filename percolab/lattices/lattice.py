@@ -416,14 +416,18 @@ def _read_block(table: Table, dimension: int) -> _Cell:
         if "at" in bond.data:
             owners = [_point(bond, "at", each, points) for each in bond.sequence("at")]
         bonds += [(bond.where, owner, offset, name) for owner in owners]
+    return cell, vacant, bonds, _read_drawing(table, cell)
+
+
+def _read_drawing(table: Table, cell: Point) -> _Drawing:
     if "drawing" not in table.data:
-        return cell, vacant, bonds, ((), ())
-    inner = table.table("drawing", ("vectors", "shifts"))
+        return (), ()
+    inner, points = table.table("drawing", ("vectors", "shifts")), set(product(*map(range, cell)))
     shifts = tuple(
-        (_point(shift, "at", shift.data.get("at"), points), shift.numbers("shift", dimension))
+        (_point(shift, "at", shift.data.get("at"), points), shift.numbers("shift", len(cell)))
         for shift in inner.tables("shifts", ("at", "shift"))
     )
-    return cell, vacant, bonds, (_read_vectors(inner, dimension), shifts)
+    return _read_vectors(inner, len(cell)), shifts
 
 
 def _read_vectors(table: Table, dimension: int) -> tuple[Vector, ...]:
@@ -470,7 +474,7 @@ def _fold_unit_cell(table: Table, dimension: int) -> _Cell:
                 f"{inner.where}: vectors go with positions of its sites, as in "
                 f"sites = {[[0] * dimension]}"
             )
-        return cell, frozenset(), bonds, ((), ())
+        return cell, frozenset(), bonds, _read_drawing(table, cell)
     if "drawing" in table.data:
         raise InputError(f"{table.where}: sites of the unit cell have positions; leave out drawing")
     steps = np.array(_read_vectors(inner, dimension))
