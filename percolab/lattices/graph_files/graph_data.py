@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import percolab.lattices.graph_files.repeats as repeats
 from percolab.errors import InputError
-from percolab.lattices.graph_files import repeats
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 

@@ -19,8 +19,8 @@ from typing import IO, Any
 
 import numpy as np
 
+import percolab.lattices.graph_files.stream as stream
 from percolab.errors import InputError
-from percolab.lattices.graph_files import stream
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
 from percolab.lattices.graph_files.stream import Lines, shown
