@@ -115,3 +115,32 @@ def sample_flows(name, size, p, boundary, samples):
         unpack_open(batch.copy_open_words(1)[0], circuit.bonds.places, is_open)
         flows.append(Flow(circuit, is_open, 11, sample))
     return flows
+
+
+#: Cases of what flows on CUDA, small: shape, boundary, model and p of each lattice, and of graphs.
+CUDA_CASES = {
+    "square": (
+        ((6, 6), ("periodic", "open"), "bond", (0.5, 0.7)),
+        ((7, 5), ("open", "open"), "site", (0.7, 0.9)),
+        ((5, 6), ("periodic", "periodic"), "bond", (0.4, 0.6)),
+    ),
+    "triangular": (((6, 5), ("periodic", "open"), "bond", (0.35, 0.5)),),
+    "honeycomb": (((6, 6), ("open", "open"), "bond", (0.65, 0.8)),),
+    "kagome": (((6, 6), ("periodic", "open"), "bond", (0.5, 0.8)),),
+    "cubic": (
+        ((4, 3, 4), ("periodic", "open", "open"), "bond", (0.25, 0.4)),
+        # Two layers: two bonds between the same sites.
+        ((2, 3, 3), ("periodic", "periodic", "open"), "site", (0.5, 0.7)),
+    ),
+    # A hub, double bonds and loops; terminals of three sites and of one.
+    "graph": (((), (), "bond", (0.3, 0.6)), ((), (), "site", (0.6,))),
+}
+
+
+def flow_topology(name, shape, boundary):
+    """Return a structure and its topology, of a lattice or of a random graph with two terminals."""
+    if name == "graph":
+        rng = np.random.default_rng(3)
+        pairs = np.concatenate([rng.integers(0, 25, (35, 2)), [(0, i) for i in range(1, 12)]])
+        return None, graph_topology(25, pairs, source=[3, 4, 5], target=[20])
+    return load_lattice(name), load_lattice(name).topology(shape, boundary)
