@@ -4,11 +4,15 @@ from itertools import pairwise
 
 import networkx as nx
 import numpy as np
+from helpers import cuda_coupling
 
 from percolab.bonds.batch import new_batch
+from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, unpack_open
+from percolab.flows.readers import Backbone, Bridges, Conductance, Path
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -132,15 +136,30 @@ CUDA_CASES = {
         # Two layers: two bonds between the same sites.
         ((2, 3, 3), ("periodic", "periodic", "open"), "site", (0.5, 0.7)),
     ),
-    # A hub, double bonds and loops; terminals of three sites and of one.
-    "graph": (((), (), "bond", (0.3, 0.6)), ((), (), "site", (0.6,))),
+    "graph": (((), (), "bond", (0.3, 0.6)), ((), (), "site", (0.6, 0.9))),
 }
 
 
-def flow_topology(name, shape, boundary):
-    """Return a structure and its topology, of a lattice or of a random graph with two terminals."""
-    if name == "graph":
-        rng = np.random.default_rng(3)
-        pairs = np.concatenate([rng.integers(0, 25, (35, 2)), [(0, i) for i in range(1, 12)]])
-        return None, graph_topology(25, pairs, source=[3, 4, 5], target=[20])
-    return load_lattice(name), load_lattice(name).topology(shape, boundary)
+def flow_graph(size, bonds, degree, seed=3):
+    """Return a random graph with loops, double bonds, a hub, and terminals of three and one."""
+    rng = np.random.default_rng(seed)
+    hub = [(0, i) for i in range(1, degree + 1)]
+    pairs = np.concatenate([rng.integers(0, size, (bonds, 2)), hub])
+    return graph_topology(size, pairs, source=[3, 4, 5], target=[size - 1])
+
+
+def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):
+    """Assert that the numbers of samples on CUDA are the CPU's; return the CPU's by their word."""
+    numbers = np.arange(samples, dtype=np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
+    device = cuda_coupling("tiled", topology, Model.parse(model), capacity=capacity)
+    host = new_coupling("raster", "cpu", topology, Model.parse(model))
+    assert device.labeler.batch.capacity == capacity
+    rows = {}
+    for kind in (Bridges, Backbone, Path, Conductance) if topology.open_axes else (Bridges,):
+        found, rows[kind.word] = (
+            kind(structure, topology.shape).rows(coupling, XORWOW, 7, numbers, thresholds)
+            for coupling in (device, host)
+        )
+        np.testing.assert_array_equal(found, rows[kind.word], err_msg=kind.word)
+    return rows
