@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import config
 from numpy.typing import NDArray
 
 from percolab.flows.blocks_cuda import Branches, backbone_kernel
@@ -13,7 +12,7 @@ from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
-from percolab.flows.search_cuda import DeviceNet, Tree
+from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.labelers.forest import Reading
 
@@ -113,7 +112,7 @@ def choose_threads(points: int) -> tuple[int, int]:
 
     About as many threads as a level of a search has sites.
     """
-    if config.ENABLE_CUDASIM:
+    if SIMULATED:
         return 8, 3
     threads = 1 << (int(points**0.5) // 2).bit_length()
     threads = min(max(threads, _LEAST_THREADS), _BLOCK_THREADS)

@@ -111,14 +111,14 @@ class FlowReader:
         rows: NDArray[np.int64] = self._on_device.rows(items)
         return rows
 
-    def _host_rows(self, batch: Any, seed: int, samples: NDArray[np.uint64]) -> list[list[int]]:
+    def _host_rows(self, batch: Any, seed: int, samples: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the numbers of the samples in a batch, whose open bonds are taken to the host."""
         circuit, rows = self._of_topology(batch.topology), []
         for sample, words in zip(samples, batch.copy_open_words(len(samples)), strict=True):
             is_open = np.empty(len(circuit.bonds.places), np.uint8)
             unpack_open(words, circuit.bonds.places, is_open)
             rows.append(self.read(Flow(circuit, is_open, seed, int(sample))))
-        return rows
+        return np.array(rows)
 
     def read(self, flow: Flow) -> list[int]:
         """Return the numbers of a sample."""

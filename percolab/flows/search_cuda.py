@@ -12,7 +12,7 @@ short-circuited.
 
 from typing import Any, NamedTuple
 
-from numba import uint32, uint64
+from numba import config, uint32, uint64
 
 from percolab.flows.cycle_words import bond_word
 from percolab.kernels.bits import lowest_one
@@ -21,6 +21,7 @@ from percolab.kernels.neighbours import has_bit
 
 cuda = load_cuda()
 
+SIMULATED = bool(config.ENABLE_CUDASIM)
 #: In the place of the bond over which a node was reached: of one that was not, and of a root.
 UNSEEN, ROOT = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE
 
