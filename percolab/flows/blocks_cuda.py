@@ -20,9 +20,10 @@ from percolab.flows.search_cuda import (
     ROOT,
     UNSEEN,
     acts,
-    begin_at_source,
+    begin_at,
     clear,
     is_open,
+    level_range,
     own_rows,
     push_node,
     read_level,
@@ -64,7 +65,7 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
     """
     queued = cuda.shared.array(1, types.uint32)
     sums = cuda.shared.array(_SUMS, types.uint64)
-    block, thread = cuda.blockIdx.x, uint64(cuda.threadIdx.x)
+    block, thread = cuda.blockIdx.x, uint32(cuda.threadIdx.x)
     tree, item = own_rows(memory), uint32(cuda.blockIdx.x)
     parts = Branches(
         branches.begin[block], branches.end[block], branches.low[block], branches.high[block]
@@ -76,15 +77,15 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
         clear(tree.via, uint64(UNSEEN))
         clear(parts.low, uint32(1))
         cuda.syncthreads()
-        begin_at_source(net, tree.queue, queued)
-        if thread == uint64(0):
+        begin_at(net.source, tree.queue, queued)
+        if thread == uint32(0):
             tree.via[root], tree.words[root] = uint64(ROOT), uint64(0)
             for n in range(_SUMS):
                 sums[n] = uint64(0)
         levels = search(net, opened, base, key, tree, queued)
         if tree.via[sink] != uint64(UNSEEN):
-            reached = uint64(tree.levels[uint64(levels - uint64(1))])
-            if thread == uint64(0):
+            reached = tree.levels[uint32(levels - uint32(1))]
+            if thread == uint32(0):
                 tree.words[sink] = uint64(tree.words[sink] ^ virtual_word(key))
             red = _add_up(net, tree, parts, levels, virtual_word(key))
             _number(net, tree, parts, levels)
@@ -97,7 +98,7 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
             cuda.atomic.add(sums, _BONDS, bonds)
             cuda.atomic.add(sums, _SITES, sites)
         cuda.syncthreads()
-        if thread == uint64(0):
+        if thread == uint32(0):
             found[item, _RED], found[item, _SITES] = sums[_RED], sums[_SITES]
             # Each of these bonds was counted at both ends.
             found[item, _TRAILS] = uint64(sums[_TRAILS] >> uint64(1))
@@ -116,11 +117,11 @@ def _low_half(bond):
 def _add_up(net, tree, parts, levels, virtual):
     """Sum words and sizes up the tree; return how many red bonds this thread came by."""
     red, level = uint64(0), levels
-    while level > uint64(1):
-        level = uint64(level - uint64(1))
+    while level > uint32(1):
+        level = uint32(level - uint32(1))
         cuda.syncthreads()
-        first = uint64(uint64(tree.levels[uint64(level - uint64(1))]) + uint64(cuda.threadIdx.x))
-        for n in range(first, uint64(tree.levels[level]), uint64(cuda.blockDim.x)):
+        n, last = level_range(tree, level)
+        while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
             if acts(net, site, node):
@@ -129,6 +130,7 @@ def _add_up(net, tree, parts, levels, virtual):
                     red = uint64(red + uint64(1))
                 cuda.atomic.xor(tree.words, above, word)
                 cuda.atomic.add(parts.low, above, parts.low[node])
+            n = uint32(n + uint32(cuda.blockDim.x))
     return red
 
 
@@ -140,11 +142,11 @@ def _number(net, tree, parts, levels):
     if cuda.threadIdx.x == 0:
         parts.begin[root], parts.end[root] = uint32(0), uint32(1)
         tree.words[root] = uint64(_INSIDE)
-    level = uint64(1)
+    level = uint32(1)
     while level < levels:
         cuda.syncthreads()
-        first = uint64(uint64(tree.levels[uint64(level - uint64(1))]) + uint64(cuda.threadIdx.x))
-        for n in range(first, uint64(tree.levels[level]), uint64(cuda.blockDim.x)):
+        n, last = level_range(tree, level)
+        while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
             if acts(net, site, node):
@@ -154,7 +156,8 @@ def _number(net, tree, parts, levels):
                 parts.low[node] = parts.high[node] = begin
                 is_bridge = tree.words[node] == uint64(0)
                 tree.words[node] = uint64(0) if is_bridge else tree.words[above]
-        level = uint64(level + uint64(1))
+            n = uint32(n + uint32(cuda.blockDim.x))
+        level = uint32(level + uint32(1))
     cuda.syncthreads()
 
 
@@ -162,12 +165,13 @@ def _number(net, tree, parts, levels):
 def _look_around(net, opened, base, tree, parts, reached):
     """Note which numbers bonds lead to; return how many ends of bonds of trails there were."""
     trails, sink = uint64(0), uint32(net.nodes.size + 1)
-    for n in range(uint64(cuda.threadIdx.x), reached, uint64(cuda.blockDim.x)):
+    n = uint32(cuda.threadIdx.x)
+    while n < reached:
         site = tree.queue[n]
         node = net.nodes[site]
         own, is_inside = uint64(tree.via[node] >> uint64(32)), tree.words[node]
         low = high = parts.begin[node]
-        for k in range(uint64(net.starts[site]), uint64(net.starts[site + uint32(1)])):
+        for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
             bond = net.bonds[k]
             if is_open(opened, base, bond):
                 other = _low_half(bond)
@@ -179,6 +183,7 @@ def _look_around(net, opened, base, tree, parts, reached):
             low = uint32(0)
         cuda.atomic.min(parts.low, node, low)
         cuda.atomic.max(parts.high, node, high)
+        n = uint32(n + uint32(cuda.blockDim.x))
     return trails
 
 
@@ -186,11 +191,11 @@ def _look_around(net, opened, base, tree, parts, reached):
 def _find_fences(net, tree, parts, levels):
     """Find the bonds of the tree that are no fences."""
     level = levels
-    while level > uint64(1):
-        level = uint64(level - uint64(1))
+    while level > uint32(1):
+        level = uint32(level - uint32(1))
         cuda.syncthreads()
-        first = uint64(uint64(tree.levels[uint64(level - uint64(1))]) + uint64(cuda.threadIdx.x))
-        for n in range(first, uint64(tree.levels[level]), uint64(cuda.blockDim.x)):
+        n, last = level_range(tree, level)
+        while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
             if acts(net, site, node):
@@ -199,6 +204,7 @@ def _find_fences(net, tree, parts, levels):
                     tree.words[node] = uint64(tree.words[node] | uint64(_NO_FENCE))
                 cuda.atomic.min(parts.low, above, low)
                 cuda.atomic.max(parts.high, above, high)
+            n = uint32(n + uint32(cuda.blockDim.x))
     cuda.syncthreads()
 
 
@@ -216,23 +222,22 @@ def _joins(tree, node, other, place):
 @cuda.jit(device=True)
 def _join_block(net, opened, base, tree, queued):
     """Mark the nodes of the backbone; return how many sites are queued, those of the root not."""
-    thread, threads = uint64(cuda.threadIdx.x), uint64(cuda.blockDim.x)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
-    for n in range(thread, uint64(net.target.size), threads):
-        tree.queue[n] = net.target[n]
-    if thread == uint64(0):
-        queued[0] = uint32(net.target.size)
+    begin_at(net.target, tree.queue, queued)
+    if thread == uint32(0):
         tree.words[root] = uint64(tree.words[root] | uint64(_BLOCK))
         tree.words[sink] = uint64(tree.words[sink] | uint64(_BLOCK))
-    first = uint64(0)
+    first = uint32(0)
     while True:
         last = read_level(queued)
         if first == last:
             return last
-        for n in range(uint64(first + thread), last, threads):
+        n = uint32(first + thread)
+        while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
-            for k in range(uint64(net.starts[site]), uint64(net.starts[site + uint32(1)])):
+            for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
                 other = _low_half(bond)
                 if other == root or not is_open(opened, base, bond):
@@ -243,22 +248,25 @@ def _join_block(net, opened, base, tree, queued):
                     old = cuda.atomic.or_(tree.words, other, uint64(_BLOCK))
                     if uint64(old & uint64(_BLOCK)) == uint64(0):
                         push_node(net, tree.queue, queued, other)
+            n = uint32(n + threads)
         first = last
 
 
 @cuda.jit(device=True)
 def _count_block(net, opened, base, tree, size):
     """Return how many ends of bonds and how many sites of the backbone this thread came by."""
-    thread, threads = uint64(cuda.threadIdx.x), uint64(cuda.blockDim.x)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     bonds, sites = uint64(0), uint64(0)
-    for n in range(thread, uint64(size + uint64(net.source.size)), threads):
-        site = tree.queue[n] if n < size else net.source[uint64(n - size)]
+    n = thread
+    while n < uint32(size + uint32(net.source.size)):
+        site = tree.queue[n] if n < size else net.source[uint32(n - size)]
         before = bonds
-        for k in range(uint64(net.starts[site]), uint64(net.starts[site + uint32(1)])):
+        for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
             bond = net.bonds[k]
             if is_open(opened, base, bond):
                 marks = tree.words[_low_half(bond)]
                 bonds = uint64(bonds + uint64((marks & uint64(_BLOCK)) >> uint64(2)))
         if bonds != before:
             sites = uint64(sites + uint64(1))
+        n = uint32(n + threads)
     return bonds, sites

@@ -80,9 +80,9 @@ def open_bonds(net, opened, base, first, last):
     Loads that do not wait for one another are under way together.
     """
     bits = uint32(0)
-    for n in range(first, min(last, uint64(first + uint64(32)))):
-        if is_open(opened, base, net.bonds[n]):
-            bits = uint32(bits | uint32(uint32(1) << uint32(n - first)))
+    for n in range(min(uint32(last - first), uint32(32))):
+        if is_open(opened, base, net.bonds[uint32(first + uint32(n))]):
+            bits = uint32(bits | uint32(uint32(1) << uint32(n)))
     return bits
 
 
@@ -112,7 +112,7 @@ def acts(net, site, node):
 def read_level(queued):
     """Return where the queue ends now; all threads call it before they push anything more."""
     cuda.syncthreads()
-    last = uint64(queued[0])
+    last = uint32(queued[0])
     cuda.syncthreads()
     return last
 
@@ -136,16 +136,16 @@ def _expand(net, opened, base, key, tree, queued, site):
     """Reach what is next to a site, and give its node the words of bonds that reach nothing new."""
     node, word = net.nodes[site], uint64(0)
     own = uint64(tree.via[node] >> uint64(32))
-    first, last = uint64(net.starts[site]), uint64(net.starts[site + uint32(1)])
+    first, last = net.starts[site], net.starts[uint32(site + uint32(1))]
     while first < last:
         bits = open_bonds(net, opened, base, first, last)
         while bits != uint32(0):
-            bond = net.bonds[uint64(first + uint64(lowest_one(bits)))]
+            bond = net.bonds[uint32(first + uint32(lowest_one(bits)))]
             bits = uint32(bits & uint32(bits - uint32(1)))
             place = uint64(bond >> uint64(32))
             if place != own and not _reach(net, tree, queued, bond, node):
                 word = uint64(word ^ bond_word(key, place))
-        first = uint64(first + uint64(32))
+        first = uint32(first + uint32(32))
     if word != uint64(0):
         cuda.atomic.xor(tree.words, node, word)
 
@@ -156,31 +156,43 @@ def search(net, opened, base, key, tree, queued):
 
     Every node has the sum of the words of its bonds outside of the forest.
     """
-    thread, threads = uint64(cuda.threadIdx.x), uint64(cuda.blockDim.x)
-    first, levels = uint64(0), uint64(0)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    first, levels = uint32(0), uint32(0)
     while True:
         last = read_level(queued)
         if first == last:
             return levels
-        if thread == uint64(0):
-            tree.levels[levels] = uint32(last)
-        for n in range(uint64(first + thread), last, threads):
+        if thread == uint32(0):
+            tree.levels[levels] = last
+        n = uint32(first + thread)
+        while n < last:
             _expand(net, opened, base, key, tree, queued, tree.queue[n])
-        first, levels = last, uint64(levels + uint64(1))
+            n = uint32(n + threads)
+        first, levels = last, uint32(levels + uint32(1))
 
 
 @cuda.jit(device=True)
 def clear(array, value):
     """Set all numbers of an array of this block."""
-    for n in range(uint64(cuda.threadIdx.x), uint64(array.size), uint64(cuda.blockDim.x)):
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(array.size):
         array[n] = value
+        n = uint32(n + uint32(cuda.blockDim.x))
 
 
 @cuda.jit(device=True)
-def begin_at_source(net, queue, queued):
-    """Begin a search at the first terminal: its sites are those in the queue."""
-    size = uint64(net.source.size)
-    for n in range(uint64(cuda.threadIdx.x), size, uint64(cuda.blockDim.x)):
-        queue[n] = net.source[n]
+def begin_at(sites, queue, queued):
+    """Begin a search at the sites of a terminal: put them, and nothing else, in the queue."""
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(sites.size):
+        queue[n] = sites[n]
+        n = uint32(n + uint32(cuda.blockDim.x))
     if cuda.threadIdx.x == 0:
-        queued[0] = uint32(size)
+        queued[0] = uint32(sites.size)
+
+
+@cuda.jit(device=True)
+def level_range(tree, level):
+    """Return where a level, not the first, begins in the queue for this thread, and ends."""
+    first = uint32(tree.levels[uint32(level - uint32(1))] + uint32(cuda.threadIdx.x))
+    return first, tree.levels[level]
