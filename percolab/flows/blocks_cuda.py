@@ -163,33 +163,35 @@ def _number(net, tree, parts, levels):
 
 @cuda.jit(device=True)
 def _look_around(net, opened, base, tree, parts, reached):
-    """Note which numbers bonds lead to; return how many ends of bonds of trails there were."""
+    """Note which numbers bonds of trails lead to; return how many ends of these there were."""
     trails, sink = uint64(0), uint32(net.nodes.size + 1)
     n = uint32(cuda.threadIdx.x)
     while n < reached:
         site = tree.queue[n]
         node = net.nodes[site]
-        own, is_inside = uint64(tree.via[node] >> uint64(32)), tree.words[node]
-        low = high = parts.begin[node]
-        for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-            bond = net.bonds[k]
-            if is_open(opened, base, bond):
-                other = _low_half(bond)
-                trails = uint64(trails + uint64(is_inside & tree.words[other]))
-                if uint64(bond >> uint64(32)) != own:
-                    low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
-        if node == sink:
-            # The virtual bond leads to the root.
-            low = uint32(0)
-        cuda.atomic.min(parts.low, node, low)
-        cuda.atomic.max(parts.high, node, high)
+        # No bond leads back from what a bridge cuts off.
+        if tree.words[node] != uint64(0):
+            own, low = uint64(tree.via[node] >> uint64(32)), parts.begin[node]
+            high = low
+            for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
+                bond = net.bonds[k]
+                if is_open(opened, base, bond):
+                    other = _low_half(bond)
+                    trails = uint64(trails + tree.words[other])
+                    if uint64(bond >> uint64(32)) != own:
+                        low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
+            if node == sink:
+                # The virtual bond leads to the root.
+                low = uint32(0)
+            cuda.atomic.min(parts.low, node, low)
+            cuda.atomic.max(parts.high, node, high)
         n = uint32(n + uint32(cuda.blockDim.x))
     return trails
 
 
 @cuda.jit(device=True)
 def _find_fences(net, tree, parts, levels):
-    """Find the bonds of the tree that are no fences."""
+    """Find the bonds of the tree that are no fences, among those of trails."""
     level = levels
     while level > uint32(1):
         level = uint32(level - uint32(1))
@@ -198,7 +200,7 @@ def _find_fences(net, tree, parts, levels):
         while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
-            if acts(net, site, node):
+            if tree.words[node] != uint64(0) and acts(net, site, node):
                 above, low, high = _low_half(tree.via[node]), parts.low[node], parts.high[node]
                 if low < parts.begin[above] or high >= parts.end[above]:
                     tree.words[node] = uint64(tree.words[node] | uint64(_NO_FENCE))
