@@ -127,8 +127,10 @@ CUDA_CASES = {
         ((6, 6), ("periodic", "open"), "bond", (0.5, 0.7)),
         ((7, 5), ("open", "open"), "site", (0.7, 0.9)),
         ((5, 6), ("periodic", "periodic"), "bond", (0.4, 0.6)),
+        # A bond is a path.
+        ((6, 2), ("open", "open"), "bond", (0.3,)),
     ),
-    "triangular": (((6, 5), ("periodic", "open"), "bond", (0.35, 0.5)),),
+    "triangular": (((6, 5), ("periodic", "open"), "bond", (0.35, 0.5, 1.0)),),
     "honeycomb": (((6, 6), ("open", "open"), "bond", (0.65, 0.8)),),
     "kagome": (((6, 6), ("periodic", "open"), "bond", (0.5, 0.8)),),
     "cubic": (
@@ -141,11 +143,14 @@ CUDA_CASES = {
 
 
 def flow_graph(size, bonds, degree, seed=3):
-    """Return a random graph with loops, double bonds, a hub, and terminals of three and one."""
-    rng = np.random.default_rng(seed)
-    hub = [(0, i) for i in range(1, degree + 1)]
-    pairs = np.concatenate([rng.integers(0, size, (bonds, 2)), hub])
-    return graph_topology(size, pairs, source=[3, 4, 5], target=[size - 1])
+    """Return a random graph with loops, a hub, and terminals of three sites and of one.
+
+    A site hangs on the hub by three bonds, and one on a terminal.
+    """
+    pairs = np.random.default_rng(seed).integers(0, size, (bonds, 2))
+    hub, hanging = [(0, i) for i in range(1, degree + 1)], [(0, size), (size - 1, size + 1)]
+    pairs = np.concatenate([pairs, hub, *[hanging] * 3])
+    return graph_topology(size + 2, pairs, source=[3, 4, 5], target=[size - 1])
 
 
 def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):

@@ -171,15 +171,13 @@ def _look_around(net, opened, base, tree, parts, reached):
         node = net.nodes[site]
         # No bond leads back from what a bridge cuts off.
         if tree.words[node] != uint64(0):
-            own, low = uint64(tree.via[node] >> uint64(32)), parts.begin[node]
-            high = low
+            low = high = parts.begin[node]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
                 if is_open(opened, base, bond):
                     other = _low_half(bond)
                     trails = uint64(trails + tree.words[other])
-                    if uint64(bond >> uint64(32)) != own:
-                        low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
+                    low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
             if node == sink:
                 # The virtual bond leads to the root.
                 low = uint32(0)
@@ -242,9 +240,8 @@ def _join_block(net, opened, base, tree, queued):
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
                 other = _low_half(bond)
-                if other == root or not is_open(opened, base, bond):
-                    continue
-                if uint64(tree.words[other] & uint64(_BLOCK)) != uint64(0):
+                is_marked = uint64(tree.words[other] & uint64(_BLOCK)) != uint64(0)
+                if is_marked or not is_open(opened, base, bond):
                     continue
                 if _joins(tree, node, other, uint64(bond >> uint64(32))):
                     old = cuda.atomic.or_(tree.words, other, uint64(_BLOCK))
