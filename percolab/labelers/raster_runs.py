@@ -93,55 +93,84 @@ def _run_in(starts, before, bit):
 
 
 @njit(**UNCOUNTED)
-def _join_listed_ends(left, ends, word, starts, first, parents):
+def _attach(run, other, runs, waiting):
+    """Give a run that has no parent that of a run before it, or let the pair wait to be joined.
+
+    Returns how many pairs wait, in ``sizes`` and ``reach``.  In a lattice's order of sites nearly
+    every run gets its parent here, without a search for roots and without a branch.
+    """
+    parents = runs.parents
+    own, root = parents[run], parents[other]
+    is_new = own == run and root < run
+    parents[run] = root if is_new else own
+    runs.sizes[waiting], runs.reach[waiting] = own, root
+    return waiting + int64(own != root and not is_new)
+
+
+@njit(**UNCOUNTED)
+def _join_waiting(runs, waiting):
+    """Join the pairs that wait."""
+    for n in range(waiting):
+        union_halving(runs.parents, runs.sizes[n], int32(runs.reach[n]))
+
+
+@njit(**UNCOUNTED)
+def _join_listed_ends(left, ends, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends being looked up."""
-    last_run, last_other = int32(-1), int32(-1)
+    starts, first = runs.starts, runs.first
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
         left = uint32(left & uint32(left - uint32(1)))
         end = int64(ends[site])
         run = _run_in(starts[word], first[word], site & 31)
-        other = _run_in(starts[end >> 5], first[end >> 5], end & 31)
-        # Neighbouring bonds often join the same two runs; one of them is enough.
-        if run != last_run or other != last_other:
-            union_halving(parents, run, other)
-            last_run, last_other = run, other
+        waiting = _attach(run, _run_in(starts[end >> 5], first[end >> 5], end & 31), runs, waiting)
+    return waiting
 
 
 @njit(**UNCOUNTED)
-def _join_shifted_ends(left, delta, word, starts, first, parents):
+def _join_shifted_ends(left, delta, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
+    starts, first = runs.starts, runs.first
     begin = 32 * word + delta
     place, shift = begin >> 5, uint32(begin & 31)
-    others, before = uint32(0), int32(0)
+    others, before = uint32(0), int32(-1)
     if place >= 0:
         others = uint32(starts[place] >> shift)
         below = uint32(starts[place] & uint32(uint32(uint32(1) << shift) - uint32(1)))
-        before = int32(first[place] + popcount(below))
+        before = int32(first[place] + popcount(below) - 1)
     if shift != uint32(0) and 0 <= place + 1 < starts.size:
         others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
-    ours = starts[word]
+    ours, ours_before = starts[word], int32(first[word] - 1)
     # Of all bonds that join the same two runs, one is enough.
     left = mark_segment_starts(left, uint32(uint32(ours | others) | uint32(1)))
     while left != uint32(0):
         upto = uint32(left ^ uint32(left - uint32(1)))
         left = uint32(left & uint32(left - uint32(1)))
-        run = int32(first[word] + popcount(uint32(ours & upto)) - 1)
-        union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
+        run = int32(ours_before + popcount(uint32(ours & upto)))
+        other = int32(before + popcount(uint32(others & upto)))
+        waiting = _attach(run, other, runs, waiting)
+    return waiting
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_runs(opened, periodic, ends, chain, starts, first, parents):
+def join_runs(opened, periodic, ends, chain, runs):
     """Join the runs at both ends of the open bonds in no chain and across no periodic boundary."""
-    for k in range(len(ends)):
-        if k == chain:
-            continue
-        for word in range(starts.size):
-            left = inner_word(opened, periodic, 0, k * starts.size + word)
+    words, waiting = runs.starts.size, int64(0)
+    for word in range(words):
+        for k in range(len(ends)):
+            if k == chain:
+                continue
+            left = inner_word(opened, periodic, 0, k * words + word)
+            if left == uint32(0):
+                continue
+            if waiting + 32 > runs.sizes.size:
+                _join_waiting(runs, waiting)
+                waiting = int64(0)
             if ends.ndim == 2:
-                _join_listed_ends(left, ends[k], word, starts, first, parents)
-            elif left != uint32(0):
-                _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
+                waiting = _join_listed_ends(left, ends[k], word, runs, waiting)
+            else:
+                waiting = _join_shifted_ends(left, int64(ends[k]), word, runs, waiting)
+    _join_waiting(runs, waiting)
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
@@ -220,7 +249,7 @@ def join_inside(opened, adjacency, runs):
     count = number_runs(opened, periodic, chain, points, runs.starts, runs.first)
     for run in range(count):
         runs.parents[run] = run
-    join_runs(opened, periodic, ends, chain, runs.starts, runs.first, runs.parents)
+    join_runs(opened, periodic, ends, chain, runs)
     return count
 
 
