@@ -13,7 +13,7 @@ fields of :class:`Runs` and :class:`Windings`.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint32
+from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
@@ -81,15 +81,16 @@ def number_runs(opened, periodic, chain, num_points, starts, first):
 
 @njit(**UNCOUNTED)
 def find_run(site, starts, first):
-    """Return the run that holds a site."""
-    return _run_in(starts[site >> 5], first[site >> 5], site & 31)
+    """Return the run that holds a site, uint32: other types cost an index a test for its sign."""
+    word = uint32(uint32(site) >> uint32(5))
+    return _run_in(starts[word], first[word], uint32(uint32(site) & uint32(31)))
 
 
 @njit(**UNCOUNTED)
 def _run_in(starts, before, bit):
     """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
-    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - bit))
-    return int32(before + popcount(uint32(starts & upto)) - 1)
+    upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - uint32(bit)))
+    return uint32(uint32(before) + uint32(popcount(uint32(starts & upto))) - uint32(1))
 
 
 @njit(**UNCOUNTED)
@@ -100,18 +101,19 @@ def _attach(run, other, runs, waiting):
     every run gets its parent here, without a search for roots and without a branch.
     """
     parents = runs.parents
-    own, root = parents[run], parents[other]
+    run = uint32(run)
+    own, root = uint32(parents[run]), uint32(parents[uint32(other)])
     is_new = own == run and root < run
     parents[run] = root if is_new else own
     runs.sizes[waiting], runs.reach[waiting] = own, root
-    return waiting + int64(own != root and not is_new)
+    return uint32(waiting + uint32(own != root and not is_new))
 
 
 @njit(**UNCOUNTED)
 def _join_waiting(runs, waiting):
     """Join the pairs that wait."""
     for n in range(waiting):
-        union_halving(runs.parents, runs.sizes[n], int32(runs.reach[n]))
+        union_halving(runs.parents, runs.sizes[n], runs.reach[n])
 
 
 @njit(**UNCOUNTED)
@@ -121,9 +123,8 @@ def _join_listed_ends(left, ends, word, runs, waiting):
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
         left = uint32(left & uint32(left - uint32(1)))
-        end = int64(ends[site])
-        run = _run_in(starts[word], first[word], site & 31)
-        waiting = _attach(run, _run_in(starts[end >> 5], first[end >> 5], end & 31), runs, waiting)
+        run = _run_in(starts[word], first[word], uint32(site & 31))
+        waiting = _attach(run, find_run(ends[site], starts, first), runs, waiting)
     return waiting
 
 
@@ -155,7 +156,7 @@ def _join_shifted_ends(left, delta, word, runs, waiting):
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def join_runs(opened, periodic, ends, chain, runs):
     """Join the runs at both ends of the open bonds in no chain and across no periodic boundary."""
-    words, waiting = runs.starts.size, int64(0)
+    words, waiting = runs.starts.size, uint32(0)
     for word in range(words):
         for k in range(len(ends)):
             if k == chain:
@@ -165,7 +166,7 @@ def join_runs(opened, periodic, ends, chain, runs):
                 continue
             if waiting + 32 > runs.sizes.size:
                 _join_waiting(runs, waiting)
-                waiting = int64(0)
+                waiting = uint32(0)
             if ends.ndim == 2:
                 waiting = _join_listed_ends(left, ends[k], word, runs, waiting)
             else:
@@ -201,7 +202,7 @@ def size_clusters(parents, runs, starts, occupied, sizes):
             following = uint32(rest & uint32(~rest + uint32(1)))
             mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
             run += 1
-            root = parents[parents[run]]
+            root = uint32(parents[uint32(parents[run])])
             parents[run] = root
             sizes[root] += popcount(uint32(here & mask))
             left = rest
@@ -212,8 +213,7 @@ def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
     spanned = uint32(0)
     for n in range(end_sites.size):
-        word, bit = end_sites[n] >> 5, end_sites[n] & 31
-        root = parents[_run_in(starts[word], first[word], bit)]
+        root = uint32(parents[find_run(end_sites[n], starts, first)])
         flags = uint32(reach[root] | end_flags[n])
         reach[root] = flags
         # Both flags of an axis, without a branch, which would be hard to predict.
@@ -266,16 +266,14 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     loop[0] = 0
     bits = int64(0)
     stride, begin = int64(32) * int64(adjacency.num_words), int64(0)
-    last_i, last_j, last_code = int32(-1), int32(-1), int64(0)
+    last_i, last_j, last_code = uint32(-1), uint32(-1), int64(0)
     for n in range(bonds.size):
         bond = bonds[n]
         while bond >= begin + stride:
             begin += stride
-        if not has_bit(opened[bond >> 5], bond & 31):
+        if not has_bit(opened[uint64(bond) >> uint64(5)], bond & 31):
             continue
-        site, other, code = bond - begin, ends[n], codes[n]
-        i = _run_in(starts[site >> 5], first[site >> 5], site & 31)
-        j = _run_in(starts[other >> 5], first[other >> 5], other & 31)
+        i, j, code = find_run(bond - begin, starts, first), find_run(ends[n], starts, first), codes[n]
         # Neighbouring bonds often join the same two runs; one of them is enough.
         if i != last_i or j != last_j or code != last_code:
             _, _, wound = join_over_periods(parents, periods, i, j, code)
@@ -283,7 +281,7 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
             last_i, last_j, last_code = i, j, code
     for run in range(count):
         # A root has no periods.
-        parent = parents[run]
+        parent = uint32(parents[run])
         periods[run] += periods[parent]
         parents[run] = parents[parent]
     return bits
