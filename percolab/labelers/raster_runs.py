@@ -273,7 +273,11 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
             begin += stride
         if not has_bit(opened[uint64(bond) >> uint64(5)], bond & 31):
             continue
-        i, j, code = find_run(bond - begin, starts, first), find_run(ends[n], starts, first), codes[n]
+        i, j, code = (
+            find_run(bond - begin, starts, first),
+            find_run(ends[n], starts, first),
+            codes[n],
+        )
         # Neighbouring bonds often join the same two runs; one of them is enough.
         if i != last_i or j != last_j or code != last_code:
             _, _, wound = join_over_periods(parents, periods, i, j, code)
