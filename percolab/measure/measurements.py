@@ -43,7 +43,7 @@ class Reader(ABC):
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:
-        """Return the memory that the reader itself takes."""
+        """Return the memory that the reader itself takes; the device's is that of CUDA alone."""
         return Memory()
 
     @abstractmethod
