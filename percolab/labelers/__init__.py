@@ -107,7 +107,8 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
 
     That is known before the topology is made, which :func:`serving_labeler` then asks.
     """
-    problem = _check_bonds(name, kind, _bond_offsets(lattice))
+    offsets = tuple(bond.offset for bond in lattice.bonds) if isinstance(lattice, Lattice) else ()
+    problem = _check_bonds(name, kind, offsets)
     if problem:
         return "four_step", f"{name} {problem}; four_step takes its place"
     if not isinstance(lattice, Lattice):
@@ -122,13 +123,6 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
     if name == "tiled" and all(bond.offset == chain for bond in lattice.bonds):
         return "four_step", "tiled needs bonds off a chain; four_step takes its place"
     return name, ""
-
-
-def _bond_offsets(structure: Structure) -> tuple[tuple[int, ...], ...]:
-    """Return the offsets of the bonds, as a topology has them; () for a graph."""
-    if not isinstance(structure, Lattice):
-        return ()
-    return tuple(bond.offset for bond in structure.bonds)
 
 
 def _check_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ...]) -> str:

@@ -87,15 +87,7 @@ def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
     """
     k, owner, other = topology.bonds().T
     at = np.stack(np.unravel_index(owner, topology.shape[::-1])[::-1], axis=1)
-    shifts = np.zeros((*lattice.cell, 2))
-    for point, shift in lattice.shifts:
-        shifts[point] = shift
-
-    def place(points: NDArray[np.intp]) -> Floats:
-        moved: Floats = points @ np.array(lattice.vectors or np.eye(2))
-        return np.asarray(moved + shifts[tuple((points % lattice.cell).T)])
-
-    along = place(at + np.array(topology.offsets)[k]) - place(at)
+    along = lattice.places(at + np.array(topology.offsets)[k]) - lattice.places(at)
     # Every bond in both directions: where it begins, and the angle at which it does.
     begin, along = np.concatenate([owner, other]), np.concatenate([along, -along])
     order = np.lexsort((np.arctan2(along[:, 1], along[:, 0]), begin))

@@ -275,10 +275,16 @@ class Lattice(Shown):
         if not self.vectors:
             raise ValueError(f"lattice {self.name} has no [drawing] vectors")
         axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]
-        places: np.ndarray = np.stack(axes, axis=1) @ np.array(self.vectors)
+        return self.places(np.stack(axes, axis=1))
+
+    def places(self, points: np.ndarray) -> np.ndarray:
+        """Return real-space coordinates of grid points, int (n, dimension), float64 like these.
+
+        They are the points themselves where the lattice has no vectors.
+        """
+        places: np.ndarray = points @ np.array(self.vectors or np.eye(self.dimension))
         for point, shift in self.shifts:
-            here = np.all(np.stack(axes, axis=1) % self.cell == point, axis=1)
-            places[here] += shift
+            places[np.all(points % self.cell == point, axis=1)] += shift
         return places
 
 

@@ -30,19 +30,12 @@ def is_drawn_planar(lattice: Lattice) -> bool:
     if lattice.dimension != 2:
         return False
     vectors = np.array(lattice.vectors or np.eye(2))
-    shifts = {point: np.array(shift) for point, shift in lattice.shifts}
-
-    def place(x: int, y: int) -> Floats:
-        moved: Floats = np.array([x, y]) @ vectors
-        return moved + shifts.get((x % lattice.cell[0], y % lattice.cell[1]), 0.0)
-
-    bonds = [
-        (place(*at), place(at[0] + bond.offset[0], at[1] + bond.offset[1]))
-        for bond in lattice.bonds
-        for at in bond.at
-    ]
+    starts = np.array([at for bond in lattice.bonds for at in bond.at])
+    offsets = np.array([bond.offset for bond in lattice.bonds for _ in bond.at])
+    ends = lattice.places(starts), lattice.places(starts + offsets)
+    bonds = list(zip(*ends, strict=True))
     # A bond as long as this meets none that begins further away than twice its length.
-    step = np.abs([bond.offset for bond in lattice.bonds]).max(axis=0)
+    step = np.abs(offsets).max(axis=0)
     reach = [2 * int(-(-most // cell)) + 1 for most, cell in zip(step, lattice.cell, strict=True)]
     for move in product(*(range(-cells, cells + 1) for cells in reach)):
         shift = (np.array(move) * lattice.cell) @ vectors

@@ -41,16 +41,6 @@ def take_structure(given: Any, caller: str) -> Structure:
     return structure
 
 
-def to_record(structure: Structure) -> dict[str, Any]:
-    """Return the record of a graph or a Bethe lattice, as plain JSON values.
-
-    TypeError for a lattice, which is stored as its TOML text.
-    """
-    if not isinstance(structure, Graph | BetheLattice):
-        raise TypeError(f"{structure.name} has no record")
-    return structure.record()
-
-
 def structure_from_record(record: dict[str, Any]) -> Structure:
     """Return the structure of a stored record; ValueError, KeyError or TypeError if it is none.
 

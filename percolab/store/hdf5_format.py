@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
-from percolab.lattices.structure import Structure, structure_from_record, to_record
+from percolab.lattices.structure import Structure, structure_from_record
 from percolab.lattices.topology import LONGEST_NAME, count_words, unpack_bits
 from percolab.measure.columns import Column, SumColumn, list_datasets
 from percolab.measure.tallies import bin_edges
@@ -69,7 +69,7 @@ def encode_contents(contents: Contents) -> Node:
     if isinstance(lattice, Lattice):
         root.attributes["lattice"] = lattice.source
     else:
-        root.attributes["structure"] = json.dumps(to_record(lattice))
+        root.attributes["structure"] = json.dumps(lattice.record())
     if isinstance(lattice, Graph) and lattice.names is not None:
         root.datasets["site_names"] = _data(encode_texts(lattice.names), SITE_NAMES, "")
     root.attributes["runs"] = [json.dumps(run) for run in contents.runs]

@@ -53,13 +53,9 @@ MODELS = {
 }
 
 
+@lru_cache(maxsize=64)
 def parse_model(text: str) -> Any:
     """Return the model that a text names; InputError in one line if it names none."""
-    return _parsed(str(text))
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str) -> Any:
     name, colon, rest = text.partition(":")
     entry = MODELS.get(f"{name}:") if colon else None
     entry = entry or MODELS.get(name)

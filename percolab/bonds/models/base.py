@@ -61,8 +61,8 @@ class Model:
     @staticmethod
     def parse(text: str) -> Model:
         """Return the model of a text: a name, or "site-bond:site=0.9", "potts:q=3", ..."""
-        found: Model = parse_model(text)
-        return found
+        model: Model = parse_model(str(text))
+        return model
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Model:
