@@ -113,10 +113,10 @@ def path_csv(levels: Levels) -> str:
     """
     dimension = len(levels.boundary)
     rows = []
-    for axis, item in levels.axes.items():
-        if item is None or item.path is None:
+    for axis, level in levels.axes.items():
+        if level is None or level.path is None:
             continue
-        path = item.path
+        path = level.path
         values = [None] * (path.sites.size - path.values.size) + path.values.tolist()
         cells = zip(path.sites.tolist(), path.places.tolist(), values, strict=True)
         rows += [

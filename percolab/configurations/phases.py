@@ -74,9 +74,9 @@ class Phases:
         """
         if isinstance(given, str) and given.strip() == "all":
             return cls((), every=True)
-        items = given.split(",") if isinstance(given, str) else given
-        items = items if isinstance(items, list | tuple | np.ndarray) else [items]
-        found = tuple(tuple(map(_take_value, _split(item))) for item in items)
+        words = given.split(",") if isinstance(given, str) else given
+        words = words if isinstance(words, list | tuple | np.ndarray) else [words]
+        found = tuple(tuple(map(_take_value, _split(word))) for word in words)
         flat = [value for values in found for value in values]
         if not flat or len(set(flat)) < len(flat):
             twice = [value for value in flat if flat.count(value) > 1]
@@ -113,10 +113,10 @@ class Phases:
         return found
 
 
-def _split(item: Any) -> Iterable[Any]:
-    if isinstance(item, str):
-        return item.split("+")
-    return item if isinstance(item, list | tuple) else [item]
+def _split(word: Any) -> Iterable[Any]:
+    if isinstance(word, str):
+        return word.split("+")
+    return word if isinstance(word, list | tuple) else [word]
 
 
 def _take_value(given: Any) -> float:

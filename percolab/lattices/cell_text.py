@@ -54,12 +54,12 @@ def cell_text(
         lines.append(f"    {{ from = {one}, to = {other}, cell = {cell} }},")
     lines += ["]"]
     if not isinstance(thresholds, Sequence) or not all(
-        isinstance(item, Mapping) for item in thresholds
+        isinstance(each, Mapping) for each in thresholds
     ):
         raise InputError(f"{where}: thresholds are a list of tables: [{{'value': ...}}]")
-    for item in thresholds:
+    for threshold in thresholds:
         lines += ["", "[[thresholds]]"]
-        lines += [f"{json.dumps(key)} = {_toml(value, where)}" for key, value in item.items()]
+        lines += [f"{json.dumps(key)} = {_toml(value, where)}" for key, value in threshold.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -85,5 +85,5 @@ def _toml(value: Any, where: str) -> str:
             raise InputError(f"lattice: {value!a} is no text in UTF-8")
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(item, where) for item in value)}]"
+        return f"[{', '.join(_toml(each, where) for each in value)}]"
     raise InputError(f"{where}: {value!r} is neither a number nor a text, nor a list of them")

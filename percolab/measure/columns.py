@@ -683,16 +683,17 @@ def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column
     counts = RowInteger("open_bonds", SPIN_ROW) if spins else RowInteger(OPENINGS, COUNTED_ROW)
     return [
         Column(
-            item.name.replace("wrapping", OPENINGS),
-            f"N_open {item.symbol}",
-            f"openings of the sample where {item.name} is 1, else 0",
+            column.name.replace("wrapping", OPENINGS),
+            f"N_open {column.symbol}",
+            f"openings of the sample where {column.name} is 1, else 0",
             "1",
-            replace(item.gathered, counts=counts),
+            replace(column.gathered, counts=counts),
             OPENINGS,
             _TORUS,
         )
-        for item in _wrapping_columns(boundary)
-        if item.name in ("wrapping_two", "wrapping_none") and isinstance(item.gathered, FlagRule)
+        for column in _wrapping_columns(boundary)
+        if column.name in ("wrapping_two", "wrapping_none")
+        and isinstance(column.gathered, FlagRule)
     ]
 
 
@@ -702,4 +703,4 @@ def wrapping_names(boundary: Sequence[str]) -> list[str]:
     >>> wrapping_names(["periodic", "open"])
     ['wrapping_x']
     """
-    return [item.name for item in _wrapping_columns(boundary)]
+    return [column.name for column in _wrapping_columns(boundary)]
