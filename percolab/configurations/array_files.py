@@ -64,12 +64,7 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
             f"{name}: not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
         )
     check_file(path)
-
-    def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
-        wrong = check(shape, dtype)
-        if wrong:
-            raise InputError(f"{name}: {wrong}")
-
+    check_header = _refuse_by(name, check)
     try:
         if dataset is not None:
             return _read_dataset(path, dataset, check_header)
@@ -162,8 +157,7 @@ class _Dataset:
 
         def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
             self.shape, self.dtype = shape, dtype
-            if problem := check(shape, dtype):
-                raise InputError(f"{path}:{name}: {problem}")
+            _refuse_by(f"{path}:{name}", check)(shape, dtype)
 
         _read_dataset(path, name, check_header, np.s_[:0])
 
@@ -183,12 +177,7 @@ def open_array(name: str | Path, check: Check, *, as_grey: bool = False) -> Any:
     if path.suffix.lower() != ".npy":
         return read_array(name, check, as_grey=as_grey)
     check_file(path)
-
-    def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
-        if problem := check(shape, dtype):
-            raise InputError(f"{name}: {problem}")
-
-    return _read_npy(path, check_header, in_parts=True)
+    return _read_npy(path, _refuse_by(str(name), check), in_parts=True)
 
 
 def split_name(name: str) -> tuple[Path, str | None]:
@@ -210,6 +199,14 @@ def check_file(path: Path) -> None:
 
 
 HeaderCheck = Callable[[tuple[int, ...], np.dtype], None]
+
+
+def _refuse_by(name: str, check: Check) -> HeaderCheck:
+    def check_header(shape: tuple[int, ...], dtype: np.dtype) -> None:
+        if problem := check(shape, dtype):
+            raise InputError(f"{name}: {problem}")
+
+    return check_header
 
 
 def _read_npy(path: Path, check_header: HeaderCheck, *, in_parts: bool = False) -> np.ndarray:

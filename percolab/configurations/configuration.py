@@ -117,7 +117,10 @@ class Configuration(Shown):
         watcher: notified if another labeler is used in place of this one
         """
         if isinstance(self.lattice, Lattice):
-            labeler = choose_labeler(labeler, device, self.lattice, watcher)
+            kind = Device.parse(device).resolve().kind
+            labeler, note = fitting_labeler(labeler, kind, self.lattice)
+            if note and watcher is not None:
+                watcher.noted(note)
         labels = compute_labels(self.topology, self.opened, self.sites, labeler, device)
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
@@ -134,17 +137,6 @@ class Configuration(Shown):
         return measure_phases(
             self.phase_names, self.phases.reshape(self.shape), clusters, faces=faces
         )
-
-
-def choose_labeler(
-    labeler: str | None, device: str, lattice: Lattice, watcher: Watcher | None
-) -> str | None:
-    """Return the labeler for a lattice; the watcher is notified if it is another than this one."""
-    kind = Device.parse(device).resolve().kind
-    chosen, note = fitting_labeler(labeler, kind, lattice)
-    if note and watcher is not None:
-        watcher.noted(note)
-    return chosen
 
 
 def compute_labels(

@@ -191,7 +191,11 @@ class _Job:
         """Return the first pass's labels of the layers from start to stop, int64."""
         phases = self._rule.number(np.asarray(image[start:stop]))
         layer, shape = prod(phases.shape[1:]), phases.shape
-        self._count_faces(phases)
+        if self.surface is not None:
+            axes = [*self._axes, len(self._kinds) - 1]
+            self.surface += count_faces(phases, axes, self.surface.size)
+            if self._last is not None:
+                count_faces_between(self._last[0][-1], phases[0], self.surface)
         above = np.empty((0, *shape[1:]), np.uint8), np.empty(0, np.int64)
         known_phases, known = self._last or above
         skipped = known.size
@@ -279,14 +283,6 @@ class _Job:
         self.sums.add(clusters.phases, clusters.sizes, spanning, {})
         for axis, chosen in spanning.items():
             self.spanning[axis].append(clusters.labels[chosen])
-
-    def _count_faces(self, phases: np.ndarray) -> None:
-        if self.surface is None:
-            return
-        axes = [*self._axes, len(self._kinds) - 1]
-        self.surface += count_faces(phases, axes, self.surface.size)
-        if self._last is not None:
-            count_faces_between(self._last[0][-1], phases[0], self.surface)
 
 
 def _smallest_equal(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

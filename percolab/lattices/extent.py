@@ -51,7 +51,7 @@ class Extent:
             topology.num_periodic_bonds,
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
-            max(map(topology.count_periodic_bonds, range(topology.num_classes)), default=0),
+            max(topology.periodic_counts, default=0),
             topology.grid.cell[-1] if topology.grid is not None else 1,
         )
 

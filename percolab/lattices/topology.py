@@ -110,14 +110,11 @@ class Topology(Shown):
     @cached_property
     def num_periodic_bonds(self) -> int:
         """Bonds that cross a periodic boundary."""
-        return sum(self._periodic_counts)
-
-    def count_periodic_bonds(self, k: int) -> int:
-        """Return how many bonds of class k cross a periodic boundary."""
-        return self._periodic_counts[k]
+        return sum(self.periodic_counts)
 
     @cached_property
-    def _periodic_counts(self) -> tuple[int, ...]:
+    def periodic_counts(self) -> tuple[int, ...]:
+        """How many bonds of every class cross a periodic boundary."""
         grid = self.grid
         if grid is None or "periodic" not in grid.boundary:
             return (0,) * self.num_classes
@@ -167,7 +164,7 @@ class Topology(Shown):
 
         Only parts that may have some.
         """
-        if not self._periodic_counts[k]:
+        if not self.periodic_counts[k]:
             return
         assert self.grid is not None
         offset = self.offsets[k]
@@ -209,7 +206,7 @@ class Topology(Shown):
         New arrays, by ascending owner.  The code (:func:`period_codes`) is that of the periods that
         the bond crosses from its owner along each axis.
         """
-        return _joined(self.periodic_list_pieces(k), self._periodic_counts[k], np.int32)
+        return _joined(self.periodic_list_pieces(k), self.periodic_counts[k], np.int32)
 
     @cached_property
     def _periodic_lists(self) -> PeriodicBonds:
@@ -226,13 +223,13 @@ class Topology(Shown):
         A piece has :func:`periodic_piece_length` bonds at most.  All bonds of a word are
         in one piece.
         """
-        if not self._periodic_counts[k]:
+        if not self.periodic_counts[k]:
             return
         from percolab.lattices.grid_loops import list_bits  # imports Numba
 
         assert self.grid is not None
         # The bits of a word are listed together.
-        most = min(periodic_piece_length(self.num_points), self._periodic_counts[k] + 32)
+        most = min(periodic_piece_length(self.num_points), self.periodic_counts[k] + 32)
         offset = self.offsets[k]
         owners, count = np.empty(most, np.int32), 0
         for first, words in self.periodic_parts(k):

@@ -30,6 +30,7 @@ class RowsBatch:
     partials: int64 (capacity, partials, NUMBERS), what blocks have summed of each item
     spanning: uint32 (capacity,), the flags of every item
     loops:    what is known of loops around the lattice
+    rows_on_device: int64 (rows * ROW_WIDTH,), the finished rows
     tallies:  uint64, the tallies of all items, ``tally_width`` numbers each, or one number
     """
 
@@ -57,25 +58,20 @@ class RowsBatch:
         return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * items)
 
     def _make_rows(self, rows: int) -> None:
-        self._rows = cuda.device_array(rows * ROW_WIDTH, np.int64)
+        self.rows_on_device = cuda.device_array(rows * ROW_WIDTH, np.int64)
         self._pinned = cuda.pinned_array(min(rows, _PINNED_ROWS) * ROW_WIDTH, np.int64)
 
     def make_room(self, steps: int) -> bool:
         """See to it that there is memory for so many steps of a grid; return whether it is new."""
         rows = steps * self._batch.capacity
         is_new = False
-        if rows * ROW_WIDTH > self._rows.size:
+        if rows * ROW_WIDTH > self.rows_on_device.size:
             self._make_rows(rows)
             is_new = True
         if rows * int(self.tally_width) > self.tallies_of_steps.size:
             self.tallies_of_steps = cuda.device_array(rows * int(self.tally_width), np.uint64)
             is_new = True
         return is_new
-
-    @property
-    def rows_on_device(self) -> Any:
-        """The finished rows, int64 (rows * ROW_WIDTH,), in the memory of the device."""
-        return self._rows
 
     def clear_tallies(self, items: int) -> None:
         """Empty the tallies of the first items, if there are any."""
@@ -84,7 +80,7 @@ class RowsBatch:
 
     def finish(self, items: int, step: int = 0, steps: int = 1) -> None:
         """Write the rows of a step from the partial sums, those of an item one after the other."""
-        places = self._rows, np.int64(step), np.int64(steps)
+        places = self.rows_on_device, np.int64(step), np.int64(steps)
         self._batch.launches.blocks(
             finish_rows_kernel, items, PARTIALS, self.partials, self.spanning, *places
         )
@@ -94,7 +90,7 @@ class RowsBatch:
         # A slice of a flat array: one of rows takes longer to find than to copy.
         size = items * steps * ROW_WIDTH
         if items * steps <= _PINNED_ROWS:
-            self._batch.launches.download(self._rows[:size], self._pinned[:size])
+            self._batch.launches.download(self.rows_on_device[:size], self._pinned[:size])
 
     def fetch(self, items: int, steps: int = 1, *, done: Any = None) -> NDArray[np.int64]:
         """Wait, and return the rows of the first items, (items * steps, row_width).
@@ -110,7 +106,7 @@ class RowsBatch:
         if items * steps <= _PINNED_ROWS:
             rows: NDArray[np.int64] = self._pinned[:size].copy().reshape(-1, ROW_WIDTH)
         else:
-            rows = self._rows[:size].copy_to_host().reshape(-1, ROW_WIDTH)
+            rows = self.rows_on_device[:size].copy_to_host().reshape(-1, ROW_WIDTH)
         width = int(self.tally_width)
         if not width:
             return rows
