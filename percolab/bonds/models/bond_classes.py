@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.hooks import VARIES
-from percolab.bonds.models.base import Model
-from percolab.bonds.models.fixed import check_probability, read_number
+from percolab.bonds.models.base import Model, check_probability, read_number
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from percolab.bonds.models.base import Model
-from percolab.bonds.models.fixed import read_fixed
+from percolab.bonds.models.base import Model, read_fixed
 from percolab.errors import InputError
 
 

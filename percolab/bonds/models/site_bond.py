@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from percolab.bonds.models.base import Model
-from percolab.bonds.models.fixed import check_probability, read_fixed
+from percolab.bonds.models.base import Model, check_probability, read_fixed
 from percolab.errors import InputError
 
 
