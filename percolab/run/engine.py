@@ -76,7 +76,6 @@ class Engine:
 
     @property
     def every_device(self) -> tuple[Device, ...]:
-        """All devices that blocks are made on."""
         return self.devices or (self.device,)
 
     @property
@@ -155,7 +154,6 @@ class Engine:
         return Callers(samplers, executor, workers, tuple(map(str, self.every_device)))
 
     def record(self) -> dict[str, Any]:
-        """Return the provenance of a run that starts now."""
         record = run_record(
             device=device_names(self.every_device),
             device_label=", ".join(map(device_label, self.every_device)),
@@ -193,7 +191,6 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
 def _engine_of_ranks(
     devices: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
 ) -> Engine:
-    """Return the ranks that measure every sample of a study together."""
     tasks = [study.task(size) for size in sorted(study.sizes)]
     given: dict[str, Any] = {
         name: options.get(name)
@@ -269,7 +266,6 @@ def _engine_on(
 
 
 def _check_functions_engine(options: SweepOptions, others: list[Device]) -> None:
-    """Raise InputError unless threads of this process measure whole samples, as functions need."""
     if options.get("slabs") is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")
     if options.get("executor") not in (None, "threads") or others:

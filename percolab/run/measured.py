@@ -153,7 +153,6 @@ class WorkerPool:
         return found
 
     def stop(self) -> None:
-        """Let jobs that are being made end without blocks, where that can be."""
         self._stop.set()
 
 
@@ -182,7 +181,6 @@ class Callers(WorkerPool):
         self._with_bonds: set[BlockJob] = set()
 
     def submit(self, job: BlockJob) -> Future[Any]:
-        """Have a job made by a worker."""
         call = self._calls[job.task_id]
         call = replace(call, numbers=job.numbers, end=self._ends[job.task_id])
         if job not in self._with_bonds:

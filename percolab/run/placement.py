@@ -74,12 +74,10 @@ def new_task(
 
 
 def _samples(rule: StopRule, size: int) -> int | None:
-    """Return the samples requested of a size."""
     return None if rule.samples is None else rule.samples[size]
 
 
 def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
-    """Return what pilots measure with."""
     return PilotConditions(engine.labeler, engine.device, watcher.placed, watcher.noted)
 
 
@@ -123,7 +121,6 @@ def _missing_grids(
 
 
 def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
-    """Return the samplers of all tasks that are requested, by the tasks' ids."""
     study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
     stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}

@@ -442,7 +442,6 @@ class _Planning:
     # --- what follows -----------------------------------------------------------------------------
 
     def _row(self, size: int) -> SizePlan:
-        """Return the row of a size."""
         tasks = [task for task in self._tasks if task.size == size]
         new = [(task, self._pilots[task.id]) for task in tasks if self._missing[task.id]]
         needed = self._memory(max(tasks, key=lambda task: len(task.p)))
@@ -462,7 +461,6 @@ class _Planning:
         )
 
     def _memory(self, task: Task) -> Memory:
-        """Return the memory that measuring a task takes at most, on this host and on a GPU."""
         engine = self._engine
         if engine.ranks is not None or task.size in engine.slabs:
             one, count = self._job(task).most_memory, self._at_once
@@ -476,7 +474,6 @@ class _Planning:
         return -(-self._blocks[task.id] // self._group(task))
 
     def _group(self, task: Task) -> int:
-        """Return how many blocks a group of a task has at the end."""
         most, blocks = task.most_groups, self._blocks[task.id]
         return 1 if most is None else largest_group(blocks, most)
 
@@ -532,12 +529,10 @@ class _Layers(Task):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid points along each axis."""
         return (*self.structure.shape(self.size)[:-1], self.layers)
 
 
 def _work(task: Task) -> int:
-    """Return how often sites are labeled for one sample, about."""
     labelings: int = task.kind.count_labelings(task)
     return task.num_points * labelings
 

@@ -117,7 +117,6 @@ class Processes(Executor):
     def submit(
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_T]:
-        """Have a function called in one of the processes."""
         future: Future[_T] = self._waiting.submit(self._ask, function, *args, **kwargs)
         self._unanswered.add(future)
         future.add_done_callback(self._unanswered.discard)
@@ -166,7 +165,6 @@ class _ThisProcess:
         self._this, self._on_progress = this, on_progress
 
     def ask(self, thread: int, question: Any) -> Any:
-        """Return what a function returns, called by this thread."""
         _THREAD.report = self._on_progress
         function, args, kwargs = question
         return self._this.call(function, *args, **kwargs)
@@ -175,7 +173,6 @@ class _ThisProcess:
         """Be there."""
 
     def stop(self) -> None:
-        """Have calls leave what they are at."""
         self._this.stop()
 
 
@@ -267,24 +264,20 @@ class _PoolProcess:
             self._control.send((self._hooks, self._number))
 
     def _leave(self) -> None:
-        """Close the lines to a process, which ends by that."""
         if self._control is not None:
             self._control.close()
             self._control = None
 
     def stop(self) -> None:
-        """Have the process call its halt."""
         with self._lock, suppress(OSError):
             if self._control is not None:
                 self._control.send("stop")
 
     def let_go(self) -> None:
-        """Have the process end by itself."""
         with self._lock:
             self._leave()
 
     def end(self) -> None:
-        """End the process."""
         self.let_go()
         with self._lock:
             if self._process is not None:

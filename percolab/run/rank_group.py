@@ -58,20 +58,11 @@ class RankGroup:
         self, executor: str | Executor, devices: tuple[Device, ...], division: Division
     ) -> None:
         self.executor, self.devices, self.division = executor, devices, division
+        self.size, self.device = division.ranks, devices[0]
         self._leader: Leader | None = None
         self._problem: Callable[[], Exception | None] = lambda: None
         self._error: Exception | None = None
         self._record: dict[str, Any] = {}
-
-    @property
-    def size(self) -> int:
-        """How many ranks there are."""
-        return self.division.ranks
-
-    @property
-    def device(self) -> Device:
-        """The device of rank 0."""
-        return self.devices[0]
 
     @property
     def local_ranks(self) -> int:
@@ -93,12 +84,8 @@ class RankGroup:
         self._record = {
             "kind": SPLITS[0],
             "ranks": self.size,
-            "rows": 0,
-            "messages": 0,
-            "bytes": 0,
-            "transport_seconds": 0.0,
-            "local_seconds": 0.0,
-            "close_seconds": 0.0,
+            **dict.fromkeys(("rows", "messages", "bytes"), 0),
+            **dict.fromkeys(("transport_seconds", "local_seconds", "close_seconds"), 0.0),
             "stages": [dict(stage) for _ in range(self.division.stages)],
             **self.division.split_record(),
             **{name: dict(stage) for name in self.division.extra_stages.values()},
@@ -235,8 +222,7 @@ def make_rank_group(
     try:
         partition = choose_partition(options)
         ranks = partition.count_ranks(lattices, options, available)
-        if executor is None:
-            executor = "processes" if len(devices) > 1 else "threads"
+        executor = executor or ("processes" if len(devices) > 1 else "threads")
         check_processes(executor)
         _check_gpus(ranks, available, executor)
         return RankGroup(executor, devices, partition.divide(lattices, options, ranks, available))
@@ -245,7 +231,6 @@ def make_rank_group(
 
 
 def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> None:
-    """Raise InputError unless every rank of this host has a GPU of its own, or the CPU."""
     local = available.count_local(ranks)
     if not available.device.is_shared:
         return
@@ -263,7 +248,6 @@ Opened = tuple[RankExecutor, Callable[[], Exception | None]]
 
 @contextmanager
 def _threads(group: RankGroup) -> Iterator[Opened]:
-    """Open ranks that are threads of this process."""
     own, *others = Local.ranks(group.size)
     problems: list[Exception] = []
 
@@ -351,7 +335,6 @@ def leave_folder() -> None:
 
 
 def follow_here() -> None:
-    """Follow rank 0 to the end."""
     try:
         follow(_HERE[0], job_from_record)
     finally:

@@ -94,7 +94,6 @@ class SweepOptions(TypedDict, total=False):
 
 
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
-    """Return the options of what a user requested; InputError if there is no such device."""
     same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
     given: Any = {name: getattr(request, name) for name in same}
     options: SweepOptions = given | {"device": _open_requested_device(request), "watcher": watcher}
@@ -102,7 +101,6 @@ def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
 
 
 def _open_requested_device(request: SweepRequest) -> Device:
-    """Return what a user requested; InputError if it is not there, or not for this executor."""
     device = Device.parse_all(request.device)
     if request.executor != "threads" or not device.others:
         return device
@@ -130,7 +128,6 @@ class Opened:
 
     @cached_property
     def own(self) -> list[Task]:
-        """The study's own tasks that are there."""
         return own_tasks(self.results)
 
     @cached_property
@@ -240,7 +237,6 @@ def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
 
 
 def _check_continues(study: Study, stored: StoredResults, path: Path | None) -> None:
-    """Raise InputError if stored results cannot be continued by a study."""
     if isinstance(study.structure, Graph):
         _check_graph(stored, study.structure, path)
     unknown = [column.name for column in stored.columns() if not column.is_known]
@@ -276,7 +272,6 @@ def _check_graph(stored: StoredResults, graph: Graph, path: Path | None) -> None
 
 
 def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
-    """Raise InputError if a study contradicts stored results."""
     here, there = _identity(study), _identity(stored.study)
     if study.structure.digest == stored.study.structure.digest:
         # A name decides nothing.
@@ -306,7 +301,6 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
 
 
 def _identity(study: Study) -> dict[str, Any]:
-    """Return what all tasks of a study have in common, as it is shown in a message."""
     description = study.description()
     shown = {key: description.get(key, _shown_default(key)) for key in _FIXED}
     if shown["burn_in"] == AUTO:
@@ -321,7 +315,6 @@ def _shown_default(key: str) -> Any:
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
-    """Return the study of what is stored and of what is requested."""
     p = stored.p
     if study.p is not None and stored.p is not None:
         p = tuple(sorted({*study.p, *stored.p}))
@@ -351,7 +344,6 @@ def _described(stored: StoredResults, study: Study) -> StoredResults:
 
 
 def _is_described(before: Study, now: Study) -> bool:
-    """Return whether two studies are stored alike."""
     texts = [getattr(study.structure, "source", "") for study in (before, now)]
     return texts[0] == texts[1] and before.description() == now.description()
 

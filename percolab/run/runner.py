@@ -13,8 +13,7 @@ from percolab.lattices.shown import counted, few
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
 from percolab.run.measured import WorkerPool
-from percolab.run.parts_checkpoints import begin_checkpoints
-from percolab.run.parts_sampler import check_p
+from percolab.run.parts_sampler import begin_checkpoints, check_p
 from percolab.run.placement import Placed, make_samplers, place
 from percolab.run.rank_group import check_split_executor
 from percolab.run.request import (

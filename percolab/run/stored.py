@@ -64,7 +64,6 @@ class Saver:
         self._next = time.monotonic() + _SAVE_EVERY
 
     def save(self, results: StoredResults) -> None:
-        """Save results now."""
         if self._writer is not None:
             self._writer.save(results)
             if self._saved is not None:
@@ -128,7 +127,6 @@ class _Run:
         self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
-        """Add the blocks of a job."""
         item, made = self.results.tasks[job.task_id], self._record["blocks"]
         item.add(blocks)
         made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
@@ -166,7 +164,6 @@ def with_blocks(
 
 
 def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
-    """Keep the blocks of a work as they come, and those that come still when it is stopped."""
     complete = False
     try:
         try:
