@@ -295,7 +295,9 @@ class PartsSampler:
 
     def saved_rows(self, number: int) -> tuple[Row, ...]:
         """Return the rows of a block in its checkpoint; InputError if that is damaged."""
-        checkpoint = self.checkpoints and self.checkpoints.load(self.task.id, number)
+        if self.checkpoints is None:
+            return ()
+        checkpoint = self.checkpoints.load(self.task.id, number)
         if checkpoint is None or checkpoint.key != (self.task.id, number, None):
             return ()
         self.check_fits(checkpoint)

@@ -305,10 +305,10 @@ class _Search(Search):
         centres = self._centres(results)
         new = [size for size in self._sizes if size not in centres]
         if new:
-            work = self._work(results)
+            needed = self._work(results)
             placed = (self._place(results.study.task(size, (p,))) for size in new)
-            tasks = [_in_blocks(task, work) for task in placed]
-            first = _ROUNDS[0] * work
+            tasks = [_in_blocks(task, needed) for task in placed]
+            first = _ROUNDS[0] * needed
             return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
         stored, done = results.tasks, self._done(results)
         sides = {
