@@ -112,7 +112,6 @@ class GridSampler(CoupledSampler):
 
     @property
     def topology(self) -> Topology:
-        """The sites and bonds of the task."""
         return self._place.topology
 
     @property

@@ -170,5 +170,4 @@ def has_tally(task: Task) -> bool:
 
 
 def row_width(task: Task) -> int:
-    """Return the numbers of a row of a task."""
     return compute_row_width(task.num_points) if has_tally(task) else ROW_WIDTH

@@ -64,7 +64,6 @@ class Checkpoint:
 
     @property
     def key(self) -> Key:
-        """What it is a checkpoint of."""
         return self.task_id, self.number, None if self.rank_row is None else self.rank_row.rank
 
 

@@ -62,7 +62,6 @@ class Contents:
 
 
 def encode_contents(contents: Contents) -> Node:
-    """Return the tree of a results file."""
     lattice = contents.lattice
     root = Node({"format": FORMAT.name, "schema_version": np.array(FORMAT.version)})
     root.attributes["study"] = json.dumps(contents.study)
@@ -150,7 +149,6 @@ def _read_structure(root: Node, path: object) -> Structure:
 
 
 def encode_task(item: TaskResult) -> Node:
-    """Return the group of a task and its blocks."""
     task = item.task
     node = Node(
         {

@@ -134,7 +134,6 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
 
 
 def _shown(study: Study, name: str) -> str:
-    """Return a setting of a study as a message has it."""
     value = getattr(study, name)
     return "auto" if value == AUTO else str(value)
 

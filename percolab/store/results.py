@@ -84,7 +84,6 @@ class StoredResults:
         return lacking(self.tasks.values())
 
     def of_size(self, size: int) -> list[TaskResult]:
-        """Return the results of one linear size."""
         return [item for item in self.tasks.values() if item.task.size == size]
 
 
@@ -131,7 +130,6 @@ class ResultsWriter:
         self._lock.release()
 
     def load(self) -> StoredResults | None:
-        """Return what the file holds, or None if there is no file yet."""
         return read_results(self.path) if self.path.exists() else None
 
     def save(self, results: StoredResults) -> None:
@@ -166,7 +164,6 @@ class ResultsWriter:
         return path
 
     def _reason_to_leave(self) -> str:
-        """Return why the existing file may not be replaced; "" if it may."""
         if _identity(self._target) not in (None, self._seen):
             return f"{self.path}: another program has put a file here, which is left as it is"
         try:
@@ -178,7 +175,6 @@ class ResultsWriter:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what identifies a file; None if there is none."""
     # Not the time, which some networks' file systems change after a file was written.
     try:
         found = path.stat()

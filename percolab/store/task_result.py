@@ -64,12 +64,10 @@ class TaskResult(Shown):
 
     @property
     def num_blocks(self) -> int:
-        """Blocks measured so far."""
         return sum(block.count for block in self.blocks.values())
 
     @property
     def num_samples(self) -> int:
-        """Samples measured so far."""
         return self.num_blocks * self.task.block_size
 
     @property
@@ -126,7 +124,6 @@ class TaskResult(Shown):
         return tuple(column for column in self.columns if column.is_observable)
 
     def has(self, *names: str) -> bool:
-        """Return whether these columns are all there."""
         return set(names) <= {column.name for column in self.columns}
 
     def add(self, blocks: Iterable[AnyBlock]) -> None:
@@ -199,7 +196,6 @@ class TaskResult(Shown):
         return np.array(found, stored.dtype).reshape(len(found), *stored.shape)
 
     def layout(self) -> dict[str, StoredArray]:
-        """Return the arrays of every block, by the names of their datasets."""
         layout: dict[str, StoredArray] = self.task.kind.codec.layout(self.task, self.columns)
         return layout
 
@@ -261,7 +257,6 @@ class TaskResult(Shown):
         return found[:, :, axis_observables(self.task.boundary).index(name)]
 
     def datasets(self) -> dict[str, Stored]:
-        """Return the datasets next to the observables, by name."""
         return self._datasets(self.columns)
 
     def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:

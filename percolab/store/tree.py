@@ -52,21 +52,18 @@ class Node:
     groups: dict[str, Node] = field(default_factory=dict)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return an attribute that is a text."""
         value = self.attributes.get(name, default)
         if not isinstance(value, str):
             raise self._error(name, "a text")
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return an attribute that is a list of texts."""
         value = self.attributes.get(name)
         if not isinstance(value, list):
             raise self._error(name, "a list of texts")
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an attribute that is an integer."""
         if name not in self.attributes and default is not None:
             return default
         value = self.attributes.get(name)

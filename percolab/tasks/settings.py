@@ -58,7 +58,6 @@ def _taken_as_it_is(key: str, value: Any) -> Any:
 
 
 def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return what takes a value that may be None, which it returns."""
     return lambda key, value: None if value is None else take(key, value)
 
 
@@ -612,7 +611,6 @@ FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.read is 
 
 
 def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every setting: as it is given, or its default."""
     return {name: setting.default for name, setting in SETTINGS.items()} | dict(given)
 
 

@@ -113,7 +113,6 @@ def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
 
 
 def read_couplings(table: Table, key: str) -> tuple[float, ...] | None:
-    """Return J / kT or kT / J: a number, a list of them, or a range as text."""
     return _of_file(table, partial(take_couplings, key), table.data[key])
 
 
@@ -143,7 +142,6 @@ def parse_burn_in(text: str) -> int:
 
 
 def take_burn_in(key: str, value: Any) -> int:
-    """Return a number of sweeps; "auto" as AUTO."""
     found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
     if not AUTO <= found <= 10**9:
         raise InputError(f"{key} = {found}, but it must be an integer from 0 to 10^9, or auto")
@@ -260,7 +258,6 @@ def take_seconds(key: str, value: Any) -> float:
 
 
 def read_flag(table: Table, key: str) -> bool:
-    """Return true or false."""
     value = table.data[key]
     if type(value) is not bool:
         raise table.error(key, "true or false")
@@ -284,7 +281,6 @@ def read_file_beside(table: Table, key: str) -> Path:
 
 
 def study_folder(table: Table) -> Path:
-    """Return the folder of a study file."""
     return Path(table.where).parent
 
 
@@ -316,7 +312,6 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
 
 
 def read_counts(table: Table, key: str) -> int | list[int]:
-    """Return a positive integer, or a list of them."""
     value: int | list[int] = table.data[key]
     items = value if isinstance(value, list) else [value]
     if not items or not all(type(item) is int and item >= 1 for item in items):
@@ -336,7 +331,6 @@ def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
 
 
 def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
-    """Return p values: a number, a list of them, or a range as text."""
     value = table.data[key]
     if isinstance(value, str):
         return _of_file(table, parse_probabilities, value)
@@ -408,21 +402,18 @@ def take_integer(key: str, value: Any) -> int:
 
 
 def take_flag(key: str, value: Any) -> bool:
-    """Return true or false."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{key} = {shown(value)}, but it must be True or False")
     return bool(value)
 
 
 def take_number(key: str, value: Any) -> float:
-    """Return a number as a float."""
     if np.iterable(value) and not isinstance(value, str):
         raise InputError(f"{key} = {shown(value)}, but it must be a number")
     return _take_floats(key, value, "it must be a number")[0]
 
 
 def take_path(key: str, value: Any) -> Path:
-    """Return the name of a file as a path."""
     if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
         raise InputError(f"{key} = {shown(value)}, but it must be the name of a file")
     return Path(value)
@@ -509,8 +500,6 @@ def check_choice(key: str, value: str, known: Collection[str]) -> None:
 
 
 def check_one_of(known: Collection[str]) -> Callable[[str, str], str]:
-    """Return a check that a value is one of the known ones."""
-
     def check(key: str, value: str) -> str:
         check_choice(key, value, known)
         return value

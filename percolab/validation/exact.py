@@ -85,7 +85,6 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _compute_rows(labeler: Labeler, words: np.ndarray) -> np.ndarray:
-    """Return the rows of given configurations."""
     batch = labeler.batch
     parts = [
         labeler.join(batch.load(words[first : first + batch.capacity])).rows()

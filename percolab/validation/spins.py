@@ -121,7 +121,6 @@ def _labelers(kind: str, topology: Topology) -> list[str]:
 
 
 def _torus(structure: Structure, size: int) -> Topology:
-    """Return the topology of a periodic lattice, or of a graph."""
     return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
 
 
@@ -201,7 +200,6 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _tiny(name: str) -> tuple[Structure, int]:
-    """Return a tiny structure and its size."""
     if name == "graph":
         return Graph.of_bonds(*_LOOPS), _LOOPS[0]
     return load_lattice(name), 2
