@@ -381,8 +381,11 @@ def is_same(one: float, other: float) -> bool:
 def _take_floats(key: str, value: Any, allowed: str) -> tuple[float, ...]:
     """Return a number or a sequence of them as floats; InputError for anything else."""
     _refuse_booleans(key, value, allowed)
+    numbers = value if np.iterable(value) and not isinstance(value, str) else [value]
     try:
-        return tuple(map(float, value if np.ndim(value) else [value]))
+        if numbers is value and any(isinstance(number, str) for number in numbers):
+            raise TypeError
+        return tuple(map(float, numbers))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{key} = {shown(value)}, but {allowed}") from error
 

@@ -29,7 +29,7 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import with_joint
-from percolab.validation.spin_enumeration import Bonds, bond_means
+from percolab.validation.enumeration import Bonds, bond_means
 
 Floats = NDArray[np.float64]
 
