@@ -234,7 +234,7 @@ class _Planning:
         saving = saving_seconds(sampling, file_bytes / _BYTES_A_SECOND)
         notes = [*rounded_up(tasks, results, rule), *self._notes]
         return Plan(
-            device=device_names(engine.every_device),
+            device=device_names(engine.devices),
             labeler=engine.labeler,
             workers=self._workers,
             sizes=tuple(rows),
