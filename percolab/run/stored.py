@@ -10,15 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from percolab.run import measured
 from percolab.run.engine import Engine
-from percolab.run.measured import (
-    BlockJob,
-    Work,
-    WorkerPool,
-    WorkersLost,
-    missing_jobs,
-    sites_to_label,
-)
+from percolab.run.measured import BlockJob, Work, WorkerPool, WorkersLost
 from percolab.run.request import Watcher
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
@@ -150,13 +144,13 @@ def with_blocks(
     part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
     are lost, after the finished blocks were saved; any other error comes through, after that.
     """
-    total, left = sites_to_label(results, blocks, part)
+    total, left = measured.sites_to_label(results, blocks, part)
     if not left:
         return results
     run = _Run(results, engine.record() | {"asked": request}, watcher)
     watcher.started(total, total - left)
     try:
-        jobs = missing_jobs(results, blocks, pool.samplers, part)
+        jobs = measured.missing_jobs(results, blocks, pool.samplers, part)
         _keep_all(run, Work(jobs, pool), saver)
     finally:
         watcher.finished()
