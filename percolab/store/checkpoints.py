@@ -50,10 +50,8 @@ class RankRow(NamedTuple):
 class Checkpoint:
     """Finished rows of a block, or the interface of a rank.
 
-    task_id, number: of the block
-    rows:            of its samples at their p that are finished, p by p and sample by sample
-    interface:       of the first slabs of a rank, in its own checkpoint; else None
-    rank_row:        whose interface it is, and of which row
+    rows: of its samples at their p that are finished, p by p and sample by sample.  interface: of
+    the first slabs of a rank, in its own checkpoint.  rank_row: whose it is, and of which row.
     """
 
     task_id: str
@@ -68,10 +66,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one results file, of which one process at a time is the writer.
-
-    path: of the results file
-    """
+    """The checkpoints of the results file at a path, which one process at a time writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = target = Path(os.path.realpath(path))
@@ -170,11 +165,9 @@ def _encoded(checkpoint: Checkpoint) -> Node:
 
 def _encoded_interface(interface: Interface) -> Node:
     sums, powers, bins = interface.sums.to_arrays()
+    place = interface.first_layer, interface.layers, interface.num_layers, interface.axes
     arrays: dict[str, NDArray[Any]] = {
-        "place": np.array(
-            [interface.first_layer, interface.layers, interface.num_layers, interface.axes],
-            np.int64,
-        ),
+        "place": np.array(place, np.int64),
         "low_clusters": interface.low.clusters,
         "low_codes": interface.low.codes,
         "high_clusters": interface.high.clusters,
@@ -201,8 +194,7 @@ def _decoded(root: Node) -> Checkpoint:
     interface = _decoded_interface(root.groups["front"]) if "front" in root.groups else None
     rank_row = None
     if "rank_row" in root.datasets:
-        rank, sample, threshold = root.array("rank_row", np.uint64).tolist()
-        rank_row = RankRow(rank, sample, threshold)
+        rank_row = RankRow._make(root.array("rank_row", np.uint64).tolist())
     return Checkpoint(root.text("task"), number, rows, interface, rank_row)
 
 
@@ -224,5 +216,4 @@ def _decoded_interface(node: Node) -> Interface:
     sums = InterfaceSums.from_arrays(
         (node.array("sums", np.int64), powers, node.array("bins", np.int64))
     )
-    first_layer, layers, num_layers, axes = place
-    return Interface(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)
+    return Interface(*place, low, high, sizes, flags, sums)

@@ -24,13 +24,7 @@ from percolab.errors import InputError
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
-from percolab.store.hdf5_format import (
-    FORMAT,
-    Contents,
-    check_shapes,
-    decode_contents,
-    encode_contents,
-)
+from percolab.store.hdf5_format import FORMAT, check_shapes, decode_contents, encode_contents
 from percolab.store.interrupts import delay_interrupts
 from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
@@ -57,11 +51,9 @@ class StoredResults:
 
     def __repr__(self) -> str:
         """The study in a few words, and how many samples there are in all."""
-        samples = sum(item.num_samples for item in self.tasks.values())
-        contents = (
-            f"{samples} samples in {counted(len(self.tasks), 'task')}" if samples else "no samples"
-        )
-        sizes = ", ".join(map(str, self.study.sizes))
+        sizes, contents = ", ".join(map(str, self.study.sizes)), "no samples"
+        if samples := sum(item.num_samples for item in self.tasks.values()):
+            contents = f"{samples} samples in {counted(len(self.tasks), 'task')}"
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
     def add_task(self, task: Task) -> TaskResult:
@@ -169,9 +161,9 @@ class ResultsWriter:
         try:
             check_place(self.path)
             self._check_links()
+            return ""
         except InputError as error:
-            return f"{error.args[0]}"
-        return ""
+            return str(error)
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
@@ -185,10 +177,8 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 def encode(results: StoredResults) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
-    study = results.study
-    contents = Contents(study.description(), study.structure, results.runs, results.tasks)
     buffer = io.BytesIO()
-    write_tree(buffer, encode_contents(contents))
+    write_tree(buffer, encode_contents(results.study, results.tasks, results.runs))
     return buffer.getvalue()
 
 
@@ -232,9 +222,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _decode(root: Node, path: Path) -> StoredResults:
-    found = decode_contents(root, path)
-    study = Study.from_description(found.study, found.lattice)
-    results = StoredResults(study, dict(found.tasks), found.runs)
+    results = StoredResults(*decode_contents(root, path))
     for run in results.runs:
         check_run(run)
     _check_complete(results)
