@@ -216,4 +216,5 @@ def _decoded_interface(node: Node) -> Interface:
     sums = InterfaceSums.from_arrays(
         (node.array("sums", np.int64), powers, node.array("bins", np.int64))
     )
-    return Interface(*place, low, high, sizes, flags, sums)
+    first_layer, layers, num_layers, axes = place
+    return Interface(first_layer, layers, num_layers, axes, low, high, sizes, flags, sums)
