@@ -370,7 +370,7 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
     """
     import h5py
 
-    from percolab.store.guard import check_dataset
+    from percolab.store.tree import check_dataset
 
     try:
         # The file is only read; and HDF5's own locks fail on some networks.

@@ -171,7 +171,6 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
 def _choose_structure(
     lattice: str | Path | Structure | None, settings: Mapping[str, Any]
 ) -> Structure:
-    """Return the graph or the lattice that settings name."""
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
