@@ -96,29 +96,25 @@ def tree(
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
     named: dict[str, Any] = {"multi": multi, "columns": columns}
-    is_structure = isinstance(graph, Structure)
-    has_sample = is_structure or (isinstance(graph, str | Path) and _is_lattice(graph, L))
+    is_name = isinstance(graph, str | Path)
+    has_sample = _is_lattice(graph, L) if is_name else isinstance(graph, Structure)
     if weights is not None or not has_sample:
         refuse_sample_settings("these weights have no samples", seed, sample, rng)
-    if isinstance(graph, str | Path) and not _is_lattice(graph, L):
-        refuse_given(_NO_MEANING, L=L, boundary=boundary, num_sites=num_sites)
-        return _tree_from_list(*take_weighted_graph(graph, weights, **named, **sites), ways)
-    if has_sample:
-        refuse_given(
-            _NO_MEANING, multi=multi or None, columns=columns, num_sites=num_sites, **sites
-        )
-        is_name = isinstance(graph, str | Path)
-        structure: Structure = load_structure(str(graph)) if is_name else graph
-        if L is not None:
-            structure, L = take_shape(structure, L)
-        if weights is None:
-            return _of_sample(structure, L, boundary, seed, sample, rng, ways)
-        if isinstance(structure, Graph):
-            refuse_given(_NO_MEANING, L=L, boundary=boundary)
-            return _tree_from_list(structure, plain(weights), structure.names, ways)
-        return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
-    refuse_given(_NO_MEANING, L=L, boundary=boundary, weights=weights, **sites)
-    return _tree_from_list(*take_weighted_graph(graph, num_sites=num_sites, **named), ways)
+    if not has_sample:
+        others = {"num_sites": num_sites} if is_name else {"weights": weights, **sites}
+        refuse_given(_NO_MEANING, L=L, boundary=boundary, **others)
+        given = take_weighted_graph(graph, weights, num_sites=num_sites, **named, **sites)
+        return _tree_from_list(*given, ways)
+    refuse_given(_NO_MEANING, multi=multi or None, columns=columns, num_sites=num_sites, **sites)
+    structure: Structure = load_structure(graph) if is_name else graph
+    if L is not None:
+        structure, L = take_shape(structure, L)
+    if weights is None:
+        return _of_sample(structure, L, boundary, seed, sample, rng, ways)
+    if isinstance(structure, Graph):
+        refuse_given(_NO_MEANING, L=L, boundary=boundary)
+        return _tree_from_list(structure, plain(weights), structure.names, ways)
+    return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
 
 
 def take_weighted_graph(
