@@ -251,7 +251,7 @@ def _sweep_spins(labeler: Any) -> None:
 def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that find and read a tree of a sample, and find one of given keys."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
-    from percolab.trees.readings_batch import ReadingsBatch
+    from percolab.trees.readings_cuda import ReadingsBatch
 
     launches: list[Launch] = []
     with on_host(launches, kind):

@@ -38,22 +38,16 @@ _TOP, _TOP_FLOAT = TOP, float(TOP)
 
 
 class Openings(NamedTuple):
-    """What opens, M bonds or sites in ascending order of their places in a sample's words.
+    """What opens, M bonds or sites in ascending order of their places in a sample's words."""
 
-    places: int64 (M,), 32 * word + bit of the uniform numbers
-    sites:  int32 (M,), the sites that are occupied then; empty where bonds open
-    starts: int64 (M + 1,), where the pairs of each begin
-    pairs:  int32 (n, 2), the sites that each joins where both are occupied
-    codes:  int64 (n,), the periods from the first to the second; empty without a periodic axis
-    ranks:  int64 (M,), when each is removed, 0 first; empty where that is random, and
-            ADAPTIVE_RANKS where it is always a site with the most bonds left
-    """
-
-    places: Any
-    sites: Any
-    starts: Any
-    pairs: Any
+    places: Any  # int64 (M,), 32 * word + bit of the uniform numbers
+    sites: Any  # int32 (M,), the sites that are occupied then; empty where bonds open
+    starts: Any  # int64 (M + 1,), where the pairs of each begin
+    pairs: Any  # int32 (n, 2), the sites that each joins where both are occupied
+    # int64 (n,), the periods from the first to the second; empty without a periodic axis
     codes: Any
+    # int64 (M,), when each is removed, 0 first; empty where that is random, and ADAPTIVE_RANKS
+    # where it is always a site with the most bonds left
     ranks: Any = np.empty(0, np.int64)
 
 
@@ -62,29 +56,19 @@ ADAPTIVE_RANKS = np.array([-1], np.int64)
 
 
 class Scratch(NamedTuple):
-    """Memory for the order of a sample's openings, and for its clusters.
+    """Memory for the order of a sample's openings, and for its clusters."""
 
-    numbers: uint64, order: uint32 and heads: uint32, planes: uint32, as
-    :func:`percolab.coupled.bond_order.order_by_number` takes them
-    parents, sizes: int32 (num_points,), a size 0 of a site that is vacant
-    reach:   uint32 (num_points,), end flags of clusters at their roots
-    counts:  int32 (num_points + 1,), clusters by their size
-    periods: int64 (num_points,), empty without a periodic axis
-    loop:    int64 (1,), the winding numbers of a loop of the sample
-    row:     int64 (ROW_WIDTH,)
-    """
-
-    numbers: Any
-    order: Any
-    heads: Any
-    planes: Any
-    parents: Any
-    sizes: Any
-    reach: Any
-    counts: Any
-    periods: Any
-    loop: Any
-    row: Any
+    numbers: Any  # uint64; this and the next three are as :func:`order_by_number` takes them
+    order: Any  # uint32
+    heads: Any  # uint32
+    planes: Any  # uint32
+    parents: Any  # int32 (num_points,)
+    sizes: Any  # int32 (num_points,), 0 of a site that is vacant
+    reach: Any  # uint32 (num_points,), end flags of clusters at their roots
+    counts: Any  # int32 (num_points + 1,), clusters by their size
+    periods: Any  # int64 (num_points,), empty without a periodic axis
+    loop: Any  # int64 (1,), the winding numbers of a loop of the sample
+    row: Any  # int64 (ROW_WIDTH,)
 
 
 class Layers(NamedTuple):

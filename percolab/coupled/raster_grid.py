@@ -31,22 +31,14 @@ MAX_STEPS = 255
 
 
 class GridLists(NamedTuple):
-    """Memory for the bonds of a sample that open along a grid.
+    """Memory for the bonds of a sample that open along a grid."""
 
-    bonds:  uint32, their numbers, as many as there is room for
-    steps:  uint8, at which step of the grid each opens
-    order:  uint32, their positions by step
-    ends:   int64 (MAX_STEPS + 2,), where each step ends in the order
-    planes: uint32 (63,), scratch for digits
-    later:  uint32, the bond words at the highest p
-    """
-
-    bonds: Any
-    steps: Any
-    order: Any
-    ends: Any
-    planes: Any
-    later: Any
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    steps: Any  # uint8, at which step of the grid each opens
+    order: Any  # uint32, their positions by step
+    ends: Any  # int64 (MAX_STEPS + 2,), where each step ends in the order
+    planes: Any  # uint32 (63,), scratch for digits
+    later: Any  # uint32, the bond words at the highest p
 
 
 class Sample(NamedTuple):

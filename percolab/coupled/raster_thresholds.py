@@ -19,22 +19,14 @@ from percolab.measure.rows import spanning_bits
 
 
 class BondOrder(NamedTuple):
-    """Memory for the bonds of a sample that open in a window, to be put in order.
+    """Memory for the bonds of a sample that open in a window, to be put in order."""
 
-    later:   uint32, the bond words at the upper end
-    bonds:   uint32, their numbers, as many as there is room for
-    numbers: uint64, the first digits of their uniform numbers
-    order:   uint32, their positions in ascending order
-    heads:   uint32, scratch, one more
-    planes:  uint32, scratch for digits: how many are compared at first
-    """
-
-    later: Any
-    bonds: Any
-    numbers: Any
-    order: Any
-    heads: Any
-    planes: Any
+    later: Any  # uint32, the bond words at the upper end
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    numbers: Any  # uint64, the first digits of their uniform numbers
+    order: Any  # uint32, their positions in ascending order
+    heads: Any  # uint32, scratch, one more
+    planes: Any  # uint32, scratch for digits: how many are compared at first
 
 
 @njit(nogil=True, cache=True)

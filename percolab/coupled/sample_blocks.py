@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 
 
 class SampleBlocks(NamedTuple):
-    """Blocks of consecutive samples.
+    """Blocks of consecutive samples."""
 
-    starts: uint64 (n,), the first sample of every block
-    size:   samples of a block
-    """
-
-    starts: NDArray[np.uint64]
-    size: int
+    starts: NDArray[np.uint64]  # uint64 (n,), the first sample of every block
+    size: int  # samples of a block
