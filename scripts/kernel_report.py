@@ -265,7 +265,7 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
 
 def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that measure samples of a small lattice."""
-    from percolab.coupled.sample_blocks import SampleBlocks
+    from percolab.coupled import SampleBlocks
 
     launches: list[Launch] = []
     if topology.shape:

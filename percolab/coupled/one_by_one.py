@@ -16,11 +16,11 @@ import numpy as np
 from numba import float64, int32, int64, njit, uint32, uint64
 
 from percolab.bonds.words import TOP, uniform_number
-from percolab.coupled.bond_order import order_by_number
+from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import (
     LARGEST,
     ROW_WIDTH,
@@ -93,9 +93,7 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
         starts = np.arange(places.size + 1, dtype=np.int64)
         found = places, np.empty(0, np.int32), starts, pairs
         return Openings(*found, codes if has_periods else codes[:0])
-    own = np.flatnonzero(
-        (topology.occupied[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
-    )
+    own = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points))
     first, second = np.concatenate([owner, other]), np.concatenate([other, owner])
     by_site = np.argsort(first, kind="stable")
     pairs = np.column_stack([first, second])[by_site].astype(np.int32)
@@ -118,13 +116,11 @@ def is_strict(ranks: np.ndarray, count: int) -> bool:
 def make_scratch(topology: Topology, openings: Openings) -> Scratch:
     """Return memory for one sample at a time."""
     count, points = openings.places.size, topology.num_points
-    # With so many digits, few of the numbers agree in all that are compared.
-    digits = min(4 * (count.bit_length() // 4 + 2), 60)
     return Scratch(
         numbers=np.empty(count, np.uint64),
         order=np.empty(count, np.uint32),
         heads=np.empty(count + 1, np.uint32),
-        planes=np.empty(digits, np.uint32),
+        planes=np.empty(count_compared_digits(count), np.uint32),
         parents=np.empty(points, np.int32),
         sizes=np.empty(points, np.int32),
         reach=np.empty(points, np.uint32),

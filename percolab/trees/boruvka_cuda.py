@@ -227,8 +227,8 @@ class BoruvkaCuda:
             shared, grid = tiles.CLASS_BYTES * top.num_classes, (self._num_tiles, items)
             launch.blocks(tiles.tile_kernel, grid, tiles.TILE_THREADS, *own, shared=shared)
         else:
-            listed = self.batch.exists, np.uint32(words), self._prefixes, first, self._counts
-            launch.one(rounds.list_all_kernel, words, 1, *listed)
+            every = self.batch.exists, np.uint32(words), self._prefixes, first, self._counts
+            launch.one(rounds.list_all_kernel, words, 1, *every)
         blocks, counts = (self._blocks, THREADS), self._counts
         ends = forest, self.batch.adjacency, keys.slots
         launch.blocks(rounds.first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)

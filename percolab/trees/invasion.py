@@ -254,8 +254,8 @@ class Invasion(Shown):
         """Weights of all that was ever on the frontier, float64, to 32 digits if drawn."""
         items = self._frontier.items[self._frontier.shown]
         if self._given is None:
-            return np.ldexp(items["prefix"] + 0.5, -32)
-        return self._given[items["to"] if self.model == "site" else items["bond"]]
+            return np.asarray(np.ldexp(items["prefix"] + 0.5, -32))
+        return np.asarray(self._given[items["to"] if self.model == "site" else items["bond"]])
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
@@ -446,8 +446,8 @@ def _make_invasion(
 ) -> Invasion:
     count = state.count
     steps, reached = int(count[kernels.STEPS]), int(count[kernels.REACHED])
-    items = state.items[: count[kernels.ITEMS]]
-    sites, taken, fronts = (each[:steps] for each in (state.sites, state.taken, state.fronts))
+    items, sites = state.items[: count[kernels.ITEMS]], state.sites[:steps]
+    taken, fronts = state.taken[:steps], state.fronts[:steps]
     if trapping is None:
         frontier = _Frontier(items, items["following"] == kernels.TAKEN, taken, sites, slice(None))
     else:

@@ -213,7 +213,7 @@ class LevelSearch:
         """Return values of the same type in reverse order if large ones open first, or undo it."""
         if not self.above:
             return values
-        return cast(Values, -values if values.dtype.kind == "f" else ~values)
+        return -values if values.dtype.kind == "f" else ~values
 
     def _check(self) -> None:
         topology, used = self.topology, self.used
@@ -295,7 +295,7 @@ class LevelSearch:
             self.found[bit] = levels[n], int(bonds[n]), (int(ends[0, n]), int(ends[1, n]))
 
     def _bond_values(self, bonds: Integers) -> Values:
-        return cast(Values, self.values[np.divmod(bonds, 32 * self.topology.num_words)])
+        return np.asarray(self.values[np.divmod(bonds, 32 * self.topology.num_words)])
 
     def _saddle(self, bit: int) -> tuple[int, ...]:
         level, _, ends = self.found[bit]
