@@ -18,7 +18,7 @@ math_text   symbols in mathematics
 files       how a figure is written
 """
 
-from percolab.figures.axes import Exact
+from percolab.figures.elements import Exact
 from percolab.figures.files import FORMATS, save_figure, svg_text
 from percolab.figures.style import COLOURS, MARKERS, STYLE, new_figure
 

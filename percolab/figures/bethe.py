@@ -13,9 +13,9 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours
 from percolab.figures.configuration import draw_discs, make_map
+from percolab.figures.elements import set_title
 from percolab.figures.legend import add_legend, legend_numbers
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers

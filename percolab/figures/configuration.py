@@ -14,8 +14,8 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
+from percolab.figures.elements import set_title
 from percolab.figures.lattice import check_places
 from percolab.figures.legend import add_legend, legend_numbers
 from percolab.figures.style import Axes, Figure

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from percolab.figures import COLOURS, new_figure
-from percolab.figures.axes import set_title
 from percolab.figures.configuration import bond_lines, make_map
+from percolab.figures.elements import set_title
 from percolab.figures.style import Figure
 from percolab.figures.tree import check_tree_drawable
 from percolab.flows.flow import Flow

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.figures.axes import letter_panels, set_title
 from percolab.figures.configuration import (
     MOST_LAYERS,
     choose_layers,
@@ -24,6 +23,7 @@ from percolab.figures.configuration import (
     in_plane,
     make_map,
 )
+from percolab.figures.elements import letter_panels, set_title
 from percolab.figures.lattice import why_no_places
 from percolab.figures.style import COLOURS, EXACT_LINE, Axes, Figure, new_figure
 from percolab.lattices.lattice import Lattice

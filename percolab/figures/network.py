@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.axes import set_title
 from percolab.figures.colours import choose_colours
 from percolab.figures.configuration import draw_discs, make_map
+from percolab.figures.elements import set_title
 from percolab.figures.legend import add_legend, legend_numbers
 from percolab.figures.style import Figure
 from percolab.lattices.graph import Graph

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.figures.axes import add_legend, set_title, sizes_first
+from percolab.figures.elements import add_legend, set_title, sizes_first
 from percolab.figures.style import STYLE, Axes, new_figure
 
 #: How far below the axes a second legend is, in points.

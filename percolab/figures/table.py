@@ -11,13 +11,7 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.table_fit import TableFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError, InputError, nearest
-from percolab.figures.axes import (
-    few_ticks,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    rejection_label,
-)
+from percolab.figures import elements
 from percolab.figures.kinds.collapse import draw_points
 from percolab.figures.kinds.crossings import draw_threshold
 from percolab.figures.math_text import name_text
@@ -66,14 +60,14 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
             text = format_with_error(fit.threshold, fit.threshold_error)
             axes.axvspan(low, high, label=f"${symbol}_c = {text}$", zorder=0, **BAND)
         else:
-            reason = rejection_label(fit.chi_square) or "no answer"
+            reason = elements.rejection_label(fit.chi_square) or "no answer"
             axes.plot([], [], " ", label=reason)
         axes.set(xlabel=f"${symbol}$", ylabel=_label(fit))
         if fit.kappa is not None and rows.values.max() > 20 * rows.values.min():
             axes.set_yscale("log")
-        few_ticks(axes, number=6)
+        elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(axes), ncols=3, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=_ERRORS)
     names = ("L", "x", "values", "errors")
     return sheet.figure, {
         "rows": plain({name: getattr(rows, name) for name in names}),
@@ -98,11 +92,11 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
             sizes, x, errors, **size_look(0), elinewidth=0.9, capsize=2.0, linestyle="none",
             label="crossings",
         )  # fmt: skip
-        place_sizes(axes, sizes)
+        elements.place_sizes(axes, sizes)
         axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
-        few_ticks(axes, number=6)
+        elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(axes), ncols=2, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(axes), ncols=2, title=_ERRORS)
     return sheet.figure, {
         "crossings": plain(found),
         "x_c": fit.p_c.to_dict(),
@@ -132,10 +126,10 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
         after.set(xlabel=rf"$({symbol} - {symbol}_c)\, L^{{1/\nu}}$", ylabel=scaled)
         for axes in (before, after):
-            few_ticks(axes, number=6)
-        letter_panels((before, after))
+            elements.few_ticks(axes, number=6)
+        elements.letter_panels((before, after))
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(after), ncols=6, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(after), ncols=6, title=_ERRORS)
     return sheet.figure, {"collapse": item.to_dict()}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.figures.axes import label_ends, letter_panels, plain_ticks, set_title
+from percolab.figures.elements import label_ends, letter_panels, plain_ticks, set_title
 from percolab.figures.style import DASHES, PAGE_WIDTH, Axes, Figure, choose_look, new_figure
 
 # Diameter of the smallest marker in points, and by how much the next ones are larger.

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
-from percolab.figures.axes import set_title
 from percolab.figures.configuration import bond_lines, check_drawable, make_map
+from percolab.figures.elements import set_title
 from percolab.figures.style import Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open

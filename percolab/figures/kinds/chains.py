@@ -21,7 +21,13 @@ from percolab.analysis.stored_spins import (
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures.alt_text import Numbers, describe_curves
-from percolab.figures.axes import few_ticks, legend_entries, place_sizes, plain_ticks, size_label
+from percolab.figures.elements import (
+    few_ticks,
+    legend_entries,
+    place_sizes,
+    plain_ticks,
+    size_label,
+)
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, choose_look, size_look

@@ -14,23 +14,8 @@ from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers, sizes_and_range
-from percolab.figures.axes import (
-    Exact,
-    draw_bars,
-    draw_exact,
-    exact_record,
-    interval_bars,
-    jackknife_title,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    plain_ticks,
-    size_label,
-    title_with_p,
-)
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
@@ -99,7 +84,7 @@ def plot_clusters(
     curves: Sequence[ClusterMeans],
     *,
     title: str,
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     into: Target = NEW_FIGURE,
 ) -> Drawn:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
@@ -108,15 +93,15 @@ def plot_clusters(
     numbers drawn.
     """
     sites = {curve.L: curve.num_sites for curve in curves}
-    at = only_p(curves)
+    at = elements.only_p(curves)
     with into.sheet(PAGE_WIDTH, 5.9) as sheet:
         panels: Any = sheet.subplots(2, 2, sharex=True)
         for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
             for curve, look, new in choose_looks(curves):
-                draw_bars(
+                elements.draw_bars(
                     axes, curve.p if at is None else [curve.L], curve.means[name],
                     curve.errors[name], look, **_BARS, markersize=3.2,
-                    label=size_label(curve.L, sites) if new else None,
+                    label=elements.size_label(curve.L, sites) if new else None,
                 )  # fmt: skip
             axes.set_ylabel(label)
             values = np.concatenate([curve.means[name] for curve in curves])
@@ -125,24 +110,24 @@ def plot_clusters(
             elif values.max() > 4 * values.min():
                 axes.set_ylim(bottom=0.0)
             if at is None:
-                draw_exact(axes, exact)
+                elements.draw_exact(axes, exact)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
             if at is not None:
-                place_sizes(axes, sorted(sites))
+                elements.place_sizes(axes, sorted(sites))
         if at is None and _is_uneven(curves):
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
-            plain_ticks(axes)
-        sheet.set_title(title_with_p(title, at))
-        letter_panels(panels.flat)
+            elements.plain_ticks(axes)
+        sheet.set_title(elements.title_with_p(title, at))
+        elements.letter_panels(panels.flat)
         if at is None:
-            keep_to_probabilities(*panels.flat)
-        about = jackknife_title(each for curve in curves for each in curve.errors.values())
-        sheet.add_legend(legend_entries(panels.flat[0]), ncols=3, title=about)
+            elements.keep_to_probabilities(*panels.flat)
+        about = elements.jackknife_title(each for curve in curves for each in curve.errors.values())
+        sheet.add_legend(elements.legend_entries(panels.flat[0]), ncols=3, title=about)
     return sheet.figure, {
         "title": title,
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
         "curves": [_list_numbers(item, item.samples, item.means, item.errors) for item in curves],
     }
@@ -215,30 +200,34 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         for axes, name in zip(panels, names, strict=True):
             if name == "median":
                 for curve, look, _ in choose_looks(spanning):
-                    axes.errorbar(curve.p, curve.probability, interval_bars(curve), **look, **_BARS)
+                    axes.errorbar(
+                        curve.p, curve.probability, elements.interval_bars(curve), **look, **_BARS
+                    )
                 axes.set_ylabel("$R$")
             else:
                 _draw_mean(axes, clusters, name)
             top = axes.get_ylim()[1]
             axes.set_ylim(-0.04 * top, top)
-            draw_exact(axes, exact, labelled=name == "largest")
+            elements.draw_exact(axes, exact, labelled=name == "largest")
             if name in estimates and np.isfinite(estimates[name].p):
                 _mark(axes, estimates[name])
         if _is_uneven(clusters):
             panels[0].set_xscale("log")
-            plain_ticks(panels[0])
+            elements.plain_ticks(panels[0])
         sheet.set_title(figures.head["title"])
-        letter_panels(panels)
-        keep_to_probabilities(*panels)
+        elements.letter_panels(panels)
+        elements.keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
-        entries = [entry for axes in panels for entry in legend_entries(axes)]
-        known = jackknife_title(each for curve in clusters for each in curve.errors().values())
+        entries = [entry for axes in panels for entry in elements.legend_entries(axes)]
+        known = elements.jackknife_title(
+            each for curve in clusters for each in curve.errors().values()
+        )
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None
         sheet.add_legend(entries, ncols=2, title=about)
     return sheet.figure, {
         "title": figures.head["title"],
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "curves": [
             _list_numbers(item, item.samples.sum(), item.means(), item.errors())
             for item in clusters
@@ -253,9 +242,11 @@ def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
-        label = size_label(curve.L, sites) if name == "largest" and new else None
+        label = elements.size_label(curve.L, sites) if name == "largest" and new else None
         values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
-        draw_bars(axes, curve.p, values, errors, look, **_BARS, elinewidth=None, label=label)
+        elements.draw_bars(
+            axes, curve.p, values, errors, look, **_BARS, elinewidth=None, label=label
+        )
     axes.set_ylabel(_MAXIMA[name])
 
 

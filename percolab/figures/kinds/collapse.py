@@ -12,19 +12,8 @@ from percolab.analysis import Collapse, ThresholdFit
 from percolab.analysis.collapse import POOR_COLLAPSE
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import format_with_error
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_exact,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    is_size,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    rejection_label,
-)
 from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
@@ -67,7 +56,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             if item.observable not in _CLUSTERS:
                 line = _draw_line(after, fit, item)
                 _draw_misses(beneath, fit, item, sizes)
-            draw_exact(before, exact)
+            elements.draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
             used = _fitted(fit, item)
@@ -77,24 +66,26 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             after.set_title(used, fontsize=9)
             if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
                 before.set_yscale("log")
-                plain_ticks(before)
+                elements.plain_ticks(before)
         panels = [axes for row in rows for axes in row]
         for axes in panels:
-            few_ticks(axes, number=5)
-        keep_to_probabilities(*(before for before, _ in rows))
-        letter_panels(panels)
+            elements.few_ticks(axes, number=5)
+        elements.keep_to_probabilities(*(before for before, _ in rows))
+        elements.letter_panels(panels)
         sheet.set_title(figures.head["title"])
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
         # The sizes are in the lists of both panels of a row.
-        others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
-        entries = [*legend_entries(rows[0][1]), *others]
+        others = [
+            entry for entry in elements.legend_entries(rows[0][0]) if not elements.is_size(entry[1])
+        ]
+        entries = [*elements.legend_entries(rows[0][1]), *others]
         sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return sheet.figure, {
         "title": figures.head["title"],
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "fit": plain({name: getattr(fit, name) for name in names}),
         "collapses": [
             item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
@@ -139,7 +130,7 @@ def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[
         own = np.equal(item.L, size) & (item.value_error > 0)
         away = (item.value[own] - fit.probability(item.p[own], size)) / item.value_error[own]
         series.append((item.x[own], away, size_look(index)))
-    draw_residuals(axes, series, of="fit")
+    elements.draw_residuals(axes, series, of="fit")
 
 
 def draw_points(
@@ -169,7 +160,7 @@ def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
 def _fitted(fit: ThresholdFit, item: Collapse) -> str:
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
-    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", rejection_label(fit.chi_square)]
+    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", elements.rejection_label(fit.chi_square)]
     return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
 
 

@@ -16,15 +16,8 @@ from percolab.analysis.wrapping_fit import (
     fit_wrapping,
 )
 from percolab.errors import AnalysisError
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_exact,
-    exact_record,
-    few_ticks,
-    legend_entries,
-    place_sizes,
-    rejection_label,
-)
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, size_look
@@ -51,20 +44,20 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
                 sizes, p, errors, **size_look(n), elinewidth=0.9, capsize=2.0, linestyle="none",
                 label=_NAMES[name],
             )  # fmt: skip
-        place_sizes(axes, sorted({item.L2 for item in found}))
-        draw_exact(axes, figures.head["exact"], across=True, zorder=1)
+        elements.place_sizes(axes, sorted({item.L2 for item in found}))
+        elements.draw_exact(axes, figures.head["exact"], across=True, zorder=1)
         axes.set(ylabel="crossing with the next smaller size, $p$")
         # The smallest sizes may lie far away.
         near = [item for item in found if item.error < 20 * fit.p_c.error] or found
         ends = [item.p + sign * item.error for item in near for sign in (-1, 1)]
         margin = 0.1 * (max(ends) - min(ends))
         axes.set_ylim(min(ends) - margin, max(ends) + margin)
-        few_ticks(axes, number=5)
+        elements.few_ticks(axes, number=5)
         sheet.set_title(figures.head["title"])
-        sheet.add_legend(legend_entries(axes), ncols=2)
+        sheet.add_legend(elements.legend_entries(axes), ncols=2)
     return sheet.figure, {
         "title": figures.head["title"],
-        "exact": exact_record(figures.head["exact"]),
+        "exact": elements.exact_record(figures.head["exact"]),
         "p_c": fit.p_c.to_dict("value"),
         "problem": fit.problem,
         "crossings": [item.to_dict() for item in found],
@@ -76,7 +69,7 @@ def draw_threshold(axes: Any, fit: FittedThreshold, symbol: str = "p") -> None:
     """Draw p_c with its whole error and the statistical part of that; symbol: of what p is."""
     value: Value = fit.p_c
     if fit.problem is not None:
-        axes.plot([], [], " ", label=rejection_label(value.quality) or fit.problem)
+        axes.plot([], [], " ", label=elements.rejection_label(value.quality) or fit.problem)
         return
     for error, look, name in (
         (value.error, _WHOLE, rf"${symbol}_c = {value}$, whole error"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from percolab.analysis.exponents import FLOW_QUANTITIES, Exponent, Values
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import known_text, letter_panels, place_sizes, plain_ticks
+from percolab.figures.elements import known_text, letter_panels, place_sizes, plain_ticks
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look

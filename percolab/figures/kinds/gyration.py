@@ -13,19 +13,8 @@ from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_bars,
-    draw_exact,
-    exact_record,
-    jackknife_title,
-    known_text,
-    known_word,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    size_label,
-)
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import DOTTED_LINE, PAGE_WIDTH, Axes, choose_looks
@@ -56,7 +45,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         beneath = sheet.figure.add_subplot(places[1, 0])
         right = sheet.figure.add_subplot(places[:, 1])
         for item, look, new in choose_looks(tasks):
-            look |= {"label": size_label(item.L, sites) if new else None}
+            look |= {"label": elements.size_label(item.L, sites) if new else None}
             numbers.append(_draw_task(left, right, item, threshold, look))
             numbers[-1]["local_slopes"] = _draw_slopes(beneath, item, threshold, look)
         if radius is not None:
@@ -71,17 +60,21 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         at = {item["p_of_radius"] for item in numbers}
         text = f"$p = {min(at):.6g}$" if len(at) == 1 else f"$p$ nearest to ${threshold:.6g}$"
         left.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
-        draw_exact(right, exact)
-        letter_panels([left, beneath, right])
+        elements.draw_exact(right, exact)
+        elements.letter_panels([left, beneath, right])
         sheet.set_title(figures.head["title"])
-        entries = [*legend_entries(left), *legend_entries(beneath), *legend_entries(right)]
-        about = jackknife_title(item["radius_error"] for item in numbers)
+        entries = [
+            *elements.legend_entries(left),
+            *elements.legend_entries(beneath),
+            *elements.legend_entries(right),
+        ]
+        about = elements.jackknife_title(item["radius_error"] for item in numbers)
         sheet.add_legend(entries, ncols=3, title=about)
     return sheet.figure, {
         "title": figures.head["title"],
         "threshold": threshold,
         "threshold_source": source,
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "curves": plain(numbers),
         "fit": radius.to_dict() if radius is not None else None,
     }
@@ -95,14 +88,14 @@ def _draw_slopes(
     found = local_slopes(s, np.sqrt(squared), np.sqrt(without))
     drawn = ~(found.error > _LARGEST_ERROR)
     style: dict[str, Any] = {"label": None, "linestyle": "none", "markersize": 2.8}
-    draw_bars(axes, found.x[drawn], found.slope[drawn], found.error[drawn], look, **style)
+    elements.draw_bars(axes, found.x[drawn], found.slope[drawn], found.error[drawn], look, **style)
     return found
 
 
 def _finish_slopes(above: Axes, axes: Axes, radius: RadiusFit | None) -> None:
     """Draw 1/d_f as it is known, and give the local slopes the horizontal axis of the radii."""
     if radius is not None and radius.known is not None:
-        label = f"$1/d_f = {1 / radius.known.value:.4g}$, {known_word(radius.known)}"
+        label = f"$1/d_f = {1 / radius.known.value:.4g}$, {elements.known_word(radius.known)}"
         axes.axhline(1 / radius.known.value, label=label, zorder=0, **DOTTED_LINE)
     if above.get_xscale() == "log":
         axes.set_xlim(above.get_xlim())
@@ -117,7 +110,7 @@ def _make_logarithmic(axes: Axes, names: str) -> None:
         axes.set(**{f"{name}ticks": [] for name in names})
         return
     axes.set(**{f"{name}scale": "log" for name in names})
-    plain_ticks(axes)
+    elements.plain_ticks(axes)
 
 
 def _draw_task(
@@ -130,11 +123,11 @@ def _draw_task(
     xi, xi_error = item.correlation_length()
     style: dict[str, Any] = {"markersize": 3.0}
     drawn = radius > 0
-    draw_bars(left, s[drawn], radius[drawn], error[drawn], look, linestyle="none", **style)
+    elements.draw_bars(left, s[drawn], radius[drawn], error[drawn], look, linestyle="none", **style)
     # The left panel names the sizes.
     style |= {"linewidth": 0.7, "label": None}
     known = np.isfinite(xi) & (xi > 0) & ~(xi_error > xi / 2)
-    draw_bars(right, item.p[known], xi[known], xi_error[known], look, **style)
+    elements.draw_bars(right, item.p[known], xi[known], xi_error[known], look, **style)
     return {
         "L": item.L,
         "num_sites": item.num_sites,
@@ -154,7 +147,7 @@ def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
     label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
     fitted = np.sqrt(radius.squared_radius(s))
     axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
-    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + known_text(radius.known)
+    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + elements.known_text(radius.known)
     axes.annotate(text, (0.95, 0.06), None, "axes fraction", ha="right", fontsize=9)
 
 

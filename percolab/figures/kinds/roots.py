@@ -11,16 +11,8 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, read_differences
 from percolab.analysis.statistics import Floats
 from percolab.errors import AnalysisError
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_exact,
-    exact_record,
-    few_ticks,
-    legend_entries,
-    place_sizes,
-    rejection_label,
-    size_label,
-)
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, size_look
@@ -48,13 +40,13 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             left, axes = sheet.subplots(1, 2)
             curves = _draw_differences(left, figures, fit.roots)
         drift = _draw_roots(axes, fit)
-        draw_exact(axes, figures.head["exact"], across=True, zorder=1)
+        elements.draw_exact(axes, figures.head["exact"], across=True, zorder=1)
         sheet.set_title(figures.head["title"])
-        entries = legend_entries(axes)
+        entries = elements.legend_entries(axes)
         sheet.add_legend(entries, ncols=3)
     return sheet.figure, {
         "title": figures.head["title"],
-        "exact": exact_record(figures.head["exact"]),
+        "exact": elements.exact_record(figures.head["exact"]),
         "differences": curves,
         "drift_of_prior": drift,
         **fit.to_dict(),
@@ -87,7 +79,7 @@ def _draw_differences(
     axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
     times = f"{figures.model.states} " if figures.model.has_spins else ""
     axes.set(xlabel="$p$", ylabel=rf"$D = P_\mathrm{{two}} - {times}P_\mathrm{{none}}$")
-    few_ticks(axes, number=5)
+    elements.few_ticks(axes, number=5)
     return numbers
 
 
@@ -102,14 +94,14 @@ def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, list[float]]:
             axes.axhspan(value.value - error, value.value + error, label=name, zorder=-2, **look)
         axes.axhline(value.value, color="0.4", linewidth=0.7, zorder=-1)
     else:
-        axes.plot([], [], " ", label=rejection_label(value.quality) or fit.problem)
+        axes.plot([], [], " ", label=elements.rejection_label(value.quality) or fit.problem)
     for n, root in enumerate(roots):
         axes.errorbar(
             root.size, root.value.value, root.value.error, **size_look(n), elinewidth=0.9,
-            capsize=2.5, linestyle="none", label=f"root at {size_label(root.size, {})}",
+            capsize=2.5, linestyle="none", label=f"root at {elements.size_label(root.size, {})}",
         )  # fmt: skip
     sizes = [root.size for root in roots]
-    place_sizes(axes, sizes)
+    elements.place_sizes(axes, sizes)
     low, high = axes.get_xlim()
     grid: Floats = np.geomspace(low, high, 100)
     points = grid * roots[0].length / roots[0].size
@@ -118,7 +110,7 @@ def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, list[float]]:
         axes.plot(grid, value.value + sign * drift, label=label, zorder=0, **_PRIOR)
     axes.set_ylim(*_limits(fit))
     axes.set_ylabel(r"root of $D(p, L)$")
-    few_ticks(axes, number=5)
+    elements.few_ticks(axes, number=5)
     return {"L": plain(grid), "width": plain(drift)}
 
 

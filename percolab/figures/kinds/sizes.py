@@ -19,19 +19,8 @@ from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.tau import TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    add_legend,
-    draw_bars,
-    jackknife_title,
-    known_text,
-    known_word,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    rejection_label,
-    size_label,
-)
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
@@ -138,11 +127,11 @@ def plot_sizes(
             if with_off and y_t is not None:
                 off = _draw_off(panels[4], tasks, fisher, threshold, y_t)
             drawn = panels[:5] if with_off else panels
-            letter_panels(drawn)
+            elements.letter_panels(drawn)
             for axes in drawn:
-                plain_ticks(axes)
+                elements.plain_ticks(axes)
         sheet.set_title(title)
-        about = jackknife_title(curve.error for curve in curves)
+        about = elements.jackknife_title(curve.error for curve in curves)
         _add_legend(sheet, panels, in_last=with_off, title=about)
     return sheet.figure, {
         "title": title,
@@ -161,11 +150,11 @@ def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: s
 
     tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
     # Of the local slopes the third panel has the published one.
-    others = legend_entries(panels[2]) if len(panels) > 2 else []
-    entries = [*legend_entries(panels[0]), (tick, _TICKS), *others]
+    others = elements.legend_entries(panels[2]) if len(panels) > 2 else []
+    entries = [*elements.legend_entries(panels[0]), (tick, _TICKS), *others]
     if in_last:
         panels[-1].set_axis_off()
-        add_legend(panels[-1], entries, title=title, loc="center")
+        elements.add_legend(panels[-1], entries, title=title, loc="center")
         return
     sheet.add_legend(entries, title=title, ncols=3 if len(panels) > 1 else 2)
 
@@ -175,7 +164,7 @@ def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
     text = f"$p = {threshold:.8g}$"
     if fit is not None:
         text = f"$p_c = {format_with_error(threshold, fit.threshold_error)}$"
-    rejection = rejection_label(None if fit is None else fit.chi_square)
+    rejection = elements.rejection_label(None if fit is None else fit.chi_square)
     if rejection:
         # In one line it would run into the points.
         text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
@@ -190,7 +179,7 @@ def _draw_numbers(
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
-        label = size_label(curve.L, sites) + elsewhere if new else None
+        label = elements.size_label(curve.L, sites) + elsewhere if new else None
         _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
         # A tick at <s_1>, where the size of the lattice cuts n_s off.
         foot = axes.get_xaxis_transform()
@@ -200,7 +189,9 @@ def _draw_numbers(
         limit = r", $L \to \infty$" if fisher.is_open else ""
         label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
         axes.plot(s, fisher.numbers(s), label=label, **_LINE)
-        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + known_text(fisher.known)
+        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + elements.known_text(
+            fisher.known
+        )
         axes.annotate(text, (0.05, 0.08), None, "axes fraction", fontsize=9)
 
 
@@ -245,7 +236,7 @@ def _draw_slopes(
         _bars(axes, own.x, -own.slope, own.error, drawn, look)
         found.append(own)
     if fisher.known is not None:
-        label = rf"$\tau = {fisher.known.value:.5g}$, {known_word(fisher.known)}"
+        label = rf"$\tau = {fisher.known.value:.5g}$, {elements.known_word(fisher.known)}"
         axes.axhline(fisher.known.value, label=label, zorder=1, **EXACT_LINE)
     axes.axvspan(fisher.s_min, max(fisher.s_max), color="0.93", linewidth=0, zorder=-1)
     axes.set(xscale="log", xlabel="$s$ (sites)")
@@ -312,7 +303,7 @@ def _bars(
     label: str | None = None,
 ) -> None:
     style = {"markersize": 3.0, "linestyle": "none", "linewidth": 0.6} | look
-    draw_bars(axes, x[kept], y[kept], error[kept], style, label=label, zorder=3)
+    elements.draw_bars(axes, x[kept], y[kept], error[kept], style, label=label, zorder=3)
 
 
 def _problem(figures: StudyView) -> str | None:

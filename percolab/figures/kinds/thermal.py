@@ -26,21 +26,8 @@ from percolab.analysis.theory.ising import (
 from percolab.analysis.thermodynamics import THERMAL, Thermodynamics
 from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
+from percolab.figures import elements
 from percolab.figures.alt_text import describe_panels
-from percolab.figures.axes import (
-    Exact,
-    bars_if_known,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    jackknife_title,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
 from percolab.figures.math_text import typeset
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
@@ -179,7 +166,7 @@ def _draw(
     """
     model, title = figures.model, figures.head["title"]
     critical, fitted = figures.critical_temperature, _fitted_temperature(figures, with_fit)
-    at, curves = only_p(panels[0].curves), panels[0].curves
+    at, curves = elements.only_p(panels[0].curves), panels[0].curves
     has_exact = any(curve.exact is not None for curve in curves)
     wide = len(panels) > 1
     (width, height), style = (
@@ -199,10 +186,10 @@ def _draw(
         if has_exact:
             _draw_deviations(grid[1, 0], curves, against_size=at is not None)
         for axes in grid.flat:
-            few_ticks(axes, number=5)
+            elements.few_ticks(axes, number=5)
             if at is not None:
-                place_sizes(axes, sorted({curve.L for curve in curves}))
-            plain_ticks(axes)
+                elements.place_sizes(axes, sorted({curve.L for curve in curves}))
+            elements.plain_ticks(axes)
         for axes in grid[-1]:
             label = _temperature_label(model) if at is None else "$L$"
             # Three panels side by side have no room for long labels.
@@ -211,17 +198,17 @@ def _draw(
             axes.set_xlabel("")
         shown = f", $k_B T / J = {curves[0].temperature[0]:.6g}$" if at is not None else ""
         sheet.set_title(title + shown)
-        letter_panels(grid.flat)
+        elements.letter_panels(grid.flat)
         errors = (curve.errors for panel in panels for curve in panel.curves)
         sheet.add_legend(
-            legend_entries(grid[0, 0]),
+            elements.legend_entries(grid[0, 0]),
             ncols=4 if wide else 3,
-            title=jackknife_title(errors, over="chains"),
+            title=elements.jackknife_title(errors, over="chains"),
         )
     return sheet.figure, {
         "title": title,
         "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
-        "critical_temperature": exact_record(critical),
+        "critical_temperature": elements.exact_record(critical),
         "fitted_temperature": list(fitted) if fitted is not None else None,
         "panels": [
             {
@@ -260,10 +247,10 @@ def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
                 look |= {"markerfacecolor": "white", "markersize": 5.0}
             axes.errorbar(
                 [curve.L] if against_size else curve.temperature, curve.values,
-                bars_if_known(curve.errors), **({"markersize": 2.8} | look),
+                elements.bars_if_known(curve.errors), **({"markersize": 2.8} | look),
                 linestyle="-" if all(infinite) and filled else "none", linewidth=0.6,
                 elinewidth=0.8, capsize=1.5, zorder=3 if filled else 2,
-                label=size_label(curve.L, {}) if new and filled else None,
+                label=elements.size_label(curve.L, {}) if new and filled else None,
             )  # fmt: skip
     _draw_exact(axes, panel, against_size=against_size)
     axes.set_ylabel(panel.label)
@@ -309,10 +296,12 @@ def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size
             away = (curve.values - curve.exact)[known] / curve.errors[known]
             x = np.full(away.size, curve.L) if against_size else curve.temperature[known]
             series.append((x, away, look))
-    draw_residuals(axes, series, of="exact")
+    elements.draw_residuals(axes, series, of="exact")
 
 
-def _draw_critical(axes: Axes, critical: Exact | None, fitted: tuple[float, float] | None) -> None:
+def _draw_critical(
+    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, float] | None
+) -> None:
     """Draw the published critical temperature where the axis shows it, and the fitted as a band."""
     low, high = axes.get_xlim()
     if critical is not None and low < critical[0] < high:

@@ -12,19 +12,8 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
 from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    Exact,
-    draw_exact,
-    exact_record,
-    few_ticks,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, size_look
@@ -100,7 +89,7 @@ def plot_thresholds(
     *,
     title: str,
     symbol: str = "T",
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
@@ -124,8 +113,8 @@ def plot_thresholds(
         if side is not None:
             _draw_moments(side, [item.L for item in drawn], moments)
             side.set(ylabel=f"${symbol}$", title="mean and median")
-            draw_exact(side, exact, across=True, labelled=False)
-            letter_panels(panels)
+            elements.draw_exact(side, exact, across=True, labelled=False)
+            elements.letter_panels(panels)
         elif np.isfinite(moments[0]["median_error"]):
             _mark_moments(main, moments[0])
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
@@ -136,16 +125,16 @@ def plot_thresholds(
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)
-            plain_ticks(main)
+            elements.plain_ticks(main)
         else:
             main.set_ylim(bottom=0.0)
-        draw_exact(main, exact)
-        keep_to_probabilities(main)
-        entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
+        elements.draw_exact(main, exact)
+        elements.keep_to_probabilities(main)
+        entries = [pair for axes in sheet.panels for pair in elements.legend_entries(axes)]
         about = "Points: histogram, lines: normal distribution;"
         about += f"{' ' if several else chr(10)}error bars: one standard error"
         sheet.add_legend(entries, ncols=3 if several else 1, title=about)
-    return sheet.figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
+    return sheet.figure, {"title": title, "exact": elements.exact_record(exact), "sizes": numbers}
 
 
 def _draw_density(
@@ -156,7 +145,7 @@ def _draw_density(
     middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2
     axes.errorbar(
         middle, columns["density"], columns["density_error"], **look, linestyle="none",
-        markersize=3.2, elinewidth=0.7, label=size_label(item.L, sites), zorder=3,
+        markersize=3.2, elinewidth=0.7, label=elements.size_label(item.L, sites), zorder=3,
     )  # fmt: skip
     deviation = moments["deviation"]
     line: dict[str, Any] = {"T": [], "density": []}
@@ -193,8 +182,8 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
             markerfacecolor=("black", "white")[number], elinewidth=0.8, capsize=2.0,
             label=f"{name} of each size",
         )  # fmt: skip
-    place_sizes(axes, sizes)
-    few_ticks(axes, number=6)
+    elements.place_sizes(axes, sizes)
+    elements.few_ticks(axes, number=6)
 
 
 def _threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:

@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.trees import TreeFit, TreeMeans, fit_trees
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    few_ticks,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import DASHES, EXACT_LINE, PAGE_WIDTH, size_look
@@ -41,10 +34,10 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
         if letters:
             _draw_paths(panels[3], found, letters[-1])
-        letter_panels(panels)
+        elements.letter_panels(panels)
         sheet.set_title(f"Minimum spanning trees, {figures.structure_title}")
         sheet.add_legend(
-            legend_entries(panels[1]),
+            elements.legend_entries(panels[1]),
             ncols=min(len(means), 6),
             title="Error bars: one standard error over samples",
         )
@@ -58,7 +51,7 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
         look = size_look(n)
         axes.errorbar(
             middles, item.accepted, np.nan_to_num(item.accepted_errors),
-            label=size_label(item.L, {}), color=look["color"],
+            label=elements.size_label(item.L, {}), color=look["color"],
             linestyle=DASHES[n % len(DASHES)], linewidth=1.0, elinewidth=0.7,
         )  # fmt: skip
     if is_self_dual:
@@ -82,11 +75,11 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
             item.degrees[degrees],
             **size_look(n),
             linewidth=0.8,
-            label=size_label(item.L, {}),
+            label=elements.size_label(item.L, {}),
         )
     axes.set_yscale("log")
-    plain_ticks(axes)
-    few_ticks(axes, number=min(largest + 1, 9))
+    elements.plain_ticks(axes)
+    elements.few_ticks(axes, number=min(largest + 1, 9))
     axes.set(xlabel="bonds of a site in the tree $k$", ylabel="share of the sites")
 
 
@@ -99,7 +92,7 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
     for n, item in enumerate(found.means):
         axes.errorbar(
             place(item), item.weight.value, np.nan_to_num(item.weight.error),
-            **size_look(n), linestyle="none", elinewidth=0.8, label=size_label(item.L, {}),
+            **size_look(n), linestyle="none", elinewidth=0.8, label=elements.size_label(item.L, {}),
         )  # fmt: skip
     if found.limit is not None and not found.limit.rejected:
         value, error = found.limit.value, found.limit.error
@@ -110,7 +103,7 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
         corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
     axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in found.means)))
-    few_ticks(axes, number=5)
+    elements.few_ticks(axes, number=5)
     axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree a site")
 
 
@@ -120,7 +113,7 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
         path = item.paths[letter]
         axes.errorbar(
             item.L, path.value, np.nan_to_num(path.error), **size_look(n), linestyle="none",
-            elinewidth=0.8, label=size_label(item.L, {}),
+            elinewidth=0.8, label=elements.size_label(item.L, {}),
         )  # fmt: skip
     axes.set(xscale="log", yscale="log")
     law = found.exponents.get(letter)
@@ -129,8 +122,8 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
         axes.plot(sizes, law(sizes), color="black", linewidth=0.7, zorder=0)
         shown = f"$L^D$, $D$ = {law.exponent}"
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
-    place_sizes(axes, [item.L for item in found.means])
-    plain_ticks(axes)
+    elements.place_sizes(axes, [item.L for item in found.means])
+    elements.plain_ticks(axes)
     axes.set(xlabel="$L$", ylabel=f"bonds on the way along {letter}")
 
 

@@ -14,23 +14,8 @@ from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
+from percolab.figures import elements
 from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
-from percolab.figures.axes import (
-    Exact,
-    draw_exact,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    interval_bars,
-    jackknife_title,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    size_label,
-    title_with_p,
-)
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
@@ -102,7 +87,7 @@ def plot_wrapping(
     panels: Sequence[WrappingPanel],
     *,
     title: str,
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     num_sites: Mapping[int, int],
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
@@ -113,7 +98,7 @@ def plot_wrapping(
     and all numbers drawn.
     """
     columns = min(len(panels), 3)
-    at = only_p(panels[0].curves)
+    at = elements.only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
     compared = _compared(panels, exact)
     width, height = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
@@ -134,32 +119,32 @@ def plot_wrapping(
         for axes, panel in zip(drawn, panels, strict=True):
             _draw_panel(axes, panel, num_sites, against_size=at is not None)
             if at is None:
-                draw_exact(axes, exact)
+                elements.draw_exact(axes, exact)
         for number, axes in enumerate(drawn):
             at_foot = number >= len(panels) - columns
             axes.tick_params(labelbottom=at_foot)
             if at_foot:
                 axes.set_xlabel("$p$")
             if at_foot and at is not None:
-                place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
-            few_ticks(axes, number=4)
+                elements.place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
+            elements.few_ticks(axes, number=4)
         if at is None:
-            keep_to_probabilities(*drawn)
+            elements.keep_to_probabilities(*drawn)
         if compared:
             _draw_compared(lowest, compared)
             drawn.append(lowest)
-        letter_panels(drawn)
-        sheet.set_title(title_with_p(title, at))
+        elements.letter_panels(drawn)
+        sheet.set_title(elements.title_with_p(title, at))
         errors = [curve.errors for curve in panels[0].curves if curve.errors is not None]
         about = "Error bars: 68 % Wilson intervals"
         sheet.add_legend(
             _entries(drawn[0], panels),
             ncols=3 if columns > 1 else 1,
-            title=jackknife_title(errors, over="chains") if errors else about,
+            title=elements.jackknife_title(errors, over="chains") if errors else about,
         )
     return sheet.figure, {
         "title": title,
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "panels": [
             {
                 "observable": panel.name,
@@ -180,7 +165,9 @@ def plot_wrapping(
     }
 
 
-def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict[str, Any]]:
+def _compared(
+    panels: Sequence[WrappingPanel], exact: elements.Exact | None
+) -> list[dict[str, Any]]:
     """Return every probability at the published p_c with theory's value, where both are known."""
     found = []
     # What one panel shows can be drawn into given axes.
@@ -206,7 +193,7 @@ def _draw_compared(axes: Axes, compared: Sequence[dict[str, Any]]) -> None:
         aside = 0.6 * ((sizes.index(item["L"]) + 0.5) / len(sizes) - 0.5)
         away = (item["value"] - item["theory"]) / item["error"]
         series.append(([names.index(item["observable"]) + aside], [away], item["look"]))
-    draw_residuals(axes, series, of="theory")
+    elements.draw_residuals(axes, series, of="theory")
     symbols = {item["observable"]: f"${item['symbol']}(p_c)$" for item in compared}
     axes.set_xticks(range(len(names)), [symbols[name] for name in names])
     axes.tick_params(axis="x", length=0)
@@ -218,9 +205,9 @@ def _draw_panel(
 ) -> None:
     for curve, look, new in choose_looks(panel.curves):
         axes.errorbar(
-            [curve.L] if against_size else curve.p, curve.probability, interval_bars(curve),
+            [curve.L] if against_size else curve.p, curve.probability, elements.interval_bars(curve),
             **look, markersize=2.8, linewidth=0.7, elinewidth=0.8, zorder=3,
-            label=size_label(curve.L, num_sites) if new else None,
+            label=elements.size_label(curve.L, num_sites) if new else None,
         )  # fmt: skip
     axes.set_ylabel(f"${panel.symbol}$")
     if panel.known is not None:
@@ -236,7 +223,7 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
     """Return what the legend lists, with one entry for theory's lines in all panels."""
     from matplotlib.lines import Line2D
 
-    entries = legend_entries(axes)
+    entries = elements.legend_entries(axes)
     named = [panel.known for panel in panels if panel.known is not None]
     if named:
         line = {key: value for key, value in _VALUE.items() if key != "zorder"}
