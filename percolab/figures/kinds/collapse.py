@@ -13,9 +13,8 @@ from percolab.analysis.collapse import POOR_COLLAPSE
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import format_with_error
 from percolab.figures import elements
-from percolab.figures.alt_text import Numbers
 from percolab.figures.sheet import Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
@@ -41,7 +40,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     That of a probability has the fitted scaling function without its corrections, which fall as
     L^-omega: points miss the line by these and by their errors.
     """
-    fit, exact = figures.fit, figures.head["exact"]
+    fit, exact = figures.fit, figures.exact
     collapses: Any = figures.collapses
     axis_label = f"${figures.symbol}(p)$"
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
@@ -72,7 +71,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             elements.few_ticks(axes, number=5)
         elements.keep_to_probabilities(*(before for before, _ in rows))
         elements.letter_panels(panels)
-        sheet.set_title(figures.head["title"])
+        sheet.set_title(figures.title)
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
@@ -84,8 +83,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return sheet.figure, {
-        "title": figures.head["title"],
-        "exact": elements.exact_record(exact),
         "fit": plain({name: getattr(fit, name) for name in names}),
         "collapses": [
             item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
@@ -97,29 +94,25 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
     """Return the panels before and after of every collapse, and one below that of a probability."""
-    heights = [
-        part
-        for item in collapses
-        for part in ([1, 0.4] if item.observable not in _CLUSTERS else [1])
-    ]
+    of_probability = [collapse.observable not in _CLUSTERS for collapse in collapses]
+    heights = [part for tall in of_probability for part in ([1, 0.4] if tall else [1])]
     places: Any = sheet.grid(len(heights), 2, height_ratios=heights)
     rows: list[tuple[Axes, Axes]] = []
     beneath, at = None, 0
-    for item in collapses:
-        end = at + (2 if item.observable not in _CLUSTERS else 1)
+    for tall in of_probability:
         first: Any = rows[0] if rows else (None, None)
-        before = sheet.figure.add_subplot(places[at:end, 0], sharex=first[0])
+        before = sheet.figure.add_subplot(places[at : at + 1 + tall, 0], sharex=first[0])
         after = sheet.figure.add_subplot(places[at, 1], sharex=first[1])
         rows.append((before, after))
-        if item.observable not in _CLUSTERS:
+        if tall:
             beneath = sheet.figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
-            after.tick_params(labelbottom=False)
-        at = end
-    for row in rows[:-1]:
-        for axes in row:
-            axes.tick_params(labelbottom=False)
-    if len(rows) > 1 and beneath is not None:
-        beneath.tick_params(labelbottom=False)
+        at += 1 + tall
+    under = [] if beneath is None else [beneath]
+    # Only the lowest of each column has labels.
+    for column in ([before for before, _ in rows], [*(after for _, after in rows), *under]):
+        lowest = max(column, key=lambda axes: axes.get_subplotspec().rowspan.stop)
+        for axes in column:
+            axes.tick_params(labelbottom=axes is lowest)
     return rows, beneath
 
 
@@ -140,10 +133,8 @@ def draw_points(
     for index, size in enumerate(sizes):
         own = np.equal(L, size)
         if own.any():
-            axes.errorbar(
-                x[own], y[own], dy[own], **size_look(index), linestyle="none", capsize=1.5,
-                markersize=3.2, elinewidth=0.8, label=f"$L = {size}$", zorder=3,
-            )  # fmt: skip
+            style = {"capsize": 1.5, "markersize": 3.2, "zorder": 3, "label": f"$L = {size}$"}
+            elements.draw_bars(axes, x[own], y[own], dy[own], size_look(index), **style)
 
 
 def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:

@@ -15,9 +15,15 @@ from percolab.analysis.stored_data import read_curves
 from percolab.analysis.threshold import cut
 from percolab.analysis.value import format_with_error
 from percolab.figures import elements, style
-from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import (
+    Drawn,
+    FigureKind,
+    Numbers,
+    StudyView,
+    goes_from,
+    sizes_and_range,
+)
 from percolab.lattices.shown import counted
 
 #: Where the close-up may stand: below the curves on the right, or above them on the left.
@@ -61,17 +67,18 @@ def plot_spanning(
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
     at = elements.only_p(curves)
     two = with_drift and fit is not None
-    size = (
-        (style.PAGE_WIDTH, 4.5) if two else (4.8, 4.3) if with_drift else (style.COLUMN_WIDTH, 3.6)
-    )
+    size = (style.PAGE_WIDTH, 4.5) if two else (4.8, 4.3)
+    if not with_drift:
+        size = (style.COLUMN_WIDTH, 3.6)
     drift = None
     with into.sheet(*size, style=style.STYLE if with_drift else style.COLUMN_STYLE) as sheet:
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
         # Narrow figures name N only where there is no L in addition to it.
         sites = num_sites or {}
-        named = sites if with_drift or all(L == N for L, N in sites.items()) else {}
-        lines = _draw_curves(main, curves, fit, named)
+        if not with_drift and any(L != N for L, N in sites.items()):
+            sites = {}
+        lines = _draw_curves(main, curves, fit, sites)
         main.set(xlabel=r"$p$", ylabel=axis_label)
         sheet.set_title(elements.title_with_p(title, at))
         main.set_ylim(*_probability_range(curves))
@@ -126,21 +133,16 @@ def _draw_curves(
 ) -> list[dict[str, Any]]:
     """Points with Wilson bars and a fitted line for each size; return the lines."""
     lines = []
-    sizes = sorted({curve.L for curve in curves})
-    for index, size in enumerate(sizes):
-        own = [curve for curve in curves if size == curve.L]
-        x = [size] if elements.only_p(curves) is not None else None
-        look = style.size_look(index)
-        for number, curve in enumerate(own):
-            axes.errorbar(
-                x or curve.p, curve.probability, elements.interval_bars(curve), **look, linestyle="none",
-                capsize=1.5, elinewidth=0.8, zorder=3,
-                label=elements.size_label(size, num_sites) if number == 0 else None,
-            )  # fmt: skip
-        line = _fitted_line(own, fit)
+    against_size = elements.only_p(curves) is not None
+    for curve, look, new in style.choose_looks(curves):
+        x, bars = [curve.L] if against_size else curve.p, elements.interval_bars(curve)
+        bar_style = {"capsize": 1.5, "zorder": 3}
+        label = elements.size_label(curve.L, num_sites) if new else None
+        elements.draw_bars(axes, x, curve.probability, bars, look, **bar_style, label=label)
+        line = _fitted_line([own for own in curves if own.L == curve.L], fit) if new else None
         if line is not None:
             axes.plot(*line, color=look["color"], zorder=2)
-            lines.append({"L": size, "p": line[0].tolist(), "probability": line[1].tolist()})
+            lines.append({"L": curve.L, "p": line[0].tolist(), "probability": line[1].tolist()})
     return lines
 
 
@@ -229,28 +231,22 @@ def draw_spanning(
         fit = figures.fit
         shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)
         drawn = replace(fit, curves=shown)
-    figure, numbers = plot_spanning(
-        drawn,
-        axis_label=f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$",
-        num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
-        with_drift=with_drift,
-        median=figures.median,
-        **figures.head,
-        into=into,
-    )
+    label = f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
+    options: Any = {"title": figures.title, "exact": figures.exact, "median": figures.median}
+    options |= {"num_sites": figures.num_sites, "with_drift": with_drift, "into": into}
+    figure, numbers = plot_spanning(drawn, axis_label=label, **options)
     return figure, numbers | {"observable": figures.name}
 
 
 def _describe_curves(numbers: Numbers) -> list[str]:
-    curves = numbers["curves"]
-    found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
-    fit = numbers.get("fit")
+    curves, fit = numbers["curves"], numbers["fit"]
+    sentences = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
     if fit:
         p_c = format_with_error(fit["threshold"], fit["threshold_error"] or 0.0)
-        found.append(f"The curves become steeper with L and cross near p = {p_c}.")
+        sentences.append(f"The curves become steeper with L and cross near p = {p_c}.")
     if numbers.get("median"):
-        found.append(f"It is 1/2 at p = {numbers['median']['p']:.4g}.")
-    return found
+        sentences.append(f"It is 1/2 at p = {numbers['median']['p']:.4g}.")
+    return sentences
 
 
 def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
@@ -260,16 +256,15 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
     sizes = sorted({curve.L for curve in fit.curves})
     own_fits = [own for own in fit.by_size.fits if own.L in sizes]
     crossings = fit.by_size.crossings
-    found = [c for c in crossings if c.found and c.L1 in sizes and c.L2 in sizes]
-    if not found:
-        return
-    p = np.array([crossing.p for crossing in found])
-    r = np.array([crossing.probability for crossing in found])
-    p_error = np.nan_to_num([crossing.p_error for crossing in found])
-    r_error = np.nan_to_num([crossing.probability_error for crossing in found])
+    points = [
+        (c.p, c.probability, c.p_error, c.probability_error)
+        for c in crossings
+        if c.found and c.L1 in sizes and c.L2 in sizes
+    ]
     place = _free_place(main, fit.curves)
-    if place is None:
+    if not points or place is None:
         return
+    p, r, p_error, r_error = np.nan_to_num(np.array(points).T)
     inset = main.inset_axes(place)
     steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
     p_range = _padded(p, p_error, least=0.02 / steepest)
@@ -329,8 +324,7 @@ def plot_drift(
 
     fit: with at least one crossing found.  Returns the figure and all numbers drawn.
     """
-    with into.sheet(style.COLUMN_WIDTH, 3.2, style=style.COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
+    with into.column(3.2) as (sheet, axes):
         drift = draw_drift(axes, fit)
         draw_estimate(axes, fit, across=True)
         sheet.set_title(title)
@@ -368,18 +362,17 @@ def draw_estimate(
 def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
     """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
     exponent = fit.omega + fit.y_t
-    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
-    x = np.array([crossing.mean_size**-exponent for crossing in found])
-    p = np.array([crossing.p for crossing in found])
-    errors = np.nan_to_num([crossing.p_error for crossing in found])
-    axes.errorbar(
-        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
-        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
-    )  # fmt: skip
+    crossings = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    x = np.array([crossing.mean_size**-exponent for crossing in crossings])
+    p = np.array([crossing.p for crossing in crossings])
+    errors = np.nan_to_num([crossing.p_error for crossing in crossings])
+    look: dict[str, Any] = {"color": "black", "marker": "o", "markerfacecolor": "white"}
+    label = "crossings of neighbouring sizes"
+    elements.draw_bars(axes, x, p, errors, look, capsize=1.5, label=label)
     drift = fit.by_size.drift
     if drift is not None:
         # Of sizes that differ by the mean factor of those that cross.
-        factor = np.exp(np.mean([np.log(item.L2 / item.L1) for item in found]))
+        factor = np.exp(np.mean([np.log(each.L2 / each.L1) for each in crossings]))
         end = np.linspace(0.01, 1.04, 60) * x.max()
         small = end ** (-1 / exponent) / factor**0.5
         label = rf"$p_c$ = {drift.result}, drift of crossings"
@@ -387,10 +380,8 @@ def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
             end, drift.at(small, factor * small), color=style.COLOURS[1], zorder=1, label=label
         )
         if not drift.result.rejected:
-            axes.errorbar(
-                0.0, drift.threshold, drift.threshold_error, color=style.COLOURS[1], marker="D",
-                elinewidth=1.0, capsize=2.5,
-            )  # fmt: skip
+            look = {"color": style.COLOURS[1], "marker": "D", "elinewidth": 1.0, "capsize": 2.5}
+            elements.draw_bars(axes, 0.0, drift.threshold, drift.threshold_error, look)
     right = 1.1 * float(x.max()) if x.size else 1.0
     axes.set_xlim(-0.08 * right, right)
     axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
@@ -406,7 +397,7 @@ def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
 
 
 def _draw_drift(figures: StudyView, into: Target) -> Drawn:
-    figure, numbers = plot_drift(figures.fit, **figures.head, into=into)
+    figure, numbers = plot_drift(figures.fit, title=figures.title, exact=figures.exact, into=into)
     return figure, numbers | {"observable": figures.name}
 
 

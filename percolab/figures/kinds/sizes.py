@@ -20,9 +20,8 @@ from percolab.analysis.tau import TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
 from percolab.figures import elements
-from percolab.figures.alt_text import Numbers
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
 
@@ -134,7 +133,6 @@ def plot_sizes(
         about = elements.jackknife_title(curve.error for curve in curves)
         _add_legend(sheet, panels, in_last=with_off, title=about)
     return sheet.figure, {
-        "title": title,
         "threshold": threshold,
         "curves": [plain(curve) for curve in curves],
         "fit": fisher.to_dict() if fisher is not None else None,
@@ -179,8 +177,8 @@ def _draw_numbers(
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
-        label = elements.size_label(curve.L, sites) + elsewhere if new else None
-        _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
+        look |= {"label": elements.size_label(curve.L, sites) + elsewhere if new else None}
+        _bars(axes, (curve.s, curve.n_s, curve.error), curve.drawn, look)
         # A tick at <s_1>, where the size of the lattice cuts n_s off.
         foot = axes.get_xaxis_transform()
         axes.plot(max(curve.largest, 1.0), 0.0, color=look["color"], transform=foot, **_FOOT)
@@ -200,7 +198,7 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     for curve, look, _ in choose_looks(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
-        _bars(axes, curve.s, *_flattened(curve, fisher), kept, look | {"linestyle": ":"})
+        _bars(axes, (curve.s, *_flattened(curve, fisher)), kept, look | {"linestyle": ":"})
     s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
     flat = s**fisher.tau * fisher.numbers(s)
     axes.plot(s, flat, **_LINE)
@@ -233,7 +231,7 @@ def _draw_slopes(
         inside = curve.drawn & (curve.s <= curve.largest)
         own = local_slopes(curve.s[inside], curve.n_s[inside], without[:, inside])
         drawn = ~(own.error > _LARGEST_ERROR)
-        _bars(axes, own.x, -own.slope, own.error, drawn, look)
+        _bars(axes, (own.x, -own.slope, own.error), drawn, look)
         found.append(own)
     if fisher.known is not None:
         label = rf"$\tau = {fisher.known.value:.5g}$, {elements.known_word(fisher.known)}"
@@ -252,7 +250,7 @@ def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> Non
     for curve, look, _ in choose_looks(curves):
         x = curve.s / float(curve.L) ** d_f
         large = curve.drawn & (curve.s >= fisher.s_min)
-        _bars(axes, x, *_flattened(curve, fisher), large, look)
+        _bars(axes, (x, *_flattened(curve, fisher)), large, look)
     axes.axhline(fisher.coefficients[0], color="0.5", linestyle="--", linewidth=0.8, zorder=1)
     axes.set(xscale="log", yscale="log", ylabel=r"$s^{\tau} n_s$")
     axes.set_xlabel(rf"$s\,/\,L^{{d_f}}$,  $d_f = d/(\tau - 1) = {d_f:.3f}$")
@@ -272,14 +270,13 @@ def _draw_off(
         for index, p in enumerate(task.p):
             enough = task.counts[:, index].sum(axis=0) >= _LEAST_COUNT
             kept = enough & (s >= _SMALLEST) & (s <= reach)
+            power = s[kept] ** fisher.tau
             x = (p - threshold) * s[kept] ** sigma
-            y = s[kept] ** fisher.tau * numbers[index, kept]
-            dy = s[kept] ** fisher.tau * errors[index, kept]
-            _bars(axes, x, y, dy, np.ones(x.size, bool), look | {"markersize": 2.2})
-            points.append(
-                plain({"L": task.L, "p": p, "largest": largest[index], "s": s[kept], "x": x,
-                       "y": y, "error": dy})
-            )  # fmt: skip
+            y, dy = (power * each[index, kept] for each in (numbers, errors))
+            record = {"L": task.L, "p": p, "largest": largest[index], "s": s[kept]}
+            record |= {"x": x, "y": y, "error": dy}
+            _bars(axes, (x, y, dy), slice(None), look | {"markersize": 2.2})
+            points.append(plain(record))
     axes.axvline(0.0, color="0.5", linewidth=0.6, zorder=1)
     axes.set_xlabel(rf"$(p - p_c)\,s^{{\sigma}}$,  $\sigma = 1/(\nu d_f) = {sigma:.3f}$")
     axes.set_ylabel(r"$s^{\tau} n_s$")
@@ -294,16 +291,12 @@ def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:
 
 
 def _bars(
-    axes: Axes,
-    x: Floats,
-    y: Floats,
-    error: Floats,
-    kept: NDArray[np.bool_],
-    look: dict[str, Any],
-    label: str | None = None,
+    axes: Axes, points: tuple[Floats, Floats, Floats], kept: Any, look: dict[str, Any]
 ) -> None:
-    style = {"markersize": 3.0, "linestyle": "none", "linewidth": 0.6} | look
-    elements.draw_bars(axes, x[kept], y[kept], error[kept], style, label=label, zorder=3)
+    """Draw those of some points, x, y and errors, that are kept."""
+    style: dict[str, Any] = {"markersize": 3.0, "linewidth": 0.6, "zorder": 3}
+    x, y, errors = (each[kept] for each in points)
+    elements.draw_bars(axes, x, y, errors, style | look)
 
 
 def _problem(figures: StudyView) -> str | None:
@@ -326,7 +319,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             fisher = None
     else:
         fisher = figures.exponents.tau_fit if figures.exponents is not None else None
-    counts, title = read_size_counts(figures.results), figures.head["title"]
+    counts, title = read_size_counts(figures.results), figures.title
     figure, numbers = plot_sizes(counts, threshold, fisher, fit, title=title, into=into)
     return figure, numbers | {"threshold_source": source}
 
