@@ -16,7 +16,7 @@ from percolab.cli.options import (
     complete_study,
     counted,
     described,
-    estimates_text,
+    estimates_answer,
     exit_if_interrupted,
 )
 from percolab.cli.plan_report import echo_plan
@@ -153,7 +153,7 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
     study = results.study
     if not study.structure.is_scalable:
         echo(f"{described(study)}; results in {out}")
-        echo(estimates_text(results))
+        echo(estimates_answer(results)[1])
         return
     sizes = ", ".join(map(str, sorted(study.sizes)))
     echo(f"{study.structure.title}: L = {sizes}; results in {out}")
