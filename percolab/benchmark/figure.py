@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from percolab.benchmark.peers import PeerTime
-from percolab.benchmark.records import StageTime
+from percolab.benchmark.records import PeerTime, StageTime
 from percolab.benchmark.stages import STAGES
 from percolab.figures import elements
 from percolab.figures.style import DASHES, choose_look, new_figure
