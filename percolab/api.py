@@ -21,7 +21,7 @@ from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
-from percolab.cli.export import FORMATS, find_format, write_table
+from percolab.cli.export import FORMATS, choose_table, find_format, write_table
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
@@ -301,7 +301,8 @@ class Results(StoredResults):
             check_choice("format", format, FORMATS)
         form, _ = find_format("", format, path)
         values = None if p is None else ascending(take_probabilities("p", p) or ())
-        write_table(self, path, form, values, tidy=tidy, thresholds=thresholds, sizes=sizes)
+        table = choose_table(tidy=tidy, thresholds=thresholds, sizes=sizes)
+        write_table(self, path, form, values, table)
 
 
 def _shown_results(stored: StoredResults) -> Results:
