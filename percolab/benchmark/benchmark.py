@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from percolab.benchmark import further_times
+import percolab.benchmark.further_times as further
 from percolab.benchmark.calls import CallTime, Setting
 from percolab.benchmark.records import (
     PeerTime,
@@ -35,14 +35,14 @@ HEADER = _FORM.format(
 
 #: What is timed in addition to STAGES, by the name of its stage.
 FURTHER_STAGES: dict[str, Callable[[Setting], Iterator[CallTime]]] = {
-    "grid": further_times.time_grids,
-    "threshold": further_times.time_thresholds,
-    "graph": further_times.time_graphs,
-    "kernels": further_times.time_row_kernels,
-    "slabs": further_times.time_slabs,
+    "grid": further.time_grids,
+    "threshold": further.time_thresholds,
+    "graph": further.time_graphs,
+    "kernels": further.time_row_kernels,
+    "slabs": further.time_slabs,
     "split": time_splits,
     "study": time_studies,
-    "trees": further_times.time_trees,
+    "trees": further.time_trees,
 }
 
 

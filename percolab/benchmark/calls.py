@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.benchmark import timer as clock
+import percolab.benchmark.timer as clock
 from percolab.benchmark.records import Place, choose_places
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, make_timer, spread
 from percolab.bonds.model import BOND, Model
