@@ -195,13 +195,12 @@ def fit_from_options(
 def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> list[str]:
     """Return the line on the published threshold if there is one, with a fit's distance from it."""
     from percolab.analysis.root_text import known_threshold
+    from percolab.analysis.value import Value, published_text
 
     known = known_threshold(study.structure, study.model)
     if known is None:
         return []
-    named = f"{known.expression}  ({known.reference})".strip()
-    line = f"published {known.value:.12g}  {named}"
-    return [f"{line}: {(value - known.value) / error:+.1f} sigma" if error > 0 else line]
+    return [published_text(known, Value(value, error) if error > 0 else None)]
 
 
 @contextmanager
