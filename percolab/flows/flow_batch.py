@@ -113,7 +113,7 @@ def choose_threads(points: int) -> tuple[int, int]:
     About as many threads as a level of a search has sites.
     """
     if SIMULATED:
-        return 8, 3
+        return 8, 2
     threads = 1 << (int(points**0.5) // 2).bit_length()
     threads = min(max(threads, _LEAST_THREADS), _BLOCK_THREADS)
     return threads, _MOST_THREADS // threads
