@@ -139,6 +139,11 @@ MIDDLE_P = {
 }
 
 
+def slow(*values: object):
+    """Return a case of a parametrized test that is left to ``make test-slow``."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @cache
 def lattice(name: str) -> Lattice:
     """Return a lattice that comes with percolab, or one of ``TEXTS``."""

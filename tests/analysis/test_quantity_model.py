@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 from quantity_support import OMEGA, P_C, QUANTITIES, SIZES, TRUTH, Y_T, task, three_p
 
 from percolab.analysis import AnalysisError
@@ -20,7 +21,7 @@ def model_of(moments, quantities=QUANTITIES, *, degree=3, known=None, wider=1.0)
     return JointModel(observations, degree, omegas, slopes, units, known, wider)
 
 
-@pytest.mark.parametrize("known", [None, pytest.param(KNOWN, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("known", [None, slow(KNOWN)])
 def test_pulls_of_all_numbers_are_those_of_whole_errors(known):
     rng, pulls, chances = np.random.default_rng(7), [], []
     for _ in range(16):

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, refusal
+from helpers import slow
 
 import percolab
 from percolab.configurations import label_slabs
@@ -37,7 +38,7 @@ def renamed(options):
     return {{"on": "lattice"}.get(key, key): value for key, value in options.items()}
 
 
-SLOW = [pytest.param(steps, kinds, marks=pytest.mark.slow) for steps in (1, 2)
+SLOW = [slow(steps, kinds) for steps in (1, 2)
         for kinds in ("last", "others")]  # fmt: skip
 
 

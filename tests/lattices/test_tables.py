@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import BUILT_IN, lattice
+from helpers import BUILT_IN, lattice, slow
 
 from percolab.bonds.model import BOND
 from percolab.errors import InputError
@@ -291,7 +291,7 @@ def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
         ("cubic", (100,) * 3, "open"),
     ]
     + [
-        pytest.param(name, (256,) * 3, kind, marks=pytest.mark.slow)
+        slow(name, (256,) * 3, kind)
         for name, kind in product(("bcc", "fcc"), ("open", "periodic"))
         if (name, kind) != ("fcc", "open")
     ],

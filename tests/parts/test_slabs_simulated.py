@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from helpers import run_simulated
+from helpers import run_simulated, slow
 
 from percolab.kernels.launches import Launches
 
@@ -33,7 +33,7 @@ SLOW = [
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)],
+    [*CASES, *(slow(case) for case in SLOW)],
     ids="-".join,
 )
 def test_simulated_parts_equal_those_of_the_cpu(case):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 from spin_support import z_of
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
@@ -130,7 +131,7 @@ def test_at_the_transition_two_directions_are_q_times_as_likely_as_none(q, rng):
     [
         (16, 0.9),
         (16, 1.1),
-        *(pytest.param(32, scale, marks=pytest.mark.slow) for scale in (0.95, 1.0)),
+        *(slow(32, scale) for scale in (0.95, 1.0)),
     ],
 )
 def test_energy_and_specific_heat_are_kaufmans(size, scale, update, rng):
