@@ -28,7 +28,8 @@ def test_every_public_name_is_there():
 def returned():
     """Return what public functions return, by the name of its type."""
     chain = Graph.of_bonds(3, [(0, 1), (1, 2)])
-    spins = {"L": [4, 8, 16], "samples": 400, "model": "ising", "device": "cpu"}
+    spins = {"L": [4, 8, 16], "samples": 400, "model": "ising", "device": "cpu", "burn_in": 20}
+    spins["p"] = [0.5, 0.55, 0.6, 0.65]
     made = {
         "Results": lambda: small_results(),
         "ThresholdFit": lambda: fit(small_results()),

@@ -77,7 +77,7 @@ def test_dimensions_of_exact_power_laws():
     [
         ("square", 12),
         slow(("cubic", 6, "--trapping", "--model", "site")),
-        ("bethe:3", 5),
+        slow(("bethe:3", 5)),
     ],
     ids=str,
 )

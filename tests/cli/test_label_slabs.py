@@ -44,7 +44,7 @@ SLOW = [slow(steps, kinds) for steps in (1, 2)
 
 @pytest.mark.parametrize(
     ("steps", "boundary"),
-    [*product((1, 2), ("open", "periodic")), (3, "last"), (3, "others"), *SLOW],
+    [*product((1, 2), ("open", "periodic")), (3, "last"), slow(3, "others"), *SLOW],
 )
 def test_labels_of_slabs_are_those_of_the_whole_image(steps, boundary):
     random = np.random.default_rng(steps)

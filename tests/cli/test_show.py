@@ -149,10 +149,10 @@ def test_numbers_are_those_of_the_sample():
     ("arguments", "suffix"),
     [
         (SAMPLE, "png"),
-        (SAMPLE, "svg"),
+        slow(SAMPLE, "svg"),
         slow(SAMPLE, "pdf"),
         (("--bethe", 3, "--shells", 3, "-p", 0.5), "svg"),
-        (("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
+        slow(("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
     ],
     ids=["bonds-png", "bonds-svg", "bonds-pdf", "bethe", "layers"],
 )

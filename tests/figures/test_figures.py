@@ -52,7 +52,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     ("quality", "problem", "said"),
     [
         (ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
-        (ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
+        slow(ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
         (None, "no p_c: outside the sampled p; sample more", "no p_c: outside the sampled p"),
     ],
 )

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice, traced_peak
+from helpers import lattice, slow_but, traced_peak
 from interface_support import fake_interface
 from parts_support import (
     FAR_REACHING,
@@ -81,7 +81,19 @@ def assert_rows_equal(name, boundary, model, generator, p, slabs, *, rng, tally,
     assert found.sum_squares == expected[3], case
 
 
-@pytest.mark.parametrize("name", NAMES)
+#: A cell of one site and of several, three and four axes, bonds over layers, thick end layers.
+QUICK = (
+    "square",
+    "kagome",
+    "cubic",
+    "hypercubic-4d",
+    "honeycomb_unit_cell",
+    "far_reaching",
+    "chain_of_two",
+)
+
+
+@pytest.mark.parametrize("name", slow_but(NAMES, *QUICK))
 def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
     rng = np.random.default_rng(len(name))
     boundaries = boundaries_of(name)

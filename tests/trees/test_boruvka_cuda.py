@@ -18,7 +18,9 @@ from percolab.trees.weights import values_to_keys
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
-SLOW = [slow(name) for name in ("cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")]
+SLOW = [
+    slow(name) for name in ("open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
+]
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
     1: ((2100,), (5,)),
