@@ -21,7 +21,7 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
 from percolab.lattices.graph_files.repeats import FIRST, MIRROR, PARALLEL, mark_repeats
 
-SEEDS = range(70)
+SEEDS = range(32)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["merged", "multi"])
@@ -194,6 +194,7 @@ def test_reader_and_topology_agree_on_ten_thousand_bonds(tmp_path):
     assert counted(topology.bonds()[:, 1:]) == counted(expected(edges, multi=False)[0])
 
 
+@pytest.mark.slow
 def test_memory_is_a_few_times_that_of_the_edges(tmp_path):
     rng = np.random.default_rng(6)
     path = tmp_path / "a.txt"
