@@ -166,8 +166,7 @@ def _table(
     sizes: bool,
 ) -> Table:
     """Return the requested table; InputError for options that exclude each other."""
-    from percolab.tables.flat import long_table, mean_table, threshold_table
-    from percolab.tables.sizes import size_table
+    from percolab.tables.flat import long_table, mean_table, size_table, threshold_table
     from percolab.tasks.study import check_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}

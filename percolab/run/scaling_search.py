@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.fisher_information import Information
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import potts_exponents
+from percolab.analysis.threshold import Information
 from percolab.analysis.wrapping_fit import (
     SIDE,
     SIDE_SHARE,

@@ -16,7 +16,7 @@ the sign of K - K_c.  It changes the sign of one of the four parts.
 Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fisher, Phys. Rev. 185,
 832 (1969); L. Onsager, Phys. Rev. 65, 117 (1944); C. N. Yang, Phys. Rev. 85, 808 (1952).
 
-The names of thermal means are those of :data:`percolab.analysis.thermodynamics.THERMAL`.
+The names of thermal means are those of :data:`percolab.analysis.stored_spins.THERMAL`.
 """
 
 from __future__ import annotations

@@ -27,12 +27,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from percolab.analysis.theory.known_exponents import (
-    Exact,
-    Known,
-    derive_exponents,
-    known_exponents,
-)
+from percolab.analysis.theory.known_exponents import Exact, Known, derive_exponents, known_exponents
 
 _BAXTER = "Baxter 1973"
 _TRIANGULAR = "Baxter, Temperley and Ashley 1978"

@@ -11,6 +11,8 @@ import numpy as np
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_spins import (
+    THERMAL,
+    Thermodynamics,
     compute_correlation_lengths,
     compute_thermodynamics,
     describe_system,
@@ -23,7 +25,6 @@ from percolab.analysis.theory.ising import (
     exact_on_torus,
     is_square_ising,
 )
-from percolab.analysis.thermodynamics import THERMAL, Thermodynamics
 from percolab.analysis.value import format_with_error
 from percolab.bonds.model import Model
 from percolab.figures.alt_text import describe_panels
