@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,10 @@ class Grid(Kind):
         for reader in readers:
             needs = reader.add_needs(task.structure, needs)
         found = compute_memory(name, device, extent, task.draw, needs, items)
-        return reduce(Memory.plus, (reader.memory(extent) for reader in readers), found)
+        for reader in readers:
+            own = reader.memory(extent)
+            found = found.plus(own if device == "cuda" else Memory(own.host))
+        return found
 
     def sampler_place(self, task: Task) -> str:
         """Return the place of what makes blocks on a grid of p."""
