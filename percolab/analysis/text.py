@@ -33,8 +33,8 @@ _FITTED = "fitted, its known value not used"
 
 def _parts(*parts: Table | str, notes: Sequence[str] = ()) -> str:
     """Return tables and lines with an empty line between them, and the notes below."""
-    found = [*parts, *([Table((), (), notes)] if notes else [])]
-    return "\n\n".join(part if isinstance(part, str) else part.to_text() for part in found if part)
+    every = [*parts, *([Table((), (), notes)] if notes else [])]
+    return "\n\n".join(part if isinstance(part, str) else part.to_text() for part in every if part)
 
 
 def _known_text(known: Known) -> str:
@@ -123,9 +123,8 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
         for each in size.estimates:
             where = " (at an end of the grid)" if each.at_edge else ""
             removed = f"{format_with_error(1 - each.p, each.error)} removed: "
-            removed = "" if size.order == RANDOM else removed
-            value = f"p = {format_with_error(each.p, each.error)}"
-            rows.append((value, removed + each.meaning + where))
+            meaning = ("" if size.order == RANDOM else removed) + each.meaning + where
+            rows.append((f"p = {format_with_error(each.p, each.error)}", meaning))
         if size.robustness is not None:
             rows.append((f"R = {size.robustness}", ROBUSTNESS))
         if size.bounds is not None:
@@ -159,15 +158,15 @@ def _best_row(fit: FittedThreshold) -> tuple[str, ...]:
     return "best fit", str(fit.chi_square), f"degree {best.degree}, L >= {best.min_size}{others}"
 
 
-def exponent_table(found: ExponentFit) -> str:
+def exponent_table(fit: ExponentFit) -> str:
     """Render the exponents with both parts of their errors, next to known values, and notes."""
     head = ("exponent", "", *_PARTS, "from", *_QUALITY, "known", "")
     rows = []
-    for each in found.exponents:
+    for each in fit.exponents:
         known = "" if each.known is None else _known_text(each.known)
         cells = (*each.result.cells, each.source, *each.result.quality.cells)
         rows.append((each.name, *cells, known, _sigma(each.difference)))
-    return _parts(Table(head, rows), notes=found.notes)
+    return _parts(Table(head, rows), notes=fit.notes)
 
 
 def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
@@ -189,26 +188,26 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
     return "\n".join([*Table(head, rows).lines(), meaning, *notes])
 
 
-def ratio_table(found: RatioCrossings) -> str:
+def ratio_table(fit: RatioCrossings) -> str:
     """Render the crossings of the moment ratio, and p_c from their drift."""
-    lines = _crossing_table(found.crossings, "<s_1>^2/<s_1^2> there").lines()
-    if found.drift is not None:
-        drift = found.drift
+    lines = _crossing_table(fit.crossings, "<s_1>^2/<s_1^2> there").lines()
+    if fit.drift is not None:
+        drift = fit.drift
         lines.append(f"p_c = {drift.result} from their drift, {drift.chi_square}")
     return "\n".join(lines)
 
 
-def sample_table(found: SampleThresholds) -> str:
+def sample_table(fit: SampleThresholds) -> str:
     """Render the thresholds of single T: every size, the extrapolations, and cell to cell."""
     sizes, cells = [], []
-    for size in found.sizes:
+    for size in fit.sizes:
         numbers = zip((size.mean, size.median, size.width), size.errors.tolist(), strict=True)
         sizes.append((size.L, size.samples, *(format_with_error(*number) for number in numbers)))
     fits = [
         (item.name, *item.result.cells, f"{item.estimator} of T", *item.result.quality.cells)
-        for item in found.extrapolations
+        for item in fit.extrapolations
     ]
-    for cell in found.cells:
+    for cell in fit.cells:
         p, y_t = (cell.p, cell.p_error), (cell.y_t, cell.y_t_error)
         cells.append((cell.L1, cell.L2, format_with_error(*p), format_with_error(*y_t)))
     tables = (
@@ -216,19 +215,19 @@ def sample_table(found: SampleThresholds) -> str:
         Table(("", "", *_PARTS, "from", *_QUALITY), fits),
         Table(("L1", "L2", "cell-to-cell p*", "1/nu"), cells),
     )
-    return _parts(*(table for table in tables if table.rows), notes=found.notes)
+    return _parts(*(table for table in tables if table.rows), notes=fit.notes)
 
 
-def quantity_table(found: QuantityAnalysis) -> str:
+def quantity_table(fit: QuantityAnalysis) -> str:
     """Render p_c with both parts of its error, the numbers of each quantity, and the notes."""
-    rows = [*_threshold_rows(found), _exponent_rows(found, _FITTED)[0], _best_row(found)]
-    return _parts(found.problem or "", Table((), rows), _quantities(found), notes=found.notes)
+    rows = [*_threshold_rows(fit), _exponent_rows(fit, _FITTED)[0], _best_row(fit)]
+    return _parts(fit.problem or "", Table((), rows), _quantities(fit), notes=fit.notes)
 
 
-def _quantities(found: QuantityAnalysis) -> Table:
+def _quantities(fit: QuantityAnalysis) -> Table:
     """Return a row for each quantity: p_c from it alone, its numbers in the joint fit, theory."""
     rows: Rows = [("quantity", "", "p_c alone", "Q_c", "theory", "", "a_1", "b", "omega")]
-    for own in found.quantities:
+    for own in fit.quantities:
         theory, away, alone = "", "", "-" if own.alone is None else str(own.alone)
         if own.alone is not None and own.alone.rejected:
             alone = "rejected"
@@ -238,65 +237,65 @@ def _quantities(found: QuantityAnalysis) -> Table:
         critical = format_with_error(own.critical, own.critical_error)
         fitted = (f"{own.slope:.4g}", f"{own.correction:.2g}", f"{own.omega:g}")
         rows.append((own.name, own.symbol, alone, critical, theory, away, *fitted))
-    if not any(own.known for own in found.quantities):
+    if not any(own.known for own in fit.quantities):
         rows = [row[:4] + row[6:] for row in rows]
     return Table(rows[0], rows[1:])
 
 
-def spin_table(found: SpinFit) -> str:
+def spin_table(fit: SpinFit) -> str:
     """Render the transition of spins: p_c, coupling and T, exponents, joint fit, warnings."""
-    parts: list[Table | str] = [Table((), _transition_rows(found))]
-    if found.exponents and not found.differences:
+    parts: list[Table | str] = [Table((), _transition_rows(fit))]
+    if fit.exponents and not fit.differences:
         rows = []
-        for each in found.exponents:
+        for each in fit.exponents:
             published = "" if each.known is None else f"{each.known.value:.6g}"
             rows.append((each.name, *each.result.cells, published, _sigma(each.difference)))
         parts.append(Table(("exponent", "value", *_PARTS, "published", ""), rows))
-    if found.first_order is not None:
-        parts.append(Table((), _first_order_rows(found)))
+    if fit.first_order is not None:
+        parts.append(Table((), _first_order_rows(fit)))
     # Where chains depend on their start the errors of the joint fit are wrong.
-    if not found.differences:
-        parts.append(quantity_table(found.joint))
-    return "\n\n".join([_parts(*parts, notes=found.notes), *_start_notes(found)])
+    if not fit.differences:
+        parts.append(quantity_table(fit.joint))
+    return "\n\n".join([_parts(*parts, notes=fit.notes), *_start_notes(fit)])
 
 
-def transition_lines(found: SpinFit) -> list[str]:
+def transition_lines(fit: SpinFit) -> list[str]:
     """Return the transition of spins in one line, and warnings in others."""
-    symbol = found.model.coupling_symbol
+    symbol = fit.model.coupling_symbol
     texts = [
-        f"{symbol}_c = {_value_text(found.coupling, found.coupling_error)}",
-        f"T_c = {_value_text(*found.temperature)}",
-        f"p_c = {_value_text(found.threshold, found.threshold_error)}",
+        f"{symbol}_c = {_value_text(fit.coupling, fit.coupling_error)}",
+        f"T_c = {_value_text(*fit.temperature)}",
+        f"p_c = {_value_text(fit.threshold, fit.threshold_error)}",
     ]
-    names = ", ".join(item.name for item in found.joint.quantities)
-    quality = found.joint.chi_square.cells[0]
-    return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(found)]
+    names = ", ".join(item.name for item in fit.joint.quantities)
+    quality = fit.joint.chi_square.cells[0]
+    return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(fit)]
 
 
 def _value_text(value: float, error: float | None) -> str:
     return f"{value:.6g} (no error)" if error is None else format_with_error(value, error)
 
 
-def _transition_rows(found: SpinFit) -> Rows:
-    error = found.coupling_error
-    value = None if error is None else Value(found.coupling, error)
-    published = "" if found.known is None else published_text(found.known, value)
-    p_c = _value_text(found.threshold, found.threshold_error)
+def _transition_rows(fit: SpinFit) -> Rows:
+    error = fit.coupling_error
+    value = None if error is None else Value(fit.coupling, error)
+    published = "" if fit.known is None else published_text(fit.known, value)
+    p_c = _value_text(fit.threshold, fit.threshold_error)
     return [
-        ("p_c", p_c, describe_coupling(found.model)),
-        (f"{found.model.coupling_symbol}_c", _value_text(found.coupling, error), published),
-        ("T_c", _value_text(*found.temperature), "kT / J"),
+        ("p_c", p_c, describe_coupling(fit.model)),
+        (f"{fit.model.coupling_symbol}_c", _value_text(fit.coupling, error), published),
+        ("T_c", _value_text(*fit.temperature), "kT / J"),
     ]
 
 
-def _first_order_rows(found: SpinFit) -> Rows:
-    assert found.first_order is not None
-    size, p, one = found.first_order
+def _first_order_rows(fit: SpinFit) -> Rows:
+    assert fit.first_order is not None
+    size, p, one = fit.first_order
     value = "", "", f"chains changed phase {one.changes} times: too few for its weights"
     if one.mixed:
-        scale = 2 if found.model.name == "ising" else 1
+        scale = 2 if fit.model.name == "ising" else 1
         beta = format_with_error(one.beta / scale, one.beta_error / scale)
-        value = f"{found.model.coupling_symbol}_c", beta, "from equal weights of the phases"
+        value = f"{fit.model.coupling_symbol}_c", beta, "from equal weights of the phases"
     heat = format_with_error(one.latent_heat, one.latent_heat_error)
     return [
         ("first order", f"L = {size}", f"two peaks of the energy at p = {p:.6g}"),
@@ -305,34 +304,34 @@ def _first_order_rows(found: SpinFit) -> Rows:
     ]
 
 
-def _start_notes(found: SpinFit) -> list[str]:
-    if not found.differences:
+def _start_notes(fit: SpinFit) -> list[str]:
+    if not fit.differences:
         return []
-    worst = max(found.differences, key=lambda item: abs(item.z))
+    worst = max(fit.differences, key=lambda item: abs(item.z))
     return [
         f"no error is quoted: chains that started ordered and at random differ, {worst.series} at "
         f"L = {worst.L}, p = {worst.p:.6g} by {abs(worst.z):.1f} sigma (in "
-        f"{len(found.differences)} of the means); the burn-in is too short, or the transition is "
+        f"{len(fit.differences)} of the means); the burn-in is too short, or the transition is "
         "of first order"
     ]
 
 
-def tree_table(found: TreeFit) -> str:
+def tree_table(fit: TreeFit) -> str:
     """Render the trees of every size, and their limits."""
-    letters = list(found.means[0].thresholds)
+    letters = list(fit.means[0].thresholds)
     columns = [f"{name}_{x}" for x in letters for name in ("T", "path")]
     rows, forests = [], []
-    for item in found.means:
+    for item in fit.means:
         own = [means[x] for x in letters for means in (item.thresholds, item.paths)]
         rows.append((item.L, item.samples, item.weight, *own))
         if item.parts != 1:
             forests.append(f"L = {item.L}: a forest of {item.parts:g} trees")
-    results = {"weight/site of the infinite lattice": found.limit}
-    results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in found.exponents.items()}
+    results = {"weight/site of the infinite lattice": fit.limit}
+    results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in fit.exponents.items()}
     fits = [(name, *item.cells, item.quality) for name, item in results.items() if item is not None]
     return _parts(
         Table(("L", "samples", "weight/site", *columns), rows),
         "\n".join(forests),
         *([Table(("", "", *_PARTS, ""), fits)] if fits else []),
-        notes=found.notes,
+        notes=fit.notes,
     )
