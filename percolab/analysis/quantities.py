@@ -290,11 +290,19 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
 
     AnalysisError: too few blocks, or one quantity follows from the others.
     """
-    index = [i for i, item in enumerate(quantities) if moments.has(item)]
+    index = [i for i, quantity in enumerate(quantities) if moments.has(quantity)]
     own = [quantities[i] for i in index]
     moments = moments.grouped()
     blocks, points = moments.samples.size, moments.p.size
-    of_p = _combinations(moments.p, _affordable(moments, len(own)))
+    if lack := find_block_lack(moments, len(own)):
+        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
+        raise AnalysisError(f"{lack}: {fewer}add samples")
+    # The most combinations that the blocks suffice for: orthonormal polynomials on the grid.
+    count = min(blocks // (MIN_BLOCKS_PER_VALUE * len(own)), MAX_COMBINATIONS, points)
+    of_p = np.eye(points)
+    if count < points:
+        x = (moments.p - moments.p.mean()) / np.ptp(moments.p)
+        of_p = np.linalg.qr(np.vander(x, count, increasing=True))[0].T
     combine: Floats = np.kron(np.eye(len(own)), of_p).astype(np.float64)
     values, replicas = moments.values(own)
     away = (replicas - replicas.mean(axis=0)).reshape(blocks, -1) @ combine.T
@@ -345,24 +353,3 @@ def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
         f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
         f"(at least {least}{f'; they are enough for {enough}' if enough else ''})"
     )
-
-
-def _affordable(moments: BlockMoments, quantities: int) -> int:
-    """Return the most combinations of p a quantity may have, two or more of several p.
-
-    AnalysisError if the blocks do not suffice for them.
-    """
-    blocks = moments.samples.size
-    lack = find_block_lack(moments, quantities)
-    if lack:
-        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
-        raise AnalysisError(f"{lack}: {fewer}add samples")
-    return min(blocks // (MIN_BLOCKS_PER_VALUE * quantities), MAX_COMBINATIONS, moments.p.size)
-
-
-def _combinations(p: Floats, count: int) -> Floats:
-    """Return orthonormal polynomials on the grid, lowest first, float64 (count, m)."""
-    if count == p.size:
-        return np.eye(count)
-    x = (p - p.mean()) / np.ptp(p)
-    return np.linalg.qr(np.vander(x, count, increasing=True))[0].T

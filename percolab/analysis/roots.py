@@ -236,7 +236,11 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
     measured = [item for item in items if item.blocks]
     task = measured[0].task
-    curves = [curve for item in measured for curve in _read_curves(item)]
+    curves: list[_Curve] = []
+    for item in measured:
+        # Of independent samples all p within the window are together.
+        independent = item.task.kind.independent
+        curves += filter(None, [_read_curve(item)]) if independent else _read_chains(item)
     curvature = _CURVATURE * task.draw.states
     p = np.concatenate([np.empty(0), *(curve.p for curve in curves)])
     mean = np.concatenate([np.empty(0), *(curve.mean for curve in curves)])
@@ -279,14 +283,6 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     for item in measured:
         samples.update(dict.fromkeys(item.task.p, item.num_samples))
     return SizeRoot(task.size, length, value, float(slope), max(samples.values()))
-
-
-def _read_curves(item: TaskResult) -> list[_Curve]:
-    """Return D of a task at the p within the window, of independent samples together."""
-    if not item.task.kind.independent:
-        return _read_chains(item)
-    curve = _read_curve(item)
-    return [] if curve is None else [curve]
 
 
 def _read_chains(item: TaskResult) -> list[_Curve]:

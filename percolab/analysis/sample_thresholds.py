@@ -134,10 +134,12 @@ def analyse_samples(
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")
     else:
+        L, width, variance = np.array([(x.L, x.width, x.covariance[2, 2]) for x in sizes]).T
+        law = fit_power_law(L, width, variance / width**2, omega=omega).exponent
         limits = (
             Extrapolation("mean", "p_c", _threshold(sizes, 0, omega)),
             Extrapolation("median", "p_c", _threshold(sizes, 1, omega)),
-            Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
+            Extrapolation("width", "1/nu", law.scaled(-law.value, -1.0)),
         )
     named = ((f"{own.name} from the {own.estimator} of T", own.result) for own in limits)
     notes = [*list_rejections(named), *notes]
@@ -158,13 +160,6 @@ def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Valu
         best = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
         slope = shapes @ best.theta[1:]
     return best.value(0)
-
-
-def _inverse_nu(sizes: Sequence[SampleMoments], omega: float) -> Value:
-    """Return 1/nu from the widths."""
-    L, width, variance = np.array([(x.L, x.width, x.covariance[2, 2]) for x in sizes]).T
-    law = fit_power_law(L, width, variance / width**2, omega=omega).exponent
-    return law.scaled(-law.value, -1.0)
 
 
 def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:

@@ -231,11 +231,11 @@ def compute_collapse(
     name = observable or stored.default_observable(results)
     is_cluster = name in CLUSTER_QUANTITIES
     if is_cluster:
-        own = [Measured.of_clusters(curve, name) for curve in stored.read_cluster_curves(results)]
+        every = [Measured.of_clusters(curve, name) for curve in stored.read_cluster_curves(results)]
     else:
         cut = [Measured.of_spanning(curve) for curve in stored.read_curves(results, name)]
-        own = [each for each in cut if each is not None]
-    measured = [each for each in own if min_size is None or min_size <= each.L]
+        every = [own for own in cut if own is not None]
+    measured = [own for own in every if min_size is None or min_size <= own.L]
     p_c, inverse_nu = threshold, y_t
     if p_c is None or inverse_nu is None:
         first: str | None = name
@@ -246,7 +246,11 @@ def compute_collapse(
         begin = fit_results(results, first, min_size=min_size)
         p_c = begin.threshold if p_c is None else p_c
         inverse_nu = begin.y_t if inverse_nu is None else inverse_nu
-    kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
+    kappa = exponent or 0.0
+    if is_cluster and exponent is None and len({own.L for own in measured}) > 1:
+        # The slope of ln A(p_c) against ln L.
+        at_p_c = np.log([np.interp(p_c, own.p, own.values) for own in measured])
+        kappa = float(np.polyfit(np.log([own.L for own in measured]), at_p_c, 1)[0])
     return collapse_curves(
         measured,
         observable=name,
@@ -255,14 +259,6 @@ def compute_collapse(
         reach=reach,
         bootstrap=bootstrap,
     )
-
-
-def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
-    """Return the slope of ln A(p_c) against ln L, where the search for kappa begins."""
-    if len({item.L for item in measured}) < 2:
-        return 0.0
-    at_p_c = [np.interp(p_c, item.p, item.values) for item in measured]
-    return float(np.polyfit(np.log([item.L for item in measured]), np.log(at_p_c), 1)[0])
 
 
 def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:

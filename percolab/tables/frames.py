@@ -9,7 +9,6 @@ import importlib
 import io
 import json
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,16 +130,12 @@ def npz_bytes(table: Table) -> bytes:
     header, rows = table
     columns = list(zip(*rows)) or [()] * len(header)
     buffer = io.BytesIO()
-    arrays = {name: _array(column) for name, column in zip(header, columns)}
+    arrays = {
+        name: np.array(column, np.float64 if None in column else None)
+        for name, column in zip(header, columns)
+    }
     np.savez(buffer, allow_pickle=False, **arrays)
     return marked_archive(buffer.getvalue(), NPZ_TABLE)
-
-
-def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a column; None becomes NaN."""
-    if None in column:
-        return np.array(column, np.float64)
-    return np.array(column)
 
 
 def netcdf_bytes(results: StoredResults) -> bytes:
