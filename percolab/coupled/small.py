@@ -31,7 +31,7 @@ from percolab.labelers.small_cuda import (
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.block_sums_cuda import (
