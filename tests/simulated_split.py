@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 from helpers import assert_same_blocks
-from parts_support import row_by_slabs
+from parts_support import row_by_slabs, run_local
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
@@ -17,7 +17,6 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import Leader, RankJob, choose_rank_layers, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import SlabDivision
-from percolab.parts.transport import run_local
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankGroup
 from percolab.store.checkpoints import Checkpoints

@@ -61,10 +61,8 @@ class InterfaceSums:
     """What finished clusters add up to: integers of any length, exact."""
 
     clusters: ClusterSums  # the sums that a row has of them
-    # cubes, fourths: with a tally the sums of s^3 and s^4 of those of EXACT sites or more
-    # (:mod:`percolab.measure.tallies`)
-    cubes: int = 0
-    fourths: int = 0
+    cubes: int = 0  # with a tally the sum of s^3 of those of EXACT sites or more
+    fourths: int = 0  # and of s^4
     bins: tuple[int, ...] = ()  # clusters in each bin of sizes, () without a tally
     flags: int = 0  # spanning and wrapping bits, of unfinished clusters too
     loop: int = 0  # the winding numbers of the first loop, as a code; 0 if there is none
@@ -116,13 +114,12 @@ ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
 class Interface:
     """The interface of a part, or of neighbouring parts that were joined."""
 
-    # first_layer, layers: the layers it stands for
-    first_layer: int
+    first_layer: int  # of those it stands for
     layers: int
     num_layers: int  # those of the whole lattice
     axes: int  # axes of the lattice
-    # low, high: its faces below and above; clusters are numbered 0 ... m - 1 in the order in which
-    # the entries of ``low`` and then of ``high`` name them
+    # Its faces below and above; clusters are numbered 0 ... m - 1 in the order in which the entries
+    # of ``low`` and then of ``high`` name them
     low: Face
     high: Face
     sizes: NDArray[np.uint64]  # uint64 (m,), their sites so far
@@ -160,8 +157,7 @@ class Row(NamedTuple):
     # modulo 2^64, those of cubes and fourth powers modulo 2^128
     numbers: NDArray[np.int64]
     sum_squares: int  # of all sizes, exact
-    # cubes, fourths: as :class:`InterfaceSums` has them, exact
-    cubes: int
+    cubes: int  # as InterfaceSums has them, exact
     fourths: int
 
 

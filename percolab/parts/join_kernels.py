@@ -50,6 +50,8 @@ DIGITS = 4
 ALL_BINS = num_bins(2**63 - 1)
 #: Blocks that clusters are added up by, at most: as many as a GPU runs at a time.
 BLOCKS = 4 if config.ENABLE_CUDASIM else 1024
+#: Numbers of the totals, all of them.
+ALL_TOTALS = TOTALS + ALL_BINS + NUMBERS * BLOCKS
 #: Steps of a thread that gathers: what a block adds up before it goes to global memory.
 GATHERED = 2 if config.ENABLE_CUDASIM else 16
 # A cluster that a face names that stays.

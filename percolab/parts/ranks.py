@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -59,9 +58,8 @@ class RankStep(NamedTuple):
 
     rank: int
     stage: int
-    # bytes, transport: of the message that it received, and the seconds from its header to its end
-    bytes: int
-    transport: float
+    bytes: int  # of the message that it received
+    transport: float  # seconds from its header to its end
     waiting: float  # seconds for its header
     work: float  # seconds of measuring its part, or of joining
 
@@ -85,10 +83,12 @@ class Member(Protocol):
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda parts: None,
     ) -> tuple[Any, list[RankStep]]:
-        """Measure this rank's part of a row and join what comes from others.
+        """Measure this rank's part of a row and join what comes from the ranks above.
 
         Returns on rank 0 what all ranks have found together, None once the row is left, and the
         steps of all.
+        left: whether to leave the row, called between two parts, and on rank 0 while it waits.
+        leave: lets the other ranks leave it, on rank 0.  done: is called with finished parts.
         """
 
     def make_row_of_parts(self, found: Any) -> Row:
@@ -160,7 +160,6 @@ class RankJob:
 
     @property
     def ranks(self) -> int:
-        """How many ranks it is for."""
         return len(self.layers)
 
     def member(self, transport: Transport) -> Member:
@@ -172,7 +171,6 @@ class RankJob:
         return None
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks."""
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
         return split_lattice_to_record(self.whole) | own | {"partition": "slabs"}
 
@@ -185,14 +183,18 @@ class RankJob:
 
     @property
     def most_memory(self) -> Memory:
-        """The memory that a rank takes at most."""
+        """The memory that a rank takes at most.
+
+        That of a chain, and of one more interface, which is on its way, or which is read or written
+        as a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not
+        the one of a chain that begins at an open end, and are copied to the host and from it.
+        """
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
-        is_alone = self.ranks == 1
-        memories = [
-            rank_memory(self.whole, own, kind, self.p, is_alone=is_alone)
-            for own in set(self.layers)
-        ]
-        return Memory(max(one.host for one in memories), max(one.device for one in memories))
+        message = most_message(self.whole, self.p)
+        chains = [Slabs.memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        on_device = 0 if self.ranks == 1 or kind == "cpu" else 2 * message
+        host, device = (max(each) for each in zip(*chains))
+        return Memory(host + 2 * message, device + on_device)
 
     def choose_device(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
@@ -225,45 +227,20 @@ def choose_rank_layers(
     for number, name in ((ranks, "ranks"), (slabs, "slabs")):
         if number > whole.num_layers:
             raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
-    own, each = thicknesses(whole, ranks), -(-slabs // ranks)
-    # The slabs of a rank are cut as if its layers were a lattice.
-    alone = [_alone(whole, layers) for layers in own]
-    if thick:
-        found = tuple(equal_slabs(part, thick) for part in alone)
-    else:
-        found = tuple(thicknesses(part, min(each, part.num_layers)) for part in alone)
-    flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
-    for first, layers in zip(accumulate((0, *flat[:-1])), flat):
-        whole.check_layers(first, layers)
-    return found
+    each, boundary, chosen, first = -(-slabs // ranks), (*whole.boundary[:-1], "open"), [], 0
+    for own in thicknesses(whole, ranks):
+        # The slabs of a rank are cut as if its layers were a lattice.
+        alone = replace(whole, shape=(*whole.shape[:-1], own), boundary=boundary, model=BOND)
+        chosen.append(equal_slabs(alone, thick) if thick else thicknesses(alone, min(each, own)))
+        for layers in chosen[-1]:
+            whole.check_layers(first, layers)
+            first += layers
+    return tuple(chosen)
 
 
 def find_first_layer(layers: Sequence[Sequence[int]], rank: int) -> int:
     """Return where the slabs of a rank begin, of those of all ranks."""
     return sum(map(sum, layers[:rank]))
-
-
-def _alone(whole: Whole, layers: int) -> Whole:
-    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
-    return replace(whole, shape=shape, boundary=boundary, model=BOND)
-
-
-def rank_memory(
-    whole: Whole,
-    layers: Sequence[int],
-    kind: str = "cpu",
-    p: float = 1.0,
-    *,
-    is_alone: bool = False,
-) -> Memory:
-    """Return the memory of a rank with slabs of these layers, at no larger p.
-
-    That of a chain, and of one more interface, which is on its way, or which is read or written as
-    a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not the one
-    of a chain that begins at an open end, and are copied to the host and from it.
-    """
-    own, interface = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    return own.plus(Memory(2 * interface, 0 if is_alone or kind == "cpu" else 2 * interface))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -280,9 +257,7 @@ def interface_head_arrays(interface: Interface) -> list[NDArray[Any]]:
 
 def offered_bytes(offer: Arrays) -> int:
     """Return the bytes of the faces, sizes and flags of an interface that is offered."""
-    return sum(
-        count * np.dtype(kind).itemsize for count, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS)
-    )
+    return sum(n * np.dtype(kind).itemsize for n, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS))
 
 
 def interface_from_head(arrays: Arrays) -> Interface:
@@ -320,15 +295,8 @@ class _Left(Exception):
     """The row in work is left."""
 
 
-def _never() -> bool:
-    return False
-
-
 class _Member:
-    """One of the ranks that have slabs, ready for any number of samples; one thread at a time.
-
-    InputError: there is no device for it, or no memory.
-    """
+    """One of the ranks that have slabs.  InputError: there is no device for it, or no memory."""
 
     leaves_rows = True
 
@@ -352,13 +320,6 @@ class _Member:
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda layers: None,
     ) -> tuple[Interface | None, list[RankStep]]:
-        """Measure this rank's layers of a row, and join what comes from the ranks above.
-
-        Returns the interface of all on rank 0, with the steps of all ranks; None once the row is
-        left.
-        left: whether to leave the row, called between two slabs, and on rank 0 while it waits.
-        leave: lets the other ranks leave it, on rank 0.  done: is called with finished layers.
-        """
         steps: list[RankStep] = []
         interface: Interface | None = None
         start = time.perf_counter()
@@ -453,7 +414,7 @@ class _Member:
         traffic = self.transport.traffic
         before = replace(traffic)
         may_leave = leave is not None and interface is not None
-        arrays = self.transport.receive(source, given_up=left if may_leave else _never)
+        arrays = self.transport.receive(source, given_up=left if may_leave else lambda: False)
         if arrays is None:
             assert leave is not None
             leave()
@@ -464,9 +425,7 @@ class _Member:
         copying = time.perf_counter() - start
         if interface is None or high is None:
             return None
-        steps += [
-            RankStep(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
-        ]
+        steps += [RankStep(*map(int, own[:3]), *own[3:]) for own in arrays[0].tolist()]
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         start = time.perf_counter()
         with self.device.driven():
@@ -501,7 +460,6 @@ class _Member:
         return interface_from_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
 
     def make_row_of_parts(self, interface: Interface) -> Row:
-        """Return the row of a sample from the interface of all ranks."""
         with self.device.driven():
             return self._slabs.make_row_of_parts(interface)
 

@@ -26,13 +26,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Sequence[NDArray[Any]]
-_T = TypeVar("_T")
 
 #: Types of arrays that are sent; a header has the place of one.
 _KINDS = tuple(map(np.dtype, ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")))
@@ -240,35 +239,6 @@ class Local(Transport):
                 # This condition is not notified of what is given up.
                 self._meeting.changed.wait(0.01)
         return True
-
-
-def run_local(size: int, work: Callable[[Local], _T]) -> list[_T]:
-    """Return what work returns for every rank, each called in a thread of its own.
-
-    What one of them raises is raised here, and ends the others.
-
-    >>> run_local(3, lambda transport: transport.rank)
-    [0, 1, 2]
-    """
-    results: list[Any] = [None] * size
-    errors: list[BaseException] = []
-
-    def run(transport: Local) -> None:
-        try:
-            results[transport.rank] = work(transport)
-        except BaseException as error:
-            if not isinstance(error, RankLost):
-                errors.append(error)
-            transport.abort(f"rank {transport.rank} has failed", 1)
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in Local.ranks(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
 
 
 # --- processes of one host -----------------------------------------------------------------------
