@@ -230,7 +230,6 @@ def _swap(by_degree, at, n, m):
 
 @njit
 def _add_row(state, row, picks, sums):
-    """Add the observables of a row to sums."""
     places, masks, rules, without = picks
     flags = int64(state[1])
     _put(row, 0, 1, state[0])

@@ -117,7 +117,6 @@ class TiledCoupling(CoupledBatches):
 
     @property
     def _burst(self) -> int:
-        """How many bonds may open at once: those of a site, or one."""
         batch = self.labeler.batch
         return _max_simultaneous_openings(batch.topology.num_classes, batch.model)
 
@@ -198,7 +197,6 @@ class TiledCoupling(CoupledBatches):
         return self.with_counts(rows.reshape(items, steps, labeler.row_width), items, steps)
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
-        """Write from what to draw samples at two thresholds each."""
         self.labeler.batch.keys.write(seed, samples, low)
         self._upper_keys.write(seed, samples, high)
 
@@ -248,7 +246,6 @@ class TiledCoupling(CoupledBatches):
         self.labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
 
     def _join_openings(self, items: int, step: int, openings: Openings) -> None:
-        """Join the nodes of all openings of a step, and note what wraps."""
         labeler, launches = self.labeler, self.labeler.batch.launches
         blocks, tiles = labeler.count_blocks(items)
         if not labeler.may_wrap:

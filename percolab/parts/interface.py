@@ -88,7 +88,6 @@ class InterfaceSums:
         )
 
     def to_arrays(self) -> list[NDArray[Any]]:
-        """Return them as three arrays, to be sent or stored."""
         short = [getattr(self.clusters, name) for name in _SHORT]
         powers = (self.clusters.sum_squares, self.cubes, self.fourths)
         return [
@@ -214,7 +213,6 @@ class Meeting(NamedTuple):
 
     @property
     def has_codes(self) -> bool:
-        """Whether any bond has a code of periods."""
         return any(face.codes.size for face in (self.upper, self.lower, *self.left))
 
     def interface(
@@ -263,7 +261,6 @@ def _checked(meeting: Meeting) -> Meeting:
 
 
 def _joined(meeting: Meeting) -> Interface:
-    """Join the two sides of a face."""
     interfaces, upper, lower, left = meeting
     first, shift = interfaces[0], meeting.shift
     sizes = np.concatenate([interface.sizes for interface in interfaces])

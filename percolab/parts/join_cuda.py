@@ -61,7 +61,6 @@ class DeviceArrays:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all arrays."""
         return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
@@ -107,7 +106,6 @@ class InterfacesCuda:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that it takes on the device."""
         rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
         return rooms + 8 * int(self._totals.size)
 
@@ -194,13 +192,11 @@ class InterfacesCuda:
         return meeting.interface((low, high), opened_sizes, opened_flags, sums)
 
     def _clusters(self, interface: Interface) -> tuple[Any, Any]:
-        """Return the sizes and flags of an interface as kernels take them."""
         if not interface.num_clusters:
             return self._no_sizes, self._no_flags
         return interface.sizes, interface.flags
 
     def _entries(self, face: Face) -> tuple[Any, Any]:
-        """Return the clusters and codes of a face as kernels take them."""
         if not face.num_bonds:
             return self._no_flags, self._no_codes
         return face.clusters, face.codes if face.codes.size else self._no_codes

@@ -292,7 +292,6 @@ def name_roots_kernel(
 
 @cuda.jit(cache=True)
 def renumber_kernel(roots, count, numbers):
-    """Replace the roots of a face by the numbers of their clusters."""
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)
         if n < count:
@@ -326,7 +325,6 @@ def _add_digit(totals, at, digit, carry):
 
 @cuda.jit(device=True)
 def _add_number(totals, at, number):
-    """Add a number of four digits from a place of the totals on."""
     carry = _add_digit(totals, at, number[0], uint64(0))
     carry = _add_digit(totals, at + 1, number[1], carry)
     carry = _add_digit(totals, at + 2, number[2], carry)

@@ -79,7 +79,6 @@ class Whole:
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return prod(self.shape)
 
     @property
@@ -89,12 +88,10 @@ class Whole:
 
     @property
     def num_layers(self) -> int:
-        """Layers along the last axis."""
         return self.shape[-1]
 
     @property
     def layer_points(self) -> int:
-        """Grid points of one layer."""
         return prod(self.shape[:-1])
 
     @property
@@ -137,7 +134,6 @@ class Whole:
         return bonds, min(bonds, self.reach * self.layer_points)
 
     def slab_extent(self, layers: int) -> Extent:
-        """Return how large the tables of a slab are."""
         return Extent.of_structure(_from_layer(self.lattice, 0), *_open_layers(self, layers))
 
     def check_layers(self, first_layer: int, layers: int) -> None:
@@ -171,7 +167,6 @@ class Tables:
 
     @cached_property
     def adjacency(self) -> Adjacency:
-        """Where its bonds lead."""
         return make_adjacency(self.topology)
 
     @cached_property
@@ -209,7 +204,6 @@ class Slab:
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return self.layers * self.whole.layer_points
 
     @property

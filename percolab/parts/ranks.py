@@ -163,7 +163,6 @@ class RankJob:
         return len(self.layers)
 
     def member(self, transport: Transport) -> Member:
-        """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
 
     def checkpointer(self, rank: int) -> Checkpointer | None:
@@ -176,7 +175,6 @@ class RankJob:
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> RankJob:
-        """Return the job of a :meth:`record`."""
         layers = tuple(tuple(own) for own in record["layers"])
         devices = tuple(record["devices"])
         return cls(split_lattice_from_record(record), layers, record["tally"], devices, record["p"])
@@ -274,7 +272,6 @@ def interface_to_arrays(interface: Interface) -> list[NDArray[Any]]:
 
 
 def interface_from_arrays(arrays: Arrays) -> Interface:
-    """Return the interface that these arrays are of."""
     return interface_from_head(arrays[:_HEAD]).with_arrays(arrays[_HEAD:])
 
 
@@ -393,7 +390,6 @@ class _Member:
         self.transport.send(to, [times, *interface_to_arrays(self._on_host(interface))])
 
     def _is_taken(self, by: int) -> bool:
-        """Wait for the answer to an interface that was offered."""
         while True:
             answer = self.transport.receive(by)
             assert answer is not None
@@ -547,7 +543,6 @@ class Leader:
             raise InputError(problems[0])
 
     def end(self) -> None:
-        """Let the others end."""
         self._tell(_END)
 
     def _tell(self, what: int, *arrays: NDArray[Any]) -> None:

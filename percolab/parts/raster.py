@@ -34,7 +34,6 @@ class SampleKey:
     threshold: int
 
     def keys(self, whole: Whole) -> SlabKeys:
-        """Return what the kernels are given."""
         return SlabKeys(
             np.int64(self.generator),
             np.uint64(self.seed),

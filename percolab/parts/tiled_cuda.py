@@ -265,7 +265,6 @@ class SlabTiled:
             self._draw = draw
 
     def _get_labeler(self, part: Slab) -> SlabLabels:
-        """Return what labels slabs with these tables, made when first requested."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
@@ -393,7 +392,6 @@ class SlabTiled:
         return Face(self._first(roots, bonds), self._first(codes, bonds * has_codes))
 
     def _first(self, array: Any, count: int) -> Any:
-        """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
     def _wait_for_sums(
@@ -485,7 +483,6 @@ def _wide(code: int, width: int, axes: int) -> int:
 
 
 def _on_device(cut: Cut) -> Cut:
-    """Return a cut whose arrays are on the device."""
     adjacency = cut.adjacency
     there = {
         name: cuda.to_device(getattr(adjacency, name))

@@ -184,7 +184,6 @@ class CudaChains:
         self._chains.threshold[: self._items].copy_to_device(np.asarray(thresholds, np.uint64))
 
     def _open(self) -> None:
-        """Launch what writes the open bonds of a sweep."""
         batch, launch, items, planes = self.batch, self._launches, self._items, self._planes
         key = self._generator, self._chains, self._clock, self.rule, planes, self.planes
         bonds = batch.exists, batch.existing_sites, batch.adjacency, batch.opened, self._counts
@@ -195,7 +194,6 @@ class CudaChains:
         launch.one(kernels.close_periodic_kernel, count, items, *periodic)
 
     def _enqueue(self) -> None:
-        """Launch one sweep."""
         self._open()
         if isinstance(self.labeler, Tiled):
             self._join_tiles()

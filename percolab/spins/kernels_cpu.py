@@ -164,7 +164,6 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
 
 @njit(nogil=True, cache=True)
 def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
-    """Write the chosen sites of a sweep."""
     seed = seed_at(chain.sites, sweep)
     for n in range(chosen.size):
         chosen[n] = int64(

@@ -166,14 +166,12 @@ def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, lab
 
 @cuda.jit(device=True)
 def mark_cluster(marks, item, num_words, label):
-    """Mark a cluster by its label."""
     place = uint32(uint32(item * num_words) + uint32(label >> uint32(5)))
     cuda.atomic.or_(marks, place, uint32(uint32(1) << uint32(label & uint32(31))))
 
 
 @cuda.jit(device=True)
 def is_marked(marks, item, num_words, label):
-    """Return whether a cluster is marked."""
     word = marks[uint32(uint32(item * num_words) + uint32(label >> uint32(5)))]
     return has_bit(word, uint32(label & uint32(31)))
 

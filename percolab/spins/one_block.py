@@ -39,7 +39,6 @@ def _choose_threads(topology: Topology) -> int:
 
 
 def _other_classes(topology: Topology) -> list[int]:
-    """Return the classes of bonds but the chain's."""
     return [k for k in range(topology.num_classes) if k != topology.chain]
 
 

@@ -425,7 +425,6 @@ def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, b
 @cuda.jit(device=True)
 def _mark_chosen(generator, seed, number, rule, table, starts, first, special, numbers, forest,
                  info, block):  # fmt: skip
-    """Mark the clusters of chosen sites."""
     n = uint32(cuda.threadIdx.x)
     while n < rule.seeds:
         site = chosen_site(generator, seed, number, uint64(n), block.points, block.occupied)

@@ -119,7 +119,6 @@ class BoruvkaCuda:
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
-        """Cut the topology into tiles."""
         top = self.topology
         extents = tile_extents(len(top.shape))
         shape = [*top.shape, 1, 1][:_AXES]
@@ -153,7 +152,6 @@ class BoruvkaCuda:
         self._crossing = cuda.to_device(np.concatenate(numbers))
 
     def _make_lists(self, room: int) -> None:
-        """Make two lists for so many bonds of the whole batch."""
         self._room = room
         # What is there goes first, so that both need not fit.
         self._lists: tuple[rounds.CandidateList, ...] = ()

@@ -108,7 +108,6 @@ class InvasionWeights:
         return self.model == "site"
 
     def draw(self, class_size: int) -> FrontierDraw:
-        """Return what the kernels are given."""
         ranks = np.empty(0, np.uint32)
         if self.keys is not None:
             # Equal weights in the order of their numbers; spread over all that 32 digits can say.

@@ -158,7 +158,6 @@ def _places(
 
 
 def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
-    """Return memory for the tiles of a lattice."""
     sites = 1 << int(tiles.bits.sum())
     places = len(tiles.offsets) * sites + int(np.diff(tiles.first).max(initial=0))
     return TileScratch(

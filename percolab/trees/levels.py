@@ -193,7 +193,6 @@ class LevelSearch:
         self.found: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
-        """Return all levels, with the paths."""
         tried = self._candidates()
         if tried.size:
             self._look(tried, -1, 0, len(tried) - 1, self._label(self._open_bonds(tried[-1])))
@@ -254,7 +253,6 @@ class LevelSearch:
         return int(np.count_nonzero(self.used <= level))
 
     def _open_bonds(self, level: Any) -> NDArray[np.uint32]:
-        """Return the words of the bonds that are open at a level."""
         words, opened = pack_bits(self.values <= level), np.empty_like(self.exists)
         if self.by_site:
             words &= self.topology.occupied

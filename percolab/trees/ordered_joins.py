@@ -112,7 +112,6 @@ BOND_LIST_BYTES = 4 + 8 + 16
 
 
 def new_bond_list(room: int) -> BondList:
-    """Return an empty list with room for so many bonds."""
     bonds, ends = np.empty(room, np.uint32), np.empty(2 * room, np.int32)
     return BondList(bonds, ends, np.empty((2, room), np.uint64))
 
@@ -221,7 +220,6 @@ def sort_bonds(weights, prefixes, bonds, items, count):
 
 @njit(nogil=True, cache=True)
 def add_to_tree(tree, bond):
-    """Set the bit of a bond in the words of a tree."""
     word = uint32(uint32(bond) >> uint32(5))
     tree[word] = uint32(tree[word] | uint32(uint32(1) << uint32(uint32(bond) & uint32(31))))
 

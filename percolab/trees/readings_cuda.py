@@ -233,7 +233,6 @@ class ReadingsBatch:
         return TreeSums(whole[:, BONDS], whole[:, WEIGHT], tallies, bins.astype(np.int64))
 
     def _enqueue(self, items: int) -> None:
-        """Launch what reads the first trees, and fetch it."""
         trees, launch, batch = self._trees, self._trees.launches, self._trees.batch
         top, drawn = trees.topology, trees.generator is not None
         for device, zeros in zip(self._device, self._zeros, strict=True):

@@ -177,7 +177,6 @@ def prefixes_kernel(keys, words, words_per_item, prefixes):
 
 @cuda.jit(device=True)
 def listed_bond(prefixes, number):
-    """Return a bond as it is listed."""
     return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
 
 
@@ -383,7 +382,6 @@ def _comes_before(one, other, keys, are_whole):
 
 @cuda.jit(device=True)
 def _offer(best, root, bond, keys, are_whole):
-    """Make a bond the best of a root, unless there is a better one."""
     old = best[root]
     while _comes_before(bond, old, keys, are_whole):
         found = cuda.atomic.cas(best, root, old, bond)

@@ -168,14 +168,12 @@ def _bond_at(tiles, corner, item, identity):
 
 @cuda.jit(device=True)
 def _list_bond(prefixes, number, bonds, place):
-    """List a bond if there is room."""
     if place < uint32(bonds.size):
         bonds[place] = listed_bond(prefixes, number)
 
 
 @cuda.jit(device=True)
 def _write_chosen(tiles, corner, item, chosen, tree):
-    """Set the bits of the chosen bonds of a tile in the words of the tree."""
     wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
     pieces = uint32(uint32(uint32(len(tiles.shifts)) << uint32(SITE_BITS)) >> wide)
     piece = uint32(cuda.threadIdx.x)
@@ -198,7 +196,6 @@ def _write_chosen(tiles, corner, item, chosen, tree):
 
 @cuda.jit(device=True)
 def _write_roots(tiles, corner, item, parents, forest):
-    """Write the roots of the sites of a tile."""
     first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
     while place < uint32(TILE_SITES):
         inside, i = _locate_site(tiles, corner, place)

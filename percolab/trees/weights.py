@@ -37,7 +37,6 @@ class BondWeights(NamedTuple):
 
 
 def make_sample_weights(generator: int, seed: int, sample: int) -> BondWeights:
-    """Return the weights that the bonds of a sample have."""
     return BondWeights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
 
 
