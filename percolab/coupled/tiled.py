@@ -16,7 +16,7 @@ import numpy as np
 from percolab.bonds.batch_cuda import ClosedCounts, KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled import Rows, Samples, brackets_cuda
+from percolab.coupled import Rows, Samples
 from percolab.coupled import openings_cuda as kernels
 from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
@@ -65,7 +65,7 @@ class TiledCoupling(CoupledBatches):
         top, batch = labeler.batch.topology, labeler.batch
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
-        self._search: brackets_cuda.BracketSearch | None = None
+        self._search: kernels.BracketSearch | None = None
         self._upper_keys = KeysOfBatch(batch.model, batch.capacity, batch.launches)
         self._grid = cuda.device_array(_MOST_STEPS, np.uint64)
         self._pinned_grid = cuda.pinned_array(_MOST_STEPS, np.uint64)
@@ -89,7 +89,7 @@ class TiledCoupling(CoupledBatches):
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
             tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
-            keys = keys.plus(Memory(device=items * axes * (32 + 8 * brackets_cuda.LISTED)))
+            keys = keys.plus(Memory(device=items * axes * (32 + 8 * kernels.LISTED)))
         return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
@@ -272,7 +272,7 @@ class TiledCoupling(CoupledBatches):
         widest = int(np.argmax(high - low))
         expected = self._expected(low[widest], high[widest])
         openings, labeler = self._make_room(expected, 1), self.labeler
-        search = self._search = self._search or brackets_cuda.BracketSearch(labeler)
+        search = self._search = self._search or kernels.BracketSearch(labeler)
         search.make_room(openings)
 
         def measure(samples: Samples, low: Samples, high: Samples) -> Samples:
@@ -297,5 +297,5 @@ class TiledCoupling(CoupledBatches):
         labeler, (sites, _) = self.labeler, self.labeler.end_flags
         nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
         spanning = labeler.read.spanning
-        kernel = brackets_cuda.spanning_ends_kernel
+        kernel = kernels.spanning_ends_kernel
         labeler.batch.launches.one(kernel, sites.size, items, *nodes, sites, spanning)

@@ -1,6 +1,6 @@
 """CUDA kernels of a slab: its open bonds and those of a cut, and its interface.
 
-Bonds are drawn from words that are numbered in the whole lattice, as :mod:`percolab.parts.words`
+Bonds are drawn from words that are numbered in the whole lattice, as :mod:`percolab.parts.kernels`
 does on the CPU.  Grid axis 1 counts classes of bonds; ``classes`` has their numbers, that of the
 sites is the number of classes.
 
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from numba import int64, types, uint32, uint64
 
 from percolab.bonds.hooks import class_limit
-from percolab.bonds.sites import is_vacant
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
@@ -33,7 +32,7 @@ from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
-from percolab.parts.words import find_cut_bond
+from percolab.parts.kernels import close_cut_word, find_cut_bond
 
 cuda = load_cuda()
 
@@ -119,19 +118,7 @@ def close_cut_kernel(cut, upper, lower, opened):
         words = uint32(cut.adjacency.num_words)
         n = uint32(place // words)
         word = uint32(place - uint32(n * words))
-        down = int64(cut.adjacency.ends[n])
-        aside = periodic_word(cut.adjacency.periodic_words, place)
-        left = uint32(opened[place] & upper[word])
-        kept = left
-        while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
-            left = uint32(left & uint32(left - uint32(1)))
-            other = int64(int64(uint32(uint32(word << uint32(5)) + bit)) + down)
-            if has_bit(aside, bit):
-                other = int64(cut.adjacency.periodic_ends[find_cut_bond(cut.adjacency, place, bit)])
-            if is_vacant(lower, uint32(0), uint32(other)):
-                kept = uint32(kept & ~uint32(uint32(1) << bit))
-        opened[place] = kept
+        opened[place] = close_cut_word(cut.adjacency, n, word, upper, lower, opened)
 
 
 @cuda.jit(device=True)

@@ -15,9 +15,8 @@ from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.measure.tallies import compute_row_width
 from percolab.parts.interface import Face, Interface, InterfaceSums, join_digits, no_face
-from percolab.parts.kernels import measure_slab, read_face
+from percolab.parts.kernels import SlabKeys, fill_cut, fill_slab, measure_slab, read_face
 from percolab.parts.parts import Cut, Slab, Whole
-from percolab.parts.words import SlabKeys, fill_cut, fill_slab
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit, uint32, uint64
-from numba.extending import overload
 
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
@@ -92,40 +91,27 @@ def _keep_equal(plane, first, last, delta, alive):
         alive[word] = uint32(alive[word] & ~uint32(plane[word] ^ others))
 
 
-def keep_satisfied(planes, num_planes, adjacency, k, alive):
-    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins."""
-    for word in range(alive.size):
-        requested = alive[word]
-        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), requested)
+@njit
+def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
+    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins.
 
-
-@overload(keep_satisfied)
-def _keep_satisfied(planes, num_planes, adjacency, k, alive):
-    def looked_up(planes, num_planes, adjacency, k, alive):
-        here = uint32(0)
-        for word in range(alive.size):
-            alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
-            )
-
-    def computed(planes, num_planes, adjacency, k, alive):
-        here, count, delta = uint32(0), alive.size, int64(adjacency.ends[k])
+    ends: the adjacency's; Numba compiles for its dimension alone.
+    """
+    count = alive.size
+    first, last = count, count
+    if ends.ndim == 1:
+        # Other ends are found by an index difference: many words at a time.
+        delta = int64(ends[k])
         first = min(max(-(delta >> 5), 0), count)
         last = max(min(count, count - 1 - (delta >> 5)), first)
         for plane in range(num_planes):
             own = planes[plane * count : (plane + 1) * count]
             _keep_equal(own, first, last, delta, alive)
-        for word in range(first):
+    for begin, end in ((0, first), (last, count)):
+        for word in range(begin, end):
             alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
+                planes, uint32(0), num_planes, adjacency, k, uint32(word), alive[word]
             )
-        for word in range(last, count):
-            alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
-            )
-
-    ends = adjacency[adjacency.fields.index("ends")]
-    return looked_up if ends.ndim == 2 else computed
 
 
 @njit(nogil=True, cache=True)
@@ -139,7 +125,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
         for word in range(num_words):
             beyond = uint32(periodic_word(periodic, begin + word))
             alive[word] = uint32(exists[begin + word] & ~beyond)
-        keep_satisfied(spins.planes, num_planes, adjacency, k, alive)
+        _keep_satisfied(spins.planes, num_planes, adjacency, adjacency.ends, k, alive)
         for word in range(num_words):
             satisfied += int64(popcount(alive[word]))
             beyond = uint32(periodic_word(periodic, begin + word))

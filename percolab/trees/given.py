@@ -26,7 +26,7 @@ from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
 from percolab.trees.heap import make_bond_keys
 from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import BondWeights, given_weights, make_sample_weights, values_to_keys
+from percolab.trees.weights import BondWeights, given_weights, values_to_keys
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63
@@ -202,56 +202,12 @@ def keys_to_values(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
 
 
-def tree_from_keys(
-    topology: Topology,
-    keys: NDArray[np.uint64],
-    kind: str,
-    *,
-    method: str | None = None,
-    device: str = "cpu",
-    **facts: Any,
-) -> SpanningTree:
-    """Return the tree of given keys.
-
-    keys: uint64 (32 * words of all classes,).  kind: of the values that they come from, as numpy's.
-    facts: what else the tree knows: structure, boundary, names, notes.
-    InputError: an unknown method or device, or too little memory.
-    """
-    check_tree_memory(Extent.of_topology(topology), method, device, made=True)
-    return _found(topology, given_weights(keys), kind, method, device, facts)
-
-
-def sample_tree(
-    topology: Topology,
-    generator: int,
-    seed: int,
-    sample: int,
-    *,
-    method: str | None = None,
-    device: str = "cpu",
-    **facts: Any,
-) -> SpanningTree:
-    """Return the tree of a sample, whose weights are its uniform numbers; else as tree_of_keys.
-
-    seed: of the random streams
-    """
-    weights = make_sample_weights(generator, seed, sample)
-    return _found(topology, weights, "", method, device, facts)
-
-
-def check_tree_memory(
-    extent: Extent, method: str | None, device: str, *, made: bool = False
-) -> None:
-    """Raise InputError unless a tree of given weights fits into the free memory.
-
-    made: whether topology and keys are there already
-    """
+def check_tree_memory(extent: Extent, method: str | None, device: str) -> None:
+    """Raise InputError unless a tree of given weights, with topology and keys, fits into memory."""
     target = Device.parse(device).resolve()
     needed = tree_class(method, target.kind).memory(extent, 1, given=True)
-    host, on_device = needed.host, needed.device
-    if not made:
-        host += extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
-    for where, bytes_needed in ((Device("cpu"), host), (target, on_device)):
+    made = extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
+    for where, bytes_needed in ((Device("cpu"), needed.host + made), (target, needed.device)):
         free = where.free_memory()
         if bytes_needed > free:
             raise InputError(
@@ -260,14 +216,21 @@ def check_tree_memory(
             )
 
 
-def _found(
+def find_tree(
     topology: Topology,
     weights: BondWeights,
-    kind: str,
-    method: str | None,
-    device: str,
-    facts: dict[str, Any],
+    kind: str = "",
+    *,
+    method: str | None = None,
+    device: str = "cpu",
+    **facts: Any,
 ) -> SpanningTree:
+    """Return the tree of a topology by weights.
+
+    kind: of the values that given keys come from, as numpy's; "" of a sample's uniform numbers.
+    facts: what else the tree knows: structure, boundary, names, notes.
+    InputError: an unknown method or device, or too little memory.
+    """
     target = Device.parse(device).resolve()
     with target.driven():
         trees = new_trees(method, target.kind, topology)

@@ -402,55 +402,16 @@ def invade(
         state.fronts, stop == "spanning", most,
     ):  # fmt: skip
         state.make_room()
-    kept = None
     state.fronts[:free] = state.fronts[free - 1] if free else 0
-    if exits is not None:
-        entrance = sources if not is_free else sources[:0]
-        kept = _untrapped(ground, by_site, state, free, entrance, exits)
-    has_target = bool(target.layers.any() or target.sites.size)
-    return _make_invasion(state, weights, draw, free, num_sites, stop, has_target, kept)
-
-
-def _untrapped(
-    ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
-) -> tuple[NDArray[np.bool_], Integers]:
-    """Return (which steps there are with trapping, after which step each site is cut off)."""
-    sites = state.sites[: state.count[kernels.STEPS]]
-    lengths = ground.axes[:, 0]
-    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
-    steps = np.full(num_points, -1, np.int32)
-    steps[sites] = np.arange(sites.size, dtype=np.int32)
-    is_exit = np.zeros(num_points, bool)
-    is_exit[exits] = True
-    parents, members = np.empty((2, num_points + 1), np.int32)
-    contacts, cut = np.empty((2, num_points), np.int32)
-    kept = np.ones(sites.size, bool)
-    scratch = np.empty((2, ground.degree), np.int64)
-    kernels.give_back(
-        ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
-        np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
-    )  # fmt: skip
-    return kept, cut.astype(np.int64)
-
-
-def _make_invasion(
-    state: State,
-    weights: InvasionWeights,
-    draw: FrontierDraw,
-    free: int,
-    num_sites: int,
-    stop: Stop,
-    has_target: bool,
-    trapping: tuple[NDArray[np.bool_], Integers] | None,
-) -> Invasion:
     count = state.count
     steps, reached = int(count[kernels.STEPS]), int(count[kernels.REACHED])
     items, sites = state.items[: count[kernels.ITEMS]], state.sites[:steps]
     taken, fronts = state.taken[:steps], state.fronts[:steps]
-    if trapping is None:
+    if exits is None:
         frontier = _Frontier(items, items["following"] == kernels.TAKEN, taken, sites, slice(None))
     else:
-        kept, cut = trapping
+        entrance = sources[:0] if is_free else sources
+        kept, cut = _untrapped(ground, by_site, state, free, entrance, exits)
         chosen = np.flatnonzero(kept)
         if isinstance(stop, int):
             chosen = chosen[: max(stop, free)]
@@ -474,8 +435,30 @@ def _make_invasion(
         model=weights.model,
         touched=int(count[kernels.WORDS]),
         shape=tuple(state.ground.axes[:, 0].tolist()),
-        has_target=has_target,
+        has_target=bool(target.layers.any() or target.sites.size),
         _draw=draw,
         _given=weights.given,
         _frontier=frontier,
     )
+
+
+def _untrapped(
+    ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
+) -> tuple[NDArray[np.bool_], Integers]:
+    """Return (which steps there are with trapping, after which step each site is cut off)."""
+    sites = state.sites[: state.count[kernels.STEPS]]
+    lengths = ground.axes[:, 0]
+    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
+    steps = np.full(num_points, -1, np.int32)
+    steps[sites] = np.arange(sites.size, dtype=np.int32)
+    is_exit = np.zeros(num_points, bool)
+    is_exit[exits] = True
+    parents, members = np.empty((2, num_points + 1), np.int32)
+    contacts, cut = np.empty((2, num_points), np.int32)
+    kept = np.ones(sites.size, bool)
+    scratch = np.empty((2, ground.degree), np.int64)
+    kernels.give_back(
+        ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
+        np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
+    )  # fmt: skip
+    return kept, cut.astype(np.int64)

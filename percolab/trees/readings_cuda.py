@@ -13,7 +13,7 @@ import numpy as np
 from numba import types, uint32, uint64
 from numpy.typing import NDArray
 
-from percolab.bonds.digits import fill_planes
+from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
@@ -36,16 +36,6 @@ _COLUMNS = THREADS * _PLANES
 _WORDS_A_THREAD = 8
 #: Columns of the sums of an item: bonds, and their weights in units of 2^-32.
 BONDS, WEIGHT, SUMS = 0, 1, 2
-
-
-@cuda.jit(device=True)
-def _weight_bin(planes, base, bit):
-    """Return the bin of a bond by the first digits of its number."""
-    found = uint32(0)
-    for k in range(BIN_DIGITS):
-        digit = uint32(uint32(planes[uint32(base + uint32(k))] >> bit) & uint32(1))
-        found = uint32(uint32(found << uint32(1)) | digit)
-    return found
 
 
 @cuda.jit(cache=True)
@@ -86,7 +76,7 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                cuda.atomic.add(counts, _weight_bin(columns, base, bit), uint32(1))
+                cuda.atomic.add(counts, leading_digits(planes, BIN_DIGITS, bit), uint32(1))
         word = uint32(word + uint32(cuda.gridsize(1)))
     weights[thread], numbers[thread] = total, number
     width = THREADS // 2
@@ -98,10 +88,9 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
         width //= 2
     cuda.syncthreads()
     if thread == uint32(0):
-        cuda.atomic.add(
-            sums, uint32(uint32(item * uint32(SUMS)) + uint32(BONDS)), uint64(numbers[0])
-        )
-        cuda.atomic.add(sums, uint32(uint32(item * uint32(SUMS)) + uint32(WEIGHT)), weights[0])
+        own = uint32(item * uint32(SUMS))
+        cuda.atomic.add(sums, uint32(own + uint32(BONDS)), uint64(numbers[0]))
+        cuda.atomic.add(sums, uint32(own + uint32(WEIGHT)), weights[0])
     k = thread
     while k < uint32(BINS):
         if counts[k] != uint32(0):
@@ -147,9 +136,8 @@ def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
                 j = uint32(i - uint32(adjacency.ends[k]))
                 if j < points:
                     word = uint32(first + uint32(j >> uint32(5)))
-                    if has_bit(
-                        inner_word(tree, adjacency.periodic_words, base, word), j & uint32(31)
-                    ):
+                    inner = inner_word(tree, adjacency.periodic_words, base, word)
+                    if has_bit(inner, j & uint32(31)):
                         degree = uint32(degree + uint32(1))
             degrees[uint32(uint32(item * points) + i)] = degree
 
@@ -228,9 +216,8 @@ class ReadingsBatch:
         trees.launches.call(("read", trees.generator, items), lambda: self._enqueue(items))
         trees.launches.wait()
         sums, bins, degrees = (array.reshape(trees.capacity, -1)[:items] for array in self._pinned)
-        whole = sums.astype(np.int64)
-        tallies = degrees.astype(np.int64)
-        return TreeSums(whole[:, BONDS], whole[:, WEIGHT], tallies, bins.astype(np.int64))
+        read = sums[:, BONDS], sums[:, WEIGHT], degrees, bins
+        return TreeSums(*(each.astype(np.int64) for each in read))
 
     def _enqueue(self, items: int) -> None:
         trees, launch, batch = self._trees, self._trees.launches, self._trees.batch

@@ -28,7 +28,7 @@ from numba import int64, types, uint32, uint64
 
 from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_number
-from percolab.kernels.bits import highest_one, lowest_one
+from percolab.kernels.bits import highest_one, lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import find_periodic_number, has_bit, other_end, periodic_word
@@ -180,28 +180,34 @@ def listed_bond(prefixes, number):
     return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
 
 
+@cuda.jit(device=True)
+def _place_in(shared, counts, target, number):
+    """Return from where on among those that counts[target] counts a thread's bonds go, so many.
+
+    All threads of a block call it.  shared: uint32 (2,).
+    """
+    slot = uint32(0)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    if number != uint32(0):
+        slot = cuda.atomic.add(shared, 0, number)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, target, shared[0])
+    cuda.syncthreads()
+    return uint32(shared[1] + slot)
+
+
 @cuda.jit(cache=True)
 def list_all_kernel(exists, words, prefixes, listed, counts):
     """Append all bonds to the first list: one thread a word."""
     shared = cuda.shared.array(2, types.uint32)
     word = uint32(cuda.grid(1))
-    left, slot = uint32(0), uint32(0)
+    left = uint32(0)
     if word < words:
         left = exists[uint32(word % uint32(exists.size))]
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
-    cuda.syncthreads()
-    count, rest = uint32(0), left
-    while rest != uint32(0):
-        rest = uint32(rest & uint32(rest - uint32(1)))
-        count = uint32(count + uint32(1))
-    if count != uint32(0):
-        slot = cuda.atomic.add(shared, 0, count)
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(counts, 0, shared[0])
-    cuda.syncthreads()
-    place = uint32(shared[1] + slot)
+    place = _place_in(shared, counts, 0, uint32(popcount(left)))
     while left != uint32(0):
         number = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
         left = uint32(left & uint32(left - uint32(1)))
@@ -239,31 +245,12 @@ def _find_root(parents, i):
 
 
 @cuda.jit(device=True)
-def _place_in(shared, counts, target, stays):
-    """Return where among those that counts[target] counts a thread's bond goes, if it stays.
-
-    All threads of a block call it.  shared: uint32 (2,).
-    """
-    slot = uint32(0)
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
-    cuda.syncthreads()
-    if stays:
-        slot = cuda.atomic.add(shared, 0, uint32(1))
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(counts, target, shared[0])
-    cuda.syncthreads()
-    return uint32(shared[1] + slot)
-
-
-@cuda.jit(device=True)
 def _append(shared, counts, target, forest, bond, i, j, listed):
     """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
 
     The roots begin their next round without an offer; all threads write the same there.
     """
-    place = _place_in(shared, counts, target, i != j)
+    place = _place_in(shared, counts, target, uint32(i != j))
     if i != j:
         listed.bonds[place] = bond
         listed.ends[place] = uint64(uint64(uint64(i) << uint64(32)) | uint64(j))
@@ -308,7 +295,7 @@ def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
             if not is_heavy:
                 i, j = _find_roots(forest, adjacency, slots, bond)
         _append(shared, counts, 1, forest, bond, i, j, listed)
-        place = _place_in(shared, counts, HEAVY, is_heavy)
+        place = _place_in(shared, counts, HEAVY, uint32(is_heavy))
         if is_heavy:
             listed.bonds[uint32(last - place)] = bond
         begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
