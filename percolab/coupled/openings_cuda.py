@@ -1,15 +1,14 @@
 """CUDA: what opens between two p, from one labeling at the lower.
 
 A bond that is closed at the lowest p and open at the highest, and joins two clusters of a tile or
-of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).  The
-clusters it joins become nodes, like those at the border; the others stay as they are.
+of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).  These
+clusters become nodes; the others stay as they are.  The rows of a grid follow from p to p by
+joining nodes.
 
-The rows of a grid follow from p to p by joining nodes.  Exact spanning thresholds are found by
-bisection over the order in which bonds open: every opening is moved to the roots of its nodes; from
-then on unions change nothing but these roots, and a trial at any p in between is undone by making
-them roots again.  A trial halves the bracket of every sample and axis; when few openings are left
-in it, one thread opens them in order.  Grid axis 1 counts the open axes, each of which has a forest
-of its own.
+Exact spanning thresholds are found by bisection.  Every opening is moved to the roots of its nodes;
+from then on unions change nothing but these roots, and a trial at any p in between is undone by
+making them roots again.  It halves the bracket of every sample and axis; when few openings are left
+in it, one thread opens them in order.  Grid axis 1 counts the open axes.
 
 labels: uint32 (items * points,).  In steps parents: uint32, of all nodes; forest: uint64, as long.
 In trials forest, reach: uint32, parents of nodes and the end layers that roots touch, axis after

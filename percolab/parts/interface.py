@@ -1,10 +1,9 @@
 """The interface of a part: all that its neighbours and the row of the sample still need of it.
 
 A cluster that touches no face of a part will not grow any more: it is counted in the part's sums,
-which are integers and exact whatever the size of the lattice.  Of the others an interface keeps
-size and flags, and for each of its two faces which of them every open bond that crosses belongs to.
-Two interfaces of neighbouring parts join into the interface of both.  Joining is associative, so a
-chain (a slab at a time in one memory) and a tree (a slab on each of many processors) are one
+exact integers.  Of the others an interface keeps size and flags, and for each of its two faces
+which of them every open bond that crosses belongs to.  Two interfaces of neighbouring parts join
+into the interface of both.  Joining is associative, so a chain of slabs and a tree of ranks are one
 function.
 """
 

@@ -1,10 +1,7 @@
 """CUDA kernels of a slab: its open bonds and those of a cut, and its interface.
 
-Bonds are drawn from words that are numbered in the whole lattice, as :mod:`percolab.parts.kernels`
-does on the CPU.  Grid axis 1 counts classes of bonds; ``classes`` has their numbers, that of the
-sites is the number of classes.
-
-The interface is read from the nodes of the slab's tiles.
+Bonds are drawn as :mod:`percolab.parts.kernels` does on the CPU.  Grid axis 1 counts classes of
+bonds; ``classes`` has their numbers, that of the sites is the number of classes.
 
 The sites at the ends of open bonds that cross a face are border sites of their tiles, so that
 ``labels`` holds their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root

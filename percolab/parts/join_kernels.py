@@ -1,18 +1,16 @@
 """CUDA kernels that join interfaces: the counterparts of those of :mod:`percolab.parts.kernels`.
 
-The clusters of both interfaces are the nodes of one forest, those of the upper interface from
-``shift`` on.
-A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
-a code (:func:`percolab.lattices.topology.period_codes`) in the others.  Both change in one atomic.
-The split is where the numbers of these clusters end, so that a code has all the bits that are left:
-36 for three axes up to 2^28 clusters, and the last axis fewer beyond.  No code wraps around: one
-that does not fit, or that has more than MOST_PERIODS along an axis, is noted in the totals.
-
-Where several threads write a number plainly, all write the same: TOO_FAR, or that a root is named.
+The clusters of both interfaces are the nodes of one forest, those of the upper one from ``shift``
+on.  A node is one uint64, changed in one atomic: its parent in the lowest ``split`` bits, the
+periods from the parent to it as a code (:func:`percolab.lattices.topology.period_codes`) in the
+others.  These are all bits that the numbers of the clusters leave: 36 for three axes up to 2^28
+clusters, and the last axis fewer beyond.  A code that does not fit, or that has more than
+MOST_PERIODS along an axis, is noted in the totals.  Where several threads write a number plainly,
+all write the same.
 
 The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
-behind them the sums over finished clusters (:mod:`percolab.measure.sums`) that each block of
-:func:`finish_kernel` has found.
+behind them the sums over finished clusters (:mod:`percolab.measure.sums`) of each block of
+:func:`finish_kernel`.
 """
 
 from numba import config, int64, types, uint32, uint64

@@ -5,9 +5,8 @@ may begin at any bit of a word: its own words are shifted together from those.
 
 Clusters of an interface are the nodes of a union-find.  An entry of a face is one open bond that
 crosses it: the number of the cluster that it reaches, and on tori a *code*, the periods from that
-cluster's reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  A
-code belongs to the entry and not to the cluster, since one cluster may reach the same face from
-several sides of the torus.
+cluster's reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  It
+belongs to the entry, since one cluster may reach a face from several sides of the torus.
 """
 
 from typing import Any, NamedTuple

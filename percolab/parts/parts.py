@@ -1,12 +1,10 @@
 """Parts: slabs of whole layers of one lattice, each with its own bonds and its own two faces.
 
-A slab holds the layers ``first_layer`` ... along the last axis, so its sites are consecutive.
-Inside it sites are numbered from 0 on with 32 bits; ``first_site``, a number of 64 bits, is the one
-of its site 0 in the whole lattice, where bond words are numbered too.
-
-The owner of a bond between two layers is its end in the layer above (the last axis decides first
-which end is the larger).  So a bond between two slabs belongs to the upper one, or on a torus, from
-the last slab to the first, to the first.  What crosses there is a :class:`Cut`, the same for both.
+A slab's sites are consecutive.  Inside it they are numbered from 0 on with 32 bits; ``first_site``,
+of 64 bits, is the number of its site 0 in the whole lattice, where bond words are numbered too.
+The owner of a bond between two layers is its end in the layer above.  So a bond between two slabs
+belongs to the upper one, or on a torus, from the last slab to the first, to the first.  What
+crosses there is a :class:`Cut`, the same for both.
 
 Nothing here is made from the whole lattice: the tables of a slab are those of a lattice of its
 shape, and slabs that are equally thick and begin at the same layer of a cell share them.

@@ -1,12 +1,10 @@
 """One lattice over ranks: each measures neighbouring layers; a tree joins their interfaces.
 
-Every rank streams slabs through its memory, as one processor alone does
-(:mod:`percolab.parts.slabs`), and has the interface of its layers in the end.  Then, in stage 0, 1,
-..., every rank whose number has bit ``stage`` set and none below sends its interface to the rank
-2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
-the row, which is that of the whole lattice, bit for bit.
-
-Rank 0 (:class:`Leader`) sends orders; the others :func:`follow` it.
+Every rank streams slabs through its memory (:mod:`percolab.parts.slabs`), and has the interface of
+its layers in the end.  Then, in stage 0, 1, ..., every rank whose number has bit ``stage`` set and
+none below sends its interface to the rank 2^stage before it, which joins the two: any number of
+ranks will do.  Rank 0 (:class:`Leader`) sends orders, closes a torus and has the row, which is that
+of the whole lattice, bit for bit; the others :func:`follow` it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Transport: lists of NumPy arrays from one rank to another, counted.
 
-*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on.  Three
-kinds of transport have the same methods (:class:`Transport`):
-
-* :class:`Local`: all ranks are threads of one process; arrays are handed over as they are,
-* :class:`Sockets`: processes of one host, by sockets in a folder of their own,
-* :class:`Mpi`: the ranks of one ``mpiexec``, by mpi4py, as buffers in host memory.
+*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on:
+threads of one process (:class:`Local`), processes of one host that send through sockets in a folder
+of their own (:class:`Sockets`), or the ranks of one ``mpiexec`` (:class:`Mpi`).
 
 A message is a list of arrays with a small header of their types and shapes; nothing is pickled.
 Messages from one rank to another arrive in the order in which they were sent.  Every wait may be

@@ -1,14 +1,11 @@
 """Sweeps that cost their clusters and not the lattice: walks from the chosen sites, on the CPU.
 
-Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``),
-no other cluster need be known.  From a chosen site a walk goes breadth first over open bonds.  The
-open bonds of a word, satisfied ones among them, are drawn when the walk first needs one of them,
-from the very random numbers that label all clusters: the spins are the same, bit for bit.
-
-A site of a walk takes several times as long as one of a lattice whose clusters are all labeled, 32
-sites a word.  So a walk is given up where its clusters get large, before any spin has changed.
-
-Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
+Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``), a
+walk goes from each of these breadth first over open bonds.  The open bonds of a word are drawn when
+the walk first needs one of them, from the very random numbers that label all clusters: the spins
+are the same, bit for bit.  A site of a walk takes several times as long as one of a lattice whose
+clusters are all labeled, so a walk is given up where its clusters get large, before any spin has
+changed.  Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Minimum spanning trees of many samples on a CUDA device, by Boruvka's algorithm.
 
-A lattice is cut into tiles, boxes of sites that a block of threads joins in shared memory as far as
-their inner bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other
-topologies, is joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).
-
-How many rounds it takes depends on the weights.  Calls of some rounds are captured as graphs; a
-round for which no bond is left takes a few microseconds, and the host looks only at the end of a
-call whether there is one left.
+A lattice is cut into tiles that a block of threads joins in shared memory as far as their inner
+bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other topologies, is
+joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).  Calls of some rounds are
+captured as graphs; a round for which no bond is left takes a few microseconds, and the host looks
+only at the end of a call whether there is one left.
 """
 
 from __future__ import annotations

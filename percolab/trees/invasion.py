@@ -2,16 +2,12 @@
 
 From a source the invader takes, step by step, the bond with the smallest weight of all that lead to
 a site that is not invaded yet (Prim's algorithm); in the site model the site with the smallest
-weight of all that a bond joins to an invaded one.  Weights are the uniform numbers of a sample, the
-same that decide what is open at p, or given ones; equal ones are ordered by the bond's or site's
-number.  So the invasion from a site until all is invaded takes the bonds of the minimum spanning
-tree, and one from a side to the opposite side ends with the spanning threshold T of the sample as
-the largest weight it took: T is one above its 63 digits.
+weight of all next to an invaded one.  Weights are the uniform numbers of a sample, or given ones;
+equal ones are ordered by number.  So an invasion of everything takes the bonds of the minimum
+spanning tree, and one from side to side ends with the spanning threshold T as its largest weight.
 
-With *trapping* the defender cannot be compressed: a region of it that is cut off from the target,
-its way out, is never invaded.
-
-Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
+With *trapping* a region of the defender that is cut off from the target, its way out, is never
+invaded.  Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Kruskal's algorithm in tiles of a lattice: it leaves over what only the whole lattice decides.
 
-A *tile* is a box of grid points that is small enough for the fastest cache.  Bonds inside it are
-joined in ascending order.  A bond that closes a cycle of smaller ones is in no minimum spanning
-tree, whatever is outside.  A bond between two clusters is in it for certain if it is the least that
-leaves one of them, and it is that as long as no smaller bond leads from this cluster out of the
-tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are met
-in the same order, and their clusters are *touched*.  A bond between two touched clusters is left
-over.  Each such bond makes one touched cluster of two, so that they are fewer than the sites of a
-tile with crossing bonds.
+A *tile* is a box of grid points that fits into the fastest cache.  Bonds inside it are joined in
+ascending order.  One that closes a cycle of smaller ones is in no tree.  One between two clusters
+is in the tree if it is the least that leaves one of them: if no smaller bond leads from there out
+of the tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are
+met in the same order, and their clusters are *touched*.  A bond between two touched clusters is
+left over; it makes one of two, so there are fewer than sites of a tile with crossing bonds.
 
 A *fragment* is what certain bonds join: a node of the graph of what is left over, which with all
 crossing bonds holds the rest of the tree.

@@ -1,12 +1,10 @@
 """The levels at which given values percolate: energies, heights, pore sizes, weights of bonds.
 
-At level t all sites, or bonds, with values of at most t are open.  Along every axis there is a
-lowest level at which a cluster spans it (open) or wraps around it (periodic), and for every number
-of directions a lowest level at which one cluster has so many.  All are values of the array.
-
-What clusters reach only grows with t.  So t is bisected over a sample of the values, a labeling
-each; where few values are left, bonds are opened one by one in ascending order, as Newman and Ziff
-(2001) do.
+At level t all sites, or bonds, with values of at most t are open.  The lowest levels are found at
+which a cluster spans an open axis or wraps around a periodic one, and has so many directions; all
+are values of the array.  What clusters reach only grows with t.  So t is bisected over a sample of
+the values, a labeling each; where few values are left, bonds are opened one by one in ascending
+order, as Newman and Ziff (2001) do.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
 
-Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*.
-Those few that agree in them are put in order by all digits, and then by their numbers.  Given keys
-are sorted by all their bits.
-
-Digit k of the 32 bonds of a word is one word of its stream, a *plane*.  Turned over, 32 planes are
-32 prefixes; many words are made side by side.
+Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*;
+those few that agree in them by all digits, and then by their numbers.  Given keys are sorted by all
+their bits.  Digit k of the 32 bonds of a word is one word of its stream, a *plane*: turned over, 32
+planes are 32 prefixes.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
-"""CUDA kernels of Boruvka's algorithm: prefixes of all keys, and rounds over listed bonds.
+"""CUDA kernels of Boruvka's algorithm (1926): prefixes of all keys, and rounds over listed bonds.
 
-O. Boruvka, 1926: every cluster takes the least bond that leads out of it, and clusters joined by
-such bonds are one in the next round.  Whatever is joined in a round, clusters at least halve.
-
-A batch is treated as one graph that is not connected: site i of item n is ``n * points + i``, and
-bond b of item n is ``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.
-The order of the bonds of an item is (key, number).  Bonds are listed as ``prefix << 32 | number``,
-where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
-prefixes are equal, and then all digits are compared.
-
-Bonds with a large prefix, the *heavy* ones, wait while rounds go over the others, the *light* ones:
-most of them turn out to be within one cluster, and so are dropped without having been through a
-round.  The tree is the same, for a cluster that has a light bond has a light one as its least, and
-one that has none does not choose.
-
-``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
-how many bonds wait, at the end of the second list's memory.
+A batch is one graph that is not connected: site i of item n is ``n * points + i``, and bond b is
+``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.  Bonds are listed as
+``prefix << 32 | number``, where the prefix is the first 32 binary digits of the key: in the order
+(key, number) but for equal prefixes, where all digits are compared.
 
 A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
 bonds between two clusters are listed *again*, with what these are now.
+
+Bonds with a large prefix, the *heavy* ones, wait while rounds go over the *light* ones: most of
+them turn out to be within one cluster, and never go through a round.  The tree is the same, for a
+cluster that has a light bond has a light one as its least, and one that has none does not choose.
+
+``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
+how many bonds wait, at the end of the second list's memory.
 """
 
 from typing import Any, NamedTuple

@@ -1,12 +1,9 @@
 """Weights of bonds: a sample's uniform numbers, or given ones, as integers that are compared.
 
 A bond is known by its *number*, 32 * word + bit in the words of all classes, one class after the
-other: as in :mod:`percolab.coupled.bond_order`.  Its *key* is an integer, uint64, that is smaller
-where its weight is.  Bonds are ordered by (key, number), so that no two are equal and the minimum
-spanning tree is one and the same however it is found.
-
-The key of a sample's bond is its uniform number u, all of its 63 binary digits.  Bonds with smaller
-numbers than p are open at p, so that the tree cut at p has the clusters of the sample at p.
+other.  Its *key* is an integer, uint64, that is smaller where its weight is: of a sample's bond all
+63 binary digits of its uniform number.  Bonds are ordered by (key, number), so that the minimum
+spanning tree is one and the same however it is found; cut at p, it has the sample's clusters at p.
 """
 
 from __future__ import annotations
