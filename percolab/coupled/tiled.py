@@ -96,19 +96,17 @@ class TiledCoupling(CoupledBatches):
         parts, begin = [], 0
         while begin < grid.size:
             end = self._find_part_end(grid, begin)
-            parts.append(self._part_rows(generator, seed, samples, grid[begin:end]))
+            rows, part = None, grid[begin:end]
+            if part.size > 1:
+                rows = self.rows_from_openings(generator, seed, samples, part)
+            if rows is None:
+                # There is one threshold, or too much opens for one labeling.
+                limits = (np.full(len(samples), threshold, np.uint64) for threshold in part)
+                each = [self.measured(generator, seed, samples, limit) for limit in limits]
+                rows = np.stack(each, axis=1)
+            parts.append(rows)
             begin = end
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-    def _part_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
-        """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
-        if grid.size > 1:
-            rows = self.rows_from_openings(generator, seed, samples, grid)
-            if rows is not None:
-                return rows
-        limits = (np.full(len(samples), threshold, np.uint64) for threshold in grid)
-        each = [self.measured(generator, seed, samples, limit) for limit in limits]
-        return np.stack(each, axis=1)
 
     def _expected(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
@@ -235,15 +233,11 @@ class TiledCoupling(CoupledBatches):
                 self._join_openings(items, step, openings)
             labeler.gather(items)
             labeler.sum_nodes(items)
-            self._tally_step(items, step, steps)
+            read, width = labeler.read, labeler.read.tally_width
+            tallies = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
+            batch.launches.each(copy_tally_kernel, int(width), items, *tallies)
+            labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
             labeler.read.finish(items, step, steps)
-
-    def _tally_step(self, items: int, step: int, steps: int) -> None:
-        """Tally the clusters of all items at one step of a grid, if tallies are kept."""
-        read, width = self.labeler.read, self.labeler.read.tally_width
-        finished = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
-        self.labeler.batch.launches.each(copy_tally_kernel, int(width), items, *finished)
-        self.labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
 
     def _join_openings(self, items: int, step: int, openings: Openings) -> None:
         labeler, launches = self.labeler, self.labeler.batch.launches

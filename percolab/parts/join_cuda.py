@@ -175,7 +175,9 @@ class InterfacesCuda:
             self._launches.blocks(kernels.finish_kernel, blocks, THREADS, *finished)
         for roots, _, bonds in faces:
             each(kernels.renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
-        found = self._fetch()
+        self._launches.download(totals, self._pinned)
+        self._launches.wait()
+        found = self._pinned
         self._turn = 1 - self._turn
         if found[kernels.TOO_FAR]:
             raise InputError(
@@ -200,12 +202,6 @@ class InterfacesCuda:
         if not face.num_bonds:
             return self._no_flags, self._no_codes
         return face.clusters, face.codes if face.codes.size else self._no_codes
-
-    def _fetch(self) -> Any:
-        """Wait for all that was launched, and return the totals."""
-        self._launches.download(self._totals, self._pinned)
-        self._launches.wait()
-        return self._pinned
 
 
 def _part(array: Any, size: int) -> Any:

@@ -93,15 +93,20 @@ class Member(Protocol):
         """Return the row of a sample from what all ranks have found."""
 
 
-class Checkpointer(Protocol):
-    """Saves the interface of a rank's first slabs, from which a row continues after a kill."""
+class Checkpointer:
+    """Saves the interface of a rank's first slabs, from which a row continues after a kill.
 
-    def begin(self, draw: SampleKey) -> Interface | None:
-        """Begin a row; return the interface that is kept of it, on the host, or None."""
+    This one saves nothing.
+    """
 
     @property
     def is_due(self) -> bool:
         """Whether it is time to keep an interface."""
+        return False
+
+    def begin(self, draw: SampleKey) -> Interface | None:
+        """Begin a row; return the interface that is kept of it, on the host, or None."""
+        return None
 
     def keep(self, copied: Callable[[], Interface]) -> None:
         """Begin to keep the interface that ``copied`` returns on the host."""
@@ -163,9 +168,9 @@ class RankJob:
     def member(self, transport: Transport) -> Member:
         return _Member(transport, self)
 
-    def checkpointer(self, rank: int) -> Checkpointer | None:
-        """Return what keeps the interfaces of a rank; None if nothing does."""
-        return None
+    def checkpointer(self, rank: int) -> Checkpointer:
+        """Return what keeps the interfaces of a rank."""
+        return Checkpointer()
 
     def record(self) -> dict[str, Any]:
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
@@ -286,10 +291,6 @@ def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inb
     return Outbox(), Inbox()
 
 
-class _Left(Exception):
-    """The row in work is left."""
-
-
 class _Member:
     """One of the ranks that have slabs.  InputError: there is no device for it, or no memory."""
 
@@ -315,15 +316,11 @@ class _Member:
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda layers: None,
     ) -> tuple[Interface | None, list[RankStep]]:
-        steps: list[RankStep] = []
-        interface: Interface | None = None
         start = time.perf_counter()
-        try:
-            interface = self._own_interface(draw, left, done)
-        except _Left:
-            if leave is not None:
-                leave()
-        steps.append(RankStep(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        interface = self._own_interface(draw, left, done)
+        if interface is None and leave is not None:
+            leave()
+        steps = [RankStep(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start)]
         rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
         while bit < size and not rank & bit:
             if rank + bit < size:
@@ -337,15 +334,10 @@ class _Member:
 
     def _own_interface(
         self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
-    ) -> Interface:
-        """Return the interface of this rank's layers, by a chain; _Left if they are left."""
-        checkpointer, interface, before = self._checkpointer, None, 0
-        if checkpointer is not None:
-            interface = checkpointer.begin(draw)
-        if interface is not None:
-            before = interface.layers
-            with self.device.driven():
-                interface = self._slabs.placed(interface)
+    ) -> Interface | None:
+        """Return the interface of this rank's layers, by a chain; None if they are left."""
+        interface = self._checkpointer.begin(draw)
+        before = 0 if interface is None else interface.layers
         interfaces = self._slabs.interfaces(draw, interface)
         try:
             while True:
@@ -356,14 +348,13 @@ class _Member:
                 interface = longer
                 done(interface.layers - before)
                 before, is_left = interface.layers, left()
-                if checkpointer is not None and (is_left or checkpointer.is_due):
-                    checkpointer.keep(partial(self._on_host, interface))
+                if is_left or self._checkpointer.is_due:
+                    self._checkpointer.keep(partial(self._on_host, interface))
                 if is_left:
-                    raise _Left
+                    return None
         finally:
-            if checkpointer is not None:
-                # A checkpoint must not appear where one was removed.
-                checkpointer.end()
+            # A checkpoint must not appear where one was removed.
+            self._checkpointer.end()
         assert interface is not None
         return interface
 

@@ -166,7 +166,8 @@ def choose_layers(
     thick = usual_layers(whole, kind)
     while True:
         layers = choose_rank_layers(whole, ranks, thick=thick)
-        if thick <= least or fits(needed(layers), free):
+        host, on_device = needed(layers)
+        if thick <= least or (host <= free.host and on_device <= free.device):
             return layers
         thick = usual_layers(whole, kind, most=max(thick // 2, least))
 
@@ -193,11 +194,6 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
         fitting += [thick for thick in whole_tiles if 2 * thick > most and thick >= whole.reach]
         return min(fitting, key=lambda thick: seconds_a_layer(whole, thick))
     return fitting[0]
-
-
-def fits(needed: Memory, free: Memory) -> bool:
-    """Return whether memory is free on the host and on the device."""
-    return needed.host <= free.host and needed.device <= free.device
 
 
 def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: str = "") -> None:

@@ -221,7 +221,11 @@ class SlabTiled:
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
         """Draw and label a part, whose interface is requested next; this does not wait for it."""
-        self._take_keys(draw)
+        if draw != self._draw:
+            samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
+            self._keys.write(draw.seed, samples, limits)
+            self._keys.upload(1)
+            self._draw = draw
         labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
         low = self._crossed_at(part.low, part.first_site, draw)
@@ -256,13 +260,6 @@ class SlabTiled:
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
         return Interface(*layers, below, over, sizes, flags, sums)
-
-    def _take_keys(self, draw: SampleKey) -> None:
-        if draw != self._draw:
-            samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
-            self._keys.write(draw.seed, samples, limits)
-            self._keys.upload(1)
-            self._draw = draw
 
     def _get_labeler(self, part: Slab) -> SlabLabels:
         if part.tables not in self._labelers:

@@ -80,7 +80,12 @@ class CpuChain:
         rows = np.zeros((sweeps, self.labeler.row_width), np.int64)
         numbers = np.zeros((sweeps, SPIN_ROW_WIDTH), np.int64)
         if isinstance(self.labeler, Raster):
-            self._advance_runs(rows, numbers)
+            labeler, batch = self.labeler, self.labeler.batch
+            key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
+            there = batch.exists, batch.adjacency, batch.topology.occupied
+            forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
+            compiled = cast(Any, kernels.sweep_runs)
+            compiled(*key, *there, *forest, self.spins, rows, numbers)
         else:
             for n in range(sweeps):
                 self._sweep_labels(self.sweep + 1 + n, rows[n], numbers[n])
@@ -124,14 +129,6 @@ class CpuChain:
         self._chain = own._replace(threshold=np.uint64(thresholds[0]))
         self.advance(1)
         self._chain = own
-
-    def _advance_runs(self, rows: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        labeler, batch = self.labeler, self.labeler.batch
-        key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
-        there = batch.exists, batch.adjacency, batch.topology.occupied
-        forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-        compiled = cast(Any, kernels.sweep_runs)
-        compiled(*key, *there, *forest, self.spins, rows, numbers)
 
     def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         batch = self.labeler.batch
