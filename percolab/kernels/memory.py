@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from percolab.errors import InputError
+
 
 class Needs(NamedTuple):
     """What a labeler will have to do, as far as its memory depends on it.
@@ -45,3 +47,9 @@ def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int
     one, two = memory_of(1).device, memory_of(2).device
     shared = 2 * one - two
     return max((device_bytes - shared) // max(two - one, 1), 0)
+
+
+def check_free(what: str, needed: int, free: int, of: str = " of memory") -> None:
+    """Raise InputError unless so many bytes are free; what: needs them, with its verb."""
+    if needed > free:
+        raise InputError(f"{what} {needed / 1e9:.1f} GB{of}; {free / 1e9:.1f} GB are free")

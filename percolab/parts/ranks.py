@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory
+from percolab.kernels.memory import Memory, check_free
 from percolab.lattices.lattice import lattice_from_text
 from percolab.parts.interface import (
     ARRAY_KINDS,
@@ -451,19 +451,13 @@ class _Member:
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
     """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
-    memory, available = job.most_memory, psutil.virtual_memory().available
+    memory = job.most_memory
     # One rank of each host checks for all.
     local = transport.on_host if transport.place == 0 else 0
-    if local * memory.host > available:
-        raise InputError(
-            f"{local} ranks on one host need {local * memory.host / 1e9:.1f} GB of memory; "
-            f"{available / 1e9:.1f} GB are free"
-        )
-    if device.is_shared and memory.device > device.free_memory():
-        raise InputError(
-            f"a rank needs {memory.device / 1e9:.1f} GB on {device}; "
-            f"{device.free_memory() / 1e9:.1f} GB are free"
-        )
+    available = psutil.virtual_memory().available
+    check_free(f"{local} ranks on one host need", local * memory.host, available)
+    if device.is_shared:
+        check_free("a rank needs", memory.device, device.free_memory(), f" on {device}")
 
 
 class Leader:

@@ -13,7 +13,7 @@ from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory
+from percolab.kernels.memory import Memory, check_free
 from percolab.lattices.topology import MAX_POINTS
 from percolab.parts.interface import Interface
 from percolab.parts.partitions import Available, StudyLattices
@@ -198,9 +198,7 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
 
 def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: str = "") -> None:
     """Raise InputError unless memory is free; where: what needs it; times: for how many."""
-    if needed.host > free.host:
-        what, have = f"of memory{times}", f"{free.host / 1e9:.1f} GB are free"
-        raise InputError(f"{where} needs {needed.host / 1e9:.1f} GB {what}; {have}")
+    check_free(f"{where} needs", needed.host, free.host, f" of memory{times}")
     if needed.device > free.device:
         have = f"{free.device / 1e9:.1f} GB of GPU memory are available"
         raise InputError(f"{where} needs {needed.device / 1e9:.1f} GB on {device}; {have}")

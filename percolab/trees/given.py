@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.shown import Shown
@@ -208,12 +209,8 @@ def check_tree_memory(extent: Extent, method: str | None, device: str) -> None:
     needed = tree_class(method, target.kind).memory(extent, 1, given=True)
     made = extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
     for where, bytes_needed in ((Device("cpu"), needed.host + made), (target, needed.device)):
-        free = where.free_memory()
-        if bytes_needed > free:
-            raise InputError(
-                f"the tree of {extent.num_points} sites needs {bytes_needed / 1e9:.1f} GB of memory"
-                f" on {where}; {free / 1e9:.1f} GB are free"
-            )
+        what, of = f"the tree of {extent.num_points} sites needs", f" of memory on {where}"
+        check_free(what, bytes_needed, where.free_memory(), of)
 
 
 def find_tree(
