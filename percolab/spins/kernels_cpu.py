@@ -26,6 +26,7 @@ from percolab.spins.words import (
     spin_at,
     spin_change,
     write_digits,
+    write_spin,
 )
 
 
@@ -52,17 +53,13 @@ def begin_spins(generator, chain, rule, is_random, occupied, spins):
     for word in range(num_words):
         left = occupied[word]
         while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
+            site = uint32(32 * word + trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             spin = uint32(0)
             if is_random:
-                site = uint32(uint32(uint32(word) << uint32(5)) + bit)
                 spin = first_spin(generator, chain.spins, chain.number, site, rule)
             spins.counts[spin] += 1
-            for plane in range(rule.planes):
-                if has_bit(spin, plane):
-                    place = plane * num_words + word
-                    spins.planes[place] = uint32(spins.planes[place] | uint32(uint32(1) << bit))
+            write_spin(spins.planes, uint32(0), rule.planes, num_words, site, spin)
 
 
 @njit(nogil=True, cache=True)
@@ -258,8 +255,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
     for word in range(num_words):
         left = occupied[word]
         while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
-            site = uint32(uint32(uint32(word) << uint32(5)) + bit)
+            site = uint32(32 * word + trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             root = uint32(labels[site])
             if root == site:
@@ -267,13 +263,8 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
                 is_chosen = marks[root] == uint32(_CHOSEN)
                 change = spin_change(generator, seed, chain.number, root, is_chosen, rule)
                 marks[root] = changed(old, change, rule)
-            spin = marks[root]
-            counts[spin] += 1
-            for plane in range(num_planes):
-                place = plane * num_words + word
-                cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
-                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
-                planes[place] = uint32(cleared | one)
+            counts[marks[root]] += 1
+            write_spin(planes, uint32(0), num_planes, num_words, site, marks[root])
 
 
 @njit(nogil=True, cache=True)

@@ -63,6 +63,18 @@ def spin_at(planes, start, num_planes, num_words, site):
 
 
 @njit
+def write_spin(planes, start, num_planes, num_words, site, spin):
+    """Write the spin of a site, uint32."""
+    bit, place = uint32(uint32(site) & uint32(31)), uint32(uint32(site) >> uint32(5))
+    place = uint32(uint32(start) + place)
+    for plane in range(num_planes):
+        cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
+        one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
+        planes[place] = uint32(cleared | one)
+        place = uint32(place + uint32(num_words))
+
+
+@njit
 def keyed_number(generator, seed, chain, place):
     """Return 64 random bits of a chain, keyed by a number below 2^32 such as a site's, as uint64.
 
