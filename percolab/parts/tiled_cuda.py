@@ -24,7 +24,8 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
-from percolab.lattices.topology import count_words, period_codes
+from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.topology import PERIOD_BITS, count_words
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
@@ -414,10 +415,9 @@ class SlabTiled:
         without_vacant(found, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
         row[: found.size] = found
-        width, axes = int(read.loops.width), int(read.loops.axes)
-        return sums_from_row(
-            row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes)
-        )
+        loop, narrow = np.empty(1, np.int64), self._pinned.loop.astype(np.int64)
+        put_periods(narrow, int(read.loops.axes), int(read.loops.width), PERIOD_BITS, loop)
+        return sums_from_row(row, int(row[rows.SPANNING]), int(loop[0]))
 
 
 def seconds_a_layer(whole: Whole, layers: int) -> float:
@@ -468,15 +468,6 @@ def _interface_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
     one = interface_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
     # Every array has at least two elements.
     return 2 * (one + one // _SPARE + 96)
-
-
-def _wide(code: int, width: int, axes: int) -> int:
-    """Return a code of periods with ``width`` bits an axis as one of PERIOD_BITS an axis."""
-    half, periods = 1 << (width - 1), []
-    for _ in range(axes):
-        periods.append(((code + half) & (2 * half - 1)) - half)
-        code = (code - periods[-1]) >> width
-    return int(period_codes(np.array([periods], np.int64))[0])
 
 
 def _on_device(cut: Cut) -> Cut:

@@ -51,6 +51,15 @@ def compute_key(weights, bond):
     return uniform_number(weights.generator, weights.seed, weights.sample, word, bit)
 
 
+@njit(nogil=True, cache=True)
+def make_bond_keys(weights, bonds):
+    """Return the keys of bonds by their numbers, uint32 to uint64."""
+    keys = np.empty(bonds.size, np.uint64)
+    for n in range(bonds.size):
+        keys[n] = compute_key(weights, bonds[n])
+    return keys
+
+
 def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     """Return keys that are ordered as values are: finite floats or integers, of any shape.
 
