@@ -26,6 +26,7 @@ from percolab.lattices.grid import parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, find_set_bits
 from percolab.trees import rounds_cuda as rounds
 from percolab.trees import tiles_cuda as tiles
+from percolab.trees.kruskal_tiles import count_crossing
 
 cuda = load_cuda()
 
@@ -108,7 +109,7 @@ class BoruvkaCuda:
         room = extent.num_classes * points
         own = CudaBatch.memory(extent, BOND, items)
         if are_tiled(extent.shape, extent.num_classes):
-            crossing = min(most_crossing(extent), room)
+            crossing = min(count_crossing(extent, tile_extents(len(extent.shape))), room)
             room = min(room, crossing + estimate_undecided_bonds(points))
             # Which bonds are inner ones, and the numbers of the others, are the same for all items.
             shared = 4 * (extent.num_words + crossing)
@@ -291,14 +292,3 @@ def estimate_undecided_bonds(points: int) -> int:
     Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.
     """
     return points // 4 + 1024
-
-
-def most_crossing(extent: Extent) -> int:
-    """Return a bound on the bonds between tiles of a sample."""
-    shape, edges = extent.shape, tile_extents(len(extent.shape))
-    cuts = [
-        prod(shape) // n * -(-n >> edge) * min(abs(offset[axis]), n)
-        for offset in extent.offsets
-        for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
-    ]
-    return sum(cuts) + extent.periodic_bonds

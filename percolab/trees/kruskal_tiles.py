@@ -13,6 +13,7 @@ crossing bonds holds the rest of the tree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -77,16 +78,20 @@ def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]
     return tuple(bits)
 
 
-def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
-    """Return how many bonds of a lattice cross the borders of tiles, at most."""
-    bits = tile_bits(extent.shape, total)
-    found = 0
+def count_crossing(extent: Extent, bits: Sequence[int]) -> int:
+    """Return how many bonds of a lattice cross the borders of tiles with edges 2^bits, at most."""
+    crossing = 0
     for offset in extent.offsets:
-        for axis, points in enumerate(extent.shape):
+        for points, bit, step in zip(extent.shape, bits, offset):
             # As many layers of owners as the bond is long, at each border.
-            borders = (points + (1 << bits[axis]) - 1) >> bits[axis]
-            found += extent.num_points // points * min(borders * abs(offset[axis]), points)
-    return found
+            borders = (points + (1 << bit) - 1) >> bit
+            crossing += extent.num_points // points * min(borders * abs(step), points)
+    return crossing
+
+
+def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
+    """Return how many bonds of a lattice cross the borders of tiles of 2^total sites, at most."""
+    return count_crossing(extent, tile_bits(extent.shape, total))
 
 
 def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
