@@ -611,14 +611,11 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     loops = Loops(first_loop, flags, block.axes, block.width)
     clusters = Clusters(table, starts, first, special, numbers, forest, info)
     # Load the spins; nothing is counted yet.
-    base, n = uint32(item * plane_words), thread
-    while n < plane_words:
-        planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
-        n = uint32(n + threads)
-    n = thread
-    while n < uint32(MOST_COUNTS):
+    base = uint32(item * plane_words)
+    for n in range(thread, plane_words, threads):
+        planes[n], marks[n] = memory[uint32(base + uint32(n))], uint32(0)
+    for n in range(thread, MOST_COUNTS, threads):
         counts[n] = uint32(0)
-        n = uint32(n + threads)
     if thread == uint32(0):
         for k in range(MOST_SUMS):
             totals[k] = uint32(0)
@@ -691,10 +688,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
     # Store the spins.
-    n = thread
-    while n < plane_words:
-        memory[uint32(base + n)] = planes[n]
-        n = uint32(n + threads)
+    for n in range(thread, plane_words, threads):
+        memory[uint32(base + uint32(n))] = planes[n]
     if thread == uint32(0):
         clock[item] = sweep
 

@@ -52,10 +52,8 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
     numbers = cuda.shared.array(THREADS, types.uint32)
     thread, item = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
     base = uint32(thread * uint32(_PLANES))
-    k = thread
-    while k < uint32(BINS):
-        counts[k] = uint32(0)
-        k = uint32(k + uint32(THREADS))
+    for n in range(thread, BINS, THREADS):
+        counts[n] = uint32(0)
     cuda.syncthreads()
     total, number = uint64(0), uint32(0)
     sample = samples[uint32(item + uint32(1))]
@@ -91,11 +89,9 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
         own = uint32(item * uint32(SUMS))
         cuda.atomic.add(sums, uint32(own + uint32(BONDS)), uint64(numbers[0]))
         cuda.atomic.add(sums, uint32(own + uint32(WEIGHT)), weights[0])
-    k = thread
-    while k < uint32(BINS):
-        if counts[k] != uint32(0):
-            cuda.atomic.add(bins, uint32(uint32(item * uint32(BINS)) + k), counts[k])
-        k = uint32(k + uint32(THREADS))
+    for n in range(thread, BINS, THREADS):
+        if counts[n] != uint32(0):
+            cuda.atomic.add(bins, uint32(uint32(item * uint32(BINS)) + uint32(n)), counts[n])
 
 
 @cuda.jit(cache=True)
@@ -157,10 +153,9 @@ def periodic_degrees_kernel(tree, adjacency, words_per_item, degrees):
 def tally_degrees_kernel(degrees, occupied, points, width, tallies):
     """Count the sites by how many bonds they have; tallies: uint32 (items * width,), cleared."""
     counts = cuda.shared.array(SHARED_DEGREES, types.uint32)
-    item, k = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
-    while k < uint32(SHARED_DEGREES):
+    item = uint32(cuda.blockIdx.y)
+    for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
         counts[k] = uint32(0)
-        k = uint32(k + uint32(THREADS))
     cuda.syncthreads()
     begin = uint32(item * width)
     for step in range(PER_THREAD):
@@ -172,11 +167,9 @@ def tally_degrees_kernel(degrees, occupied, points, width, tallies):
             else:
                 cuda.atomic.add(tallies, uint32(begin + degree), uint32(1))
     cuda.syncthreads()
-    k = uint32(cuda.threadIdx.x)
-    while k < uint32(SHARED_DEGREES):
+    for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
         if counts[k] != uint32(0):
-            cuda.atomic.add(tallies, uint32(begin + k), counts[k])
-        k = uint32(k + uint32(THREADS))
+            cuda.atomic.add(tallies, uint32(begin + uint32(k)), counts[k])
 
 
 class TreeSums(NamedTuple):

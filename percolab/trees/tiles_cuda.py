@@ -327,14 +327,10 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
     begin = uint32(warp * size)
     lists = memory, far, begin, uint32(begin + size)
-    place = thread
-    while place < uint32(TILE_SITES):
-        parents[place], best[place] = place, uint32(NO_SITE)
-        place = uint32(place + uint32(TILE_THREADS))
-    word = thread
-    while word < uint32(_CHOSEN_WORDS):
+    for site in range(thread, TILE_SITES, TILE_THREADS):
+        parents[site], best[site] = uint32(site), uint32(NO_SITE)
+    for word in range(thread, _CHOSEN_WORDS, TILE_THREADS):
         chosen[word] = uint32(0)
-        word = uint32(word + uint32(TILE_THREADS))
     if thread < uint32(_OWN):
         counters[thread] = uint32(0)
     count, aside = _list_inner(
