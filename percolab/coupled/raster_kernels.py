@@ -212,9 +212,8 @@ def write_sample_thresholds(generator, seed, items, record, sample, axes, lists,
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
     items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
-    :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
-    open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
-    it.
+    :class:`Sample`.  axes: int64, the open ones.  found: uint64 (n, open axes).  lists: a
+    BondOrder.  Returns whether the opening bonds of all samples fitted into it.
     """
     runs = sample.runs
     bonds, order = lists.bonds, lists.order
