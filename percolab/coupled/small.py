@@ -22,7 +22,7 @@ from percolab.labelers import small_cuda as rows_cuda
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK

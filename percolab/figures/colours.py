@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from percolab.figures import COLOURS
-from percolab.lattices.site_bonds import at_other_end
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import at_other_end, unpack_bits
 from percolab.measure.clusters import Clusters
 
 NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import psutil
+
 from percolab.errors import InputError
 
 
@@ -38,6 +40,23 @@ class Memory(NamedTuple):
         return Memory(self.host + other.host, self.device + other.device)
 
 
+def explain_lack(what: str, needed: int, free: int | None = None, of: str = " of memory") -> str:
+    """Return the line that says that so many bytes are not free; "" if they are.
+
+    what: "1000 sites need", "flow needs up to" ...  free: what is, None for the host's memory.
+    """
+    free = psutil.virtual_memory().available if free is None else free
+    if needed <= free:
+        return ""
+    return f"{what} {needed / 1e9:.1f} GB{of}; {free / 1e9:.1f} GB are free"
+
+
+def check_free(what: str, needed: int, free: int | None = None, of: str = " of memory") -> None:
+    """Raise InputError if :func:`explain_lack` has something to say."""
+    if problem := explain_lack(what, needed, free, of):
+        raise InputError(problem)
+
+
 def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:
     """Return for how many items device memory suffices, 0 if not for one.
 
@@ -47,9 +66,3 @@ def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int
     one, two = memory_of(1).device, memory_of(2).device
     shared = 2 * one - two
     return max((device_bytes - shared) // max(two - one, 1), 0)
-
-
-def check_free(what: str, needed: int, free: int, of: str = " of memory") -> None:
-    """Raise InputError unless so many bytes are free; what: needs them, with its verb."""
-    if needed > free:
-        raise InputError(f"{what} {needed / 1e9:.1f} GB{of}; {free / 1e9:.1f} GB are free")

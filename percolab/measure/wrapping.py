@@ -116,16 +116,16 @@ def note_loop(wound, loop, axes):
 @njit(**UNCOUNTED)
 def find_winding(parents, periods, i):
     """Return (root of i, periods from the root to i), shortening the path (serial use)."""
-    total = int64(0)
-    parent = parents[i]
+    i, total = uint32(i), int64(0)
+    parent = uint32(parents[i])
     while parent != i:
-        grandparent = parents[parent]
+        grandparent = uint32(parents[parent])
         if grandparent != parent:
             periods[i] += periods[parent]
             parents[i] = grandparent
         total += periods[i]
-        i = parents[i]
-        parent = parents[i]
+        i = grandparent
+        parent = uint32(parents[i])
     return i, total
 
 
@@ -136,26 +136,23 @@ def join_over_periods(parents, periods, i, j, code):
     Returns (root that stays, root that became its child, 0), or where they were one tree already
     (root, root, winding numbers of the loop that the bond closes).
     """
+    i, j = uint32(i), uint32(j)
     # The first step without a branch: a root has itself as parent and no periods.
-    a, to_i = find_winding(parents, periods, parents[i])
-    to_i += periods[i]
+    a, away = find_winding(parents, periods, parents[i])
+    # Before the other search, which may give i another parent.
+    away += periods[i] + code
     b, to_j = find_winding(parents, periods, parents[j])
-    to_j += periods[j]
-    if a == b:
-        return a, b, to_i + code - to_j
-    if a < b:
-        parents[b], periods[b] = a, to_i + code - to_j
-        return a, b, int64(0)
-    parents[a], periods[a] = b, to_j - code - to_i
-    return b, a, int64(0)
+    # From a to b; which root is smaller, and whether there are two, without a branch as well.
+    away -= to_j + periods[j]
+    stays, child = min(a, b), max(a, b)
+    parents[child] = stays
+    periods[child] = int64(a != b) * (away if a < b else -away)
+    return stays, child, int64(a == b) * away
 
 
-@njit(nogil=True, cache=True)
-def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
-    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
-
-    parents and periods: scratch, one int32 and one int64 a grid point.
-    """
+@njit(**UNCOUNTED)
+def _join_inner_bonds(opened, adjacency, parents, periods):
+    """Join the ends of all open bonds that cross no periodic boundary, in a forest of the sites."""
     here, num_words = uint32(0), int64(adjacency.num_words)
     for i in range(parents.size):
         parents[i] = i
@@ -168,12 +165,36 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
                 left = uint32(left & uint32(left - uint32(1)))
                 other = other_end(adjacency.ends, k, i)
                 join_over_periods(parents, periods, i, other, int64(0))
+
+
+@njit(nogil=True, cache=True)
+def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
+    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
+
+    parents and periods: scratch, one int32 and one int64 a grid point.
+    """
+    _join_inner_bonds(opened, adjacency, parents, periods)
     loop = np.zeros(1, np.int64)
     bits = int64(0)
     for n in range(adjacency.periodic_bonds.size):
-        is_open, i, j = periodic_bond(n, opened, here, adjacency)
+        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open:
             code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, axes)
     return bits
+
+
+@njit(nogil=True, cache=True)
+def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, flags):
+    """Set in the flags of every cluster, uint32, the wrapping bits of its axes.
+
+    parents and periods: as for :func:`wrapping_from_bonds`.  numbers: int32, of the sites' clusters
+    """
+    _join_inner_bonds(opened, adjacency, parents, periods)
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            code = adjacency.periodic_codes[n]
+            _, _, wound = join_over_periods(parents, periods, i, j, code)
+            flags[numbers[i]] |= wrapping_bits(wound, int64(0), axes, PERIOD_BITS)

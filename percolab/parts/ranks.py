@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
@@ -454,8 +453,7 @@ def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
     memory = job.most_memory
     # One rank of each host checks for all.
     local = transport.on_host if transport.place == 0 else 0
-    available = psutil.virtual_memory().available
-    check_free(f"{local} ranks on one host need", local * memory.host, available)
+    check_free(f"{local} ranks on one host need", local * memory.host)
     if device.is_shared:
         check_free("a rank needs", memory.device, device.free_memory(), f" on {device}")
 

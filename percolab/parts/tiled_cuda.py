@@ -24,7 +24,7 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, count_words
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.memory import explain_lack
 from percolab.labelers.raster_runs import Runs
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
@@ -132,10 +132,7 @@ def level_text(value: float) -> str:
 def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str:
     """Return why the search of levels does not fit into the free memory, or ""."""
     needed = num_points * (_POINT_BYTES + _BOND_BYTES * num_classes) + value_bytes
-    free = Device("cpu").free_memory()
-    if needed <= free:
-        return ""
-    return f"{num_points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
+    return explain_lack(f"{num_points} sites need", needed)
 
 
 class LevelSearch:
