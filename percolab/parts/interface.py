@@ -178,8 +178,8 @@ def joining_bytes(clusters: int, *, has_periods: bool) -> int:
 def join(low: Interface, high: Interface) -> Interface:
     """Return the interface of two neighbouring parts, ``low`` below and ``high`` above.
 
-    InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
-    their faces do not match, as those of different samples.
+    InputError: they are not neighbours, their faces do not match, as those of different samples,
+    or together they have 2^32 clusters or more.
     """
     return _joined(find_meeting(low, high))
 
@@ -187,7 +187,7 @@ def join(low: Interface, high: Interface) -> Interface:
 def close(interface: Interface) -> Interface:
     """Return the interface of a whole torus, its last face joined to its first.
 
-    InputError: it is not of all layers.  ValueError: its faces do not match.
+    InputError: it is not of all layers, or its faces do not match.
     """
     return _joined(find_closing(interface))
 
