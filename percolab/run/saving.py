@@ -62,7 +62,7 @@ class Saving:
             writing.result()
 
 
-class RankCheckpointer:
+class RankCheckpointer(Checkpointer):
     """Saves the interface of one rank's first slabs in a checkpoint, for the rows of one task.
 
     That is done next to a results file that this rank sees; where it has another disk than rank 0
