@@ -53,7 +53,7 @@ def group_neighbours(blocks: dict[int, AnyBlock], numbers: Iterable[int], larges
 
 def _add_up(first: Any, second: Any, *, count: int) -> AnyBlock | None:
     """Return two halves of so many blocks each as one; None if one lacks, or they do not fit."""
-    if first is None or second is None or first.count != count or second.count != count:
+    if any(half is None or half.count != count for half in (first, second)):
         return None
     others, arrays = second.arrays, {}
     for name, own in first.arrays.items():
@@ -61,5 +61,5 @@ def _add_up(first: Any, second: Any, *, count: int) -> AnyBlock | None:
         if own.dtype.kind == "i" and np.any((own ^ total) & (others[name] ^ total) < 0):
             return None
         arrays[name] = total
-    found: AnyBlock = first.with_arrays(arrays, 2 * count)
-    return found
+    whole: AnyBlock = first.with_arrays(arrays, 2 * count)
+    return whole

@@ -5,7 +5,7 @@ They come from Python, from the command line, or from a study file (TOML).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from math import lcm
@@ -51,6 +51,9 @@ from percolab.tasks.values import (
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 
 _SUFFIXES = (".h5", ".hdf5")
+#: Settings of a request that no study has.
+_TAKEN = ("device", "labeler", "workers", "executor")
+_CHECKED = ("slabs", "split", "blocks", "merge")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
     item.name
@@ -63,11 +66,10 @@ _OF_STUDY = tuple(
 class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
-    device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
-    them.  part: the blocks that are made here.  slabs: of a sample, "auto", or None, which measures
-    it as a whole.  split: "lattice" has the workers measure every sample together; blocks, merge:
-    in boxes along each axis, and how these are merged.
-    left_open: what was not given and has its default, unless the file says otherwise
+    labeler, workers, executor: None chooses them.  part: the blocks that are made here.  slabs: of
+    a sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers
+    measure every sample together; blocks, merge: in boxes along each axis, and how these are
+    merged.  left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
 
@@ -125,19 +127,11 @@ def make_request(
     return SweepRequest(
         study,
         StopRule(_per_size(samples, sizes), target_error),
-        _results_path(
-            take_path("out", DEFAULT_OUT if settings["out"] is None else settings["out"])
-        ),
+        _results_path(settings["out"]),
         frozenset(left_open),
-        **{
-            name: SETTINGS[name].take(name, settings[name])
-            for name in ("device", "labeler", "workers", "executor")
-        },
         part=WHOLE if settings["part"] is None else JobPart.parse(settings["part"]),
-        **{
-            name: SETTINGS[name].check(name, settings[name])
-            for name in ("slabs", "split", "blocks", "merge")
-        },
+        **{name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN},
+        **{name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED},
     )
 
 
@@ -147,12 +141,9 @@ _COUPLINGS = ("beta", "T", "K")
 
 def _read_p(settings: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
-    found = [name for name in ("p", *_COUPLINGS) if settings[name] is not None]
-    if len(found) > 1:
-        raise InputError(
-            f"{found[0]} and {found[1]} are both given, but one follows from the other"
-        )
-    name = found[0] if found else "p"
+    name, *others = [name for name in ("p", *_COUPLINGS) if settings[name] is not None] or ["p"]
+    if others:
+        raise InputError(f"{name} and {others[0]} are both given, but one follows from the other")
     if name == "p":
         given = take_probabilities("p", settings["p"])
         return None if given is None else ascending(given)
@@ -174,16 +165,16 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        model = Model.parse(settings["model"])
+        for key, value in given.items():
+            if value is not None:
+                shown = list(value) if isinstance(value, tuple) else value
+                raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
+        model, source = Model.parse(settings["model"]), of_graph["source"]
         of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
-        source, measure = (
-            of_graph["source"],
-            SETTINGS["measure"].take("measure", settings["measure"]),
-        )
+        measure = SETTINGS["measure"].take("measure", settings["measure"])
         if "source" in measure and source is not None and of_graph["target"] is None:
-            of_graph["source"] = None
-            return _make_graph(settings["graph"], of_graph, given).with_source(source)
-        return _make_graph(settings["graph"], of_graph, given)
+            return make_graph(settings["graph"], **of_graph | {"source": None}).with_source(source)
+        return make_graph(settings["graph"], **of_graph)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
@@ -207,8 +198,9 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
     return order_graph(structure, order, sites=sites)
 
 
-def _results_path(path: Path) -> Path:
+def _results_path(out: Any) -> Path:
     """Return the path of a results file; InputError if it ends as something else does."""
+    path = take_path("out", DEFAULT_OUT if out is None else out)
     if path.suffix not in _SUFFIXES and not path.is_dir():
         ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         allowed = " or ".join(_SUFFIXES)
@@ -228,15 +220,6 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     cell = lcm(*structure.cell) if isinstance(structure, Lattice) else 1
     smallest = max(round(DEFAULT_SIZES[0] / cell), 1) * cell
     return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
-
-
-def _make_graph(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
-    """Return a graph or read it; InputError if it is given what only a lattice has."""
-    for key, value in given.items():
-        if value is not None:
-            shown = list(value) if isinstance(value, tuple) else value
-            raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    return make_graph(graph, **options)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
@@ -259,7 +242,8 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
-    settings = {name: read(table, name) for name, read in _readers() if name in table.data}
+    readers = {name: item.read for name, item in SETTINGS.items() if name in table.data}
+    settings = {name: read(table, name) for name, read in readers.items() if read is not None}
     try:
         request = make_request(**{**settings, **overrides})
         request.rule.check(request.study)
@@ -268,8 +252,3 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
         named = [name for name in overrides if name in FILE_KEYS]
         given = f" with {', '.join(named)} given" if named else ""
         raise InputError(f"{path}{given}: {error}") from error
-
-
-def _readers() -> list[tuple[str, Callable[[Table, str], Any]]]:
-    """Return the keys of a study file, and what reads them."""
-    return [(name, item.read) for name, item in SETTINGS.items() if item.read is not None]
