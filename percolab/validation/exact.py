@@ -10,21 +10,20 @@ import numpy as np
 
 from percolab.bonds.words import TOP, XORWOW
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import LABELERS
 from percolab.labelers.forest import Labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import with_joint
+from percolab.validation import sampling
+from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.enumeration import (
     Counts,
     count_configurations,
     evaluate_counts,
     mean_threshold,
 )
-from percolab.validation.sampling import coupling_for, fraction_outcome, mean_outcome, sampled_rows
+from percolab.validation.sampling import coupling_for, list_labelers, sampled_rows
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.
 _TINY = {
@@ -69,9 +68,7 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
     for bond, (k, owner) in enumerate(topology.bonds()[:, :2].tolist()):
         words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
     num_open = is_open.sum(axis=1)
-    able = [item for item, entry in LABELERS.items() if device.kind in entry.classes]
-    # Tiles need a grid, which the Bethe lattice has not.
-    for labeler in able if topology.shape else [item for item in able if item != "tiled"]:
+    for labeler in list_labelers(device.kind, topology):
         coupling = coupling_for(device, topology, name=labeler, items=len(words))
         rows = _compute_rows(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)
@@ -106,12 +103,12 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
     clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
-    outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
+    outcome = sampling.mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
     found = [(outcome, clusters - expected)]
     for axis, counts in exact.spanning.items():
         spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
-        found.append((fraction_outcome(text, spans, expected), spans - expected))
+        found.append((sampling.fraction_outcome(text, spans, expected), spans - expected))
     yield from with_joint(f"{name}, p = {p}", found)
 
 
@@ -124,7 +121,7 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     found, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
-        outcome = mean_outcome(text, thresholds[:, axis], expected)
+        outcome = sampling.mean_outcome(text, thresholds[:, axis], expected)
         found.append((outcome, thresholds[:, axis] - expected))
     yield from with_joint(f"thresholds of {name}", found)
 

@@ -14,8 +14,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold, uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import xorwow_next
 from percolab.lattices.topology import unpack_bits
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import as_normal
+from percolab.validation.check import Check, Conditions, Outcome, as_normal, differing
 
 #: cuRAND 13.0's XORWOW: the state after curand_init, v and d, and the next outputs of curand();
 #: by (seed, subsequence, offset), read off an NVIDIA H200.

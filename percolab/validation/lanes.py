@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.validation.check import Check, Conditions, Outcome
-from percolab.validation.deviates import as_normal, largest_as_normal
+from percolab.validation.check import Check, Conditions, Outcome, as_normal, largest_as_normal
 from percolab.validation.lane_counts import count_lanes
 
 #: 1/3, and p of many digits: of the triangular and the honeycomb lattice nearly p_c.

@@ -14,7 +14,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
-from percolab.labelers import serving_labeler
+from percolab.labelers import LABELERS, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
@@ -42,6 +42,12 @@ def coupling_for(
     fitting = items_that_fit(memory, int(_FRACTION * device.free_memory()))
     most = min(fitting, _SITES_PER_BATCH // topology.num_points)
     return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
+
+
+def list_labelers(kind: str, topology: Topology) -> list[str]:
+    """Return the labelers of a kind of device that support a topology."""
+    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
+    return [name for name in able if serving_labeler(name, kind, topology) == name]
 
 
 def sampled_rows(

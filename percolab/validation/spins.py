@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.labelers import LABELERS, serving_labeler
+from percolab.labelers import serving_labeler
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
@@ -27,9 +27,9 @@ from percolab.spins.words import Chain
 from percolab.tasks.blocks import Block, squared_names
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.enumeration import Bonds, bond_means
+from percolab.validation.sampling import list_labelers
 
 Floats = NDArray[np.float64]
 
@@ -114,12 +114,6 @@ def _chains(
     return _Means(made, found)
 
 
-def _labelers(kind: str, topology: Topology) -> list[str]:
-    """Return the labelers of a kind of device that support a topology."""
-    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
-    return [name for name in able if serving_labeler(name, kind, topology) == name]
-
-
 def _torus(structure: Structure, size: int) -> Topology:
     return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
 
@@ -168,8 +162,10 @@ def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Out
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
-    names = [x for x in _labelers(conditions.device.kind, _torus(lattice, 8)) if x != "reference"]
-    fastest = serving_labeler(None, conditions.device.kind, _torus(lattice, 8))
+    names = [
+        x for x in list_labelers(conditions.device.kind, _torus(lattice, 8)) if x != "reference"
+    ]
+    fastest = serving_labeler(None, kind, smallest)
     tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
     cases = [(fastest, size, scale, rng) for size, scale in tori for rng in GENERATORS]
     cases += [(name, *_TORI[0], "xorwow") for name in names if name != fastest]
@@ -304,7 +300,7 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
     for name, shape in _PARITY:
         lattice = load_lattice(name)
         topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
-        labelers = _labelers(kind, topology)
+        labelers = list_labelers(kind, topology)
         wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
         for n, (update, q) in enumerate(_RULES):
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
