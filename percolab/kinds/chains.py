@@ -224,10 +224,7 @@ class ChainSampler(TaskSampler):
             self.chains.skip(step.stop - step.start)
 
     def _sweep(self, found: Measured, part: slice, stopped: IsStopped | None) -> None:
-        """Do the sweeps of a block, those that are measured and those between.
-
-        For structure factors that is one sweep at a time, with the spins on the host.
-        """
+        """Do the sweeps of a block; for structure factors one at a time, with spins on the host."""
         task, chains = self.task, self.chains
         has_factors = "correlation" in task.measure
         periodic = [kind == "periodic" for kind in task.boundary]
@@ -259,10 +256,7 @@ class ChainSampler(TaskSampler):
 
 
 class LongChainSampler(ChainSampler):
-    """Measures blocks that are the parts of one long chain at each p, one after the other.
-
-    It begins as chain 0 of many does.  end: where it was before; None at its start.
-    """
+    """Measures blocks that are the parts of one long chain at each p, from an ``end`` on."""
 
     is_serial = True
 

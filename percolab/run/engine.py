@@ -268,10 +268,7 @@ def device_label(device: Device) -> str:
 
 
 def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
-    """Call once what sampling a study calls, and what its pilot calls if there is one.
-
-    On a GPU what is compiled may depend on the size, and one sample of any takes little.
-    """
+    """Call once, for one sample, what sampling a study calls, and its pilot if there is one."""
     is_cpu = engine.device.kind == "cpu"
     tasks = [_small_task(study)] if is_cpu else [_task(study, size) for size in study.sizes]
     with report_compiling(watcher.compiling, engine.device):

@@ -110,10 +110,7 @@ class RankGroup:
     def row(
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
-        """Return the row of a sample, or None once it is to be ``left``.
-
-        InputError: what a rank cannot do.  WorkersLost: one has ended.
-        """
+        """Return a row; None once it is to be ``left``.  WorkersLost: a rank has ended."""
         assert self._leader is not None
         if self._error is not None:
             raise self._error

@@ -148,11 +148,7 @@ class Opened:
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
-    """Return what the file of a study has, or empty results, and what is requested of it.
-
-    InputError: the rule cannot end the study, there is no such labeler, or the file is of another
-    study.
-    """
+    """Return what the file of a study has, or empty results, and what is requested of it."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
@@ -194,10 +190,7 @@ def continue_results(
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
-    """Return stored results with what is requested; InputError if they are of another study.
-
-    path: of the file, for messages.  left_open: settings of LEFT_OPEN that were not given.
-    """
+    """Return stored results with what is requested; InputError if they are of another study."""
     if stored is None:
         return Opened(StoredResults(study), study, rule)
     if isinstance(study.structure, Graph):

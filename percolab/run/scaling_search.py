@@ -172,10 +172,7 @@ class ScalingSearch(Search):
         return error is not None and value.error <= error and not value.rejected
 
     def _plan(self, estimate: WrappingEstimate, results: StoredResults) -> Division | None:
-        """Return the samples of all sizes, new ones among them, when the goal is reached.
-
-        None where the time is over.
-        """
+        """Return the samples of all sizes when the goal is reached; None where the time is over."""
         timed = self._goal.error is None
         work = self._work_in_time(self._done(results)) if timed else None
         if timed and work is None:

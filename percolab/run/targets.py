@@ -177,10 +177,7 @@ def foresee_targets(
 
 
 def why_unmet(results: StoredResults, target: float) -> str | None:
-    """Return in one line why samples of these sizes do not reach a target error, or None.
-
-    Where larger sizes would, it says which.
-    """
+    """Return why samples of these sizes miss a target error, and which would reach it, or None."""
     stored = joined(results)
     samples = {key: float(item.num_samples) for key, item in stored.tasks.items() if item.blocks}
     curves, scaling = read_curves(stored), choose_scaling(stored)

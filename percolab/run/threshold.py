@@ -161,12 +161,9 @@ def _rate(study: Study, is_gpu: bool) -> float:
 
 
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Sample a study until its threshold is found, continuing what the writer's file holds.
+    """Sample a study of :func:`request_threshold` until its threshold is found.
 
-    study: of :func:`request_threshold`.
-
-    InputError: the file holds another study.  Interrupted: as for
-    :func:`percolab.run.runner.run_study`.
+    Errors as for :func:`percolab.run.runner.run_study`, whose file is continued, too.
     """
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
@@ -340,10 +337,7 @@ class _Search(Search):
         return Round(tuple(side for side in every_side if side.id not in stored), blocks)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
-        """Return of each size the task of one p with the most samples.
-
-        Where slopes are known, it is that next to the root.
-        """
+        """Return of each size the task of one p with most samples, or that next to a known root."""
         own = [task for task in own_tasks(results) if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
@@ -423,10 +417,7 @@ class _Search(Search):
 
 
 def _in_blocks(task: Task, work: float) -> Task:
-    """Return a task in blocks so large that so many sites are a few hundred of them.
-
-    Blocks that are chains are several times as long as their burn-in.
-    """
+    """Return a task in a few hundred blocks; chains are several times as long as their burn-in."""
     samples = work / task.num_points / _BLOCKS
     most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
     least = _LEAST_BLOCK
@@ -438,10 +429,7 @@ def _in_blocks(task: Task, work: float) -> Task:
 
 
 def _blocks_with(task: Task, work: float) -> int:
-    """Return the blocks whose samples have so many sites together; more than the sides have.
-
-    The error of a mean of chains is itself taken from them, and needs more.
-    """
+    """Return the blocks that have so many sites; chains need more, for the error of their mean."""
     least = (2 if task.kind.independent else 4) * roots.LEAST_BLOCKS
     return max(ceil(work / (task.num_points * task.block_size)), least)
 

@@ -100,10 +100,7 @@ class Checkpoints:
         replace_file(self.find_checkpoint(*checkpoint.key), buffer.getvalue())
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
-        """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
-
-        None if there is none, or one of an earlier version.
-        """
+        """Return a checkpoint; None without one of this version, InputError if it is damaged."""
         path = self.find_checkpoint(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
@@ -117,10 +114,7 @@ class Checkpoints:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Return the checkpoint in a file, or None if it is of an earlier version.
-
-    InputError, in one line: it is damaged or no checkpoint.
-    """
+    """Return the checkpoint in a file; None for an earlier version, InputError if it is damaged."""
     if read_format(path) in _EARLIER:
         return None
     try:

@@ -57,10 +57,7 @@ class StoredResults:
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
     def add_task(self, task: Task) -> TaskResult:
-        """Return the result of a task, an empty one if it is new.
-
-        A new one does without the columns that one of those before it lacks.
-        """
+        """Return the result of a task; a new one does without the columns that others lack."""
         if task.id not in self.tasks:
             without = self.lacking()
             own = [c for c in task.columns if c.name not in without]

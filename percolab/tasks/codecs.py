@@ -73,10 +73,7 @@ class Codec:
         raise NotImplementedError
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError where stored arrays, of all blocks, cannot be true.
-
-        samples: of every block, int64 (n_blocks,).
-        """
+        """Raise ValueError where arrays of blocks, with so many samples each, cannot be true."""
         raise NotImplementedError
 
 

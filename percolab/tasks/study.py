@@ -383,10 +383,7 @@ def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
 
 
 def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
-    """Return the boundary of every axis; one that is given alone is that of all, None the default.
-
-    given: a text, with commas between those of several axes, or a list of texts
-    """
+    """Return the boundary of every axis: texts, one text for all or with commas, or the default."""
     kinds = structure.boundaries[0] if given is None else given
     if isinstance(kinds, str):
         kinds = [kind.strip() for kind in kinds.split(",")]
@@ -526,10 +523,7 @@ class Study(Sampling):
 
     @classmethod
     def from_description(cls, record: dict[str, Any], lattice: Structure) -> Study:
-        """Return the study of a description; ValueError or the like if it is none of this lattice.
-
-        What was added later is at its default where a description lacks it.
-        """
+        """Return the study of a description; ValueError or the like if it is of another lattice."""
         known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
         table = Table(record, known | {"functions", "sample_version"}, "its study")
         check_sample_version(table.integer("sample_version", low=1, high=MAX_SEED, default=1))

@@ -209,10 +209,7 @@ def _results_path(out: Any) -> Path:
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
-    """Return the sizes that a study of a structure has unless they are given.
-
-    Those of a lattice are multiples of its unit cell, so that all of them end alike.
-    """
+    """Return the usual sizes: of a lattice multiples of its cell, so that all end alike."""
     if isinstance(structure, Graph):
         return (structure.num_sites,)
     if isinstance(structure, BetheLattice):
@@ -234,10 +231,7 @@ def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> di
 
 
 def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
-    """Return the request in a study file, with options of the command line put over its keys.
-
-    InputError names the file and the key at fault.
-    """
+    """Return the request in a study file, with options put over its keys."""
     table = Table(parse_toml(read_text(path), where=str(path)), FILE_KEYS, str(path))
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))

@@ -75,10 +75,7 @@ class Dual(NamedTuple):
 def count_violations(
     labeler: Any, dual: Dual, seed: int, samples: NDArray[np.uint64], p: float
 ) -> int:
-    """Return in how many samples of a torus the identity does not hold.
-
-    labeler: one of :mod:`percolab.labelers`, for this torus.
-    """
+    """Return in how many samples of a labeler's torus the identity does not hold."""
     batch = labeler.batch
     opened, rows = [], []
     for first in range(0, samples.size, batch.capacity):

@@ -146,10 +146,7 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 
 
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
-    """Yield the outcomes of several means of the same chains, by name, and of all together.
-
-    values: of every chain, float64 (n,), and the expected mean.
-    """
+    """Yield the outcomes of means of the same chains, by name, and of all; with what is expected."""
     yield from with_joint(
         text,
         (
@@ -162,9 +159,8 @@ def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Out
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
-    names = [
-        x for x in list_labelers(conditions.device.kind, _torus(lattice, 8)) if x != "reference"
-    ]
+    kind, smallest = conditions.device.kind, _torus(lattice, 8)
+    names = [name for name in list_labelers(kind, smallest) if name != "reference"]
     fastest = serving_labeler(None, kind, smallest)
     tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
     cases = [(fastest, size, scale, rng) for size, scale in tori for rng in GENERATORS]

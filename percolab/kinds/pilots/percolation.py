@@ -202,10 +202,7 @@ def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...
 
 
 def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-    """Return the p values of every size of a study, small sizes first.
-
-    InputError as :func:`place_probabilities`, if the study has ends to connect.
-    """
+    """Return the p of every size of a study, small sizes first."""
     grids: dict[int, tuple[float, ...]] = {}
     spanning: dict[int, list[tuple[float, float]]] = {}
     if study.boundary:
@@ -242,10 +239,7 @@ def _above_half(p: Floats, values: Floats) -> tuple[float, float]:
 
 
 def _half_grown(sampler: GridSampler) -> float:
-    """Return about the p at which the largest cluster has half of its size at p = 1.
-
-    1 where it has so from the beginning: in a graph without bonds, or of two sites.
-    """
+    """Return about where the largest cluster has half of its size at p = 1; 1 if everywhere."""
     least, most = _means(sampler, np.array([0.0, 1.0]))[_LARGEST]
     if least >= most / 2:
         return 1.0

@@ -312,10 +312,7 @@ def _have_met(parts: Floats, tau: float) -> bool:
 
 
 def _lagged(series: Floats) -> tuple[Floats, Floats]:
-    """Return lagged products and edges of series, (chains, n), up to a quarter of their length.
-
-    They are those that a results file has up to 64 lags (:mod:`percolab.measure.spins`).
-    """
+    """Return lagged products and edges of series, (chains, n), as files have them, up to n / 4."""
     chains, n = series.shape
     lags = n // 4
     spectrum = np.abs(np.fft.rfft(series, 2 * n)) ** 2
