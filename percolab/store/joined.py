@@ -58,7 +58,7 @@ def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
 
 
 def joined(results: StoredResults) -> StoredResults:
-    """Return results, or the same ones, in which no two tasks hold the same samples at different p."""
+    """Return results in which no two tasks hold the same samples at different p."""
     groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])

@@ -146,7 +146,7 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 
 
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
-    """Yield the outcomes of means of the same chains, by name, and of all; with what is expected."""
+    """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
     yield from with_joint(
         text,
         (
