@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
@@ -128,13 +128,18 @@ def _integer_of_spins(low: int, text: str, **more: Any) -> Setting:
     return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **reads, **more)
 
 
+_of_lattice = partial(Setting, group=LATTICE)
+_of_amount = partial(Setting, group=HOW_MUCH)
+_of_measures = partial(Setting, group=MEASURED)
+_of_machine = partial(Setting, group=MACHINE, read=None)
+
+
 class LatticeSetting(TypedDict, total=False):
     """The one setting that Python takes by position, too."""
 
     lattice: Annotated[
         str | Path | Structure | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Name (percolab lattices), .toml file, or bethe:z.",
             shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
@@ -149,8 +154,7 @@ class Settings(TypedDict, total=False):
 
     graph: Annotated[
         Any,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
@@ -161,8 +165,7 @@ class Settings(TypedDict, total=False):
     ]
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
             "if one cluster has a site of the source and one of the target.",
@@ -171,16 +174,14 @@ class Settings(TypedDict, total=False):
     ]
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="The sites that a spanning cluster joins to the source.",
             read=values.read_terminals,
         ),
     ]
     multi: Annotated[
         bool,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
@@ -189,8 +190,7 @@ class Settings(TypedDict, total=False):
     ]
     columns: Annotated[
         str | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Of an edge list with a header: names of the columns of the sites, and of the "
             "weight: source,target,weight.",
             doc="of a data frame, or of an edge list with a header, the names of the columns of "
@@ -200,8 +200,7 @@ class Settings(TypedDict, total=False):
     ]
     L: Annotated[
         int | str | Sequence[int | str | tuple[int, ...]] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
             "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
@@ -302,8 +301,7 @@ class Settings(TypedDict, total=False):
     ]
     method: Annotated[
         str,
-        Setting(
-            group=MEASURED,
+        _of_measures(
             default="grid",
             help="grid: measure at these p; threshold: find T, the p at which each sample begins "
             "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
@@ -330,8 +328,7 @@ class Settings(TypedDict, total=False):
     ]
     measure: Annotated[
         str | Sequence[str],
-        Setting(
-            group=MEASURED,
+        _of_measures(
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
@@ -345,8 +342,7 @@ class Settings(TypedDict, total=False):
     ]
     observables: Annotated[
         Mapping[str, Function] | str | Sequence[str] | None,
-        Setting(
-            group=MEASURED,
+        _of_measures(
             help="Beside the others: one of a package that is installed, by its name "
             "(percolab observables).",
             doc="functions of your own by name: of the labels of a sample, int32 as "
@@ -363,8 +359,7 @@ class Settings(TypedDict, total=False):
     ]
     boundary: Annotated[
         str | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="open, periodic, or one per axis: open,periodic.",
             shown_default="open",
             read=values.read_words('"open", "periodic", or a list with one of them an axis'),
@@ -372,8 +367,7 @@ class Settings(TypedDict, total=False):
     ]
     samples: Annotated[
         int | Sequence[int] | None,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             help="Samples of each size; of spins, the measured sweeps of all its chains.  Python "
             "also takes a list of one number a size.",
             shown_default=str(DEFAULT_SAMPLES),
@@ -384,8 +378,7 @@ class Settings(TypedDict, total=False):
     ]
     target_error: Annotated[
         float | None,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             help="Sample until the error of p_c is this small.",
             kind=float,
             read=Table.number,
@@ -415,8 +408,7 @@ class Settings(TypedDict, total=False):
     ]
     block_size: Annotated[
         int,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             default=0,
             help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
@@ -426,53 +418,44 @@ class Settings(TypedDict, total=False):
     ]
     device: Annotated[
         str,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             default="auto",
             help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Numbers "
             "are the same on all.",
-            read=None,
         ),
     ]
     labeler: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="How clusters are found; the numbers are the same with all: "
             f"{list_names(LABELERS)}.",
             shown_default="the device's fastest",
-            read=None,
         ),
     ]
     workers: Annotated[
         int | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
             shown_default="all cores",
             kind=int,
             low=1,
-            read=None,
             take=_unless_none(take_integer),
         ),
     ]
     executor: Annotated[
         str | Executor | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
             "dask:ADDRESS.",
             shown_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
-            read=None,
             take=_unless_none(lambda key, value: _executor(value)),
         ),
     ]
     part: Annotated[
         str | None,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
             read=None,
@@ -480,44 +463,36 @@ class Settings(TypedDict, total=False):
     ]
     slabs: Annotated[
         int | str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            read=None,
             check=_unless_none(lambda key, value: _slabs(value)),
         ),
     ]
     split: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
-            read=None,
             check=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            read=None,
             check=_unless_none(lambda key, value: _text(key, value, "4x4x2")),
         ),
     ]
     merge: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            read=None,
             check=_unless_none(lambda key, value: _text(key, value, "quad:bubbles,runs")),
         ),
     ]
