@@ -17,13 +17,7 @@ from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.measure.rows import OPENINGS
-from percolab.tasks.blocks import (
-    AnyBlock,
-    Block,
-    OpeningsBlock,
-    ThresholdBlock,
-    squared_names,
-)
+from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock, squared_names
 from percolab.tasks.study import Task
 
 Arrays = Mapping[str, NDArray[Any]]
