@@ -143,7 +143,7 @@ class Engine:
             device=device_names(self.devices),
             device_label=", ".join(map(device_label, self.devices)),
             labeler=self.labeler,
-            executor=executors.executor_name(self.given),
+            executor=self.given if isinstance(self.given, str) else type(self.given).__name__,
             workers=self.processes * self.threads,
         )
         if self.ranks is not None:
@@ -199,8 +199,13 @@ def _engine_on(
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
     device, *others = found
     slabs = options.get("slabs")
-    if study.functions:
-        _check_functions_engine(options, others)
+    if study.functions and slabs is not None:
+        raise InputError("observables: functions of labels need whole samples: leave out slabs")
+    if study.functions and (options.get("executor") not in (None, "threads") or others):
+        raise InputError(
+            "observables: functions from Python are called by threads, on one device: leave out "
+            "the executor"
+        )
     labeler, note = study.kind.algorithms.choose(
         options.get("labeler"), device.kind, study.structure
     )
@@ -245,16 +250,6 @@ def _engine_on(
         # A GPU has one sample in slabs at a time; what waits for it is better left to others.
         engine = replace(engine, workers=1)
     return replace(engine, slabs=layers, report=watcher.labeled)
-
-
-def _check_functions_engine(options: SweepOptions, others: list[Device]) -> None:
-    if options.get("slabs") is not None:
-        raise InputError("observables: functions of labels need whole samples: leave out slabs")
-    if options.get("executor") not in (None, "threads") or others:
-        raise InputError(
-            "observables: functions from Python are called by threads, on one device: leave out "
-            "the executor"
-        )
 
 
 def memory_share(tasks: int) -> float:

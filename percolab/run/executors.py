@@ -69,11 +69,6 @@ class CountedWorkers(Executor):
         self.total, self.here, self.at_once = total, here, at_once
 
 
-def executor_name(executor: str | Executor) -> str:
-    """Return what a run's record calls an executor."""
-    return executor if isinstance(executor, str) else type(executor).__name__
-
-
 def count_workers(executor: Executor) -> int:
     """Return how many calls an executor makes at a time, by default as many as there are cores."""
     for name in ("num_workers", "_max_workers"):

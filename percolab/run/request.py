@@ -201,7 +201,11 @@ def continue_results(
             "another --out"
         )
     _check_same(study, stored, path)
-    study = _adopt_stored_p(study, stored)
+    if study.p is not None:
+        # Where p differ in the last digits, those of stored tasks are meant.
+        known = {p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ())
+        same = (next((own for own in sorted(known) if is_same(own, p)), p) for p in study.p)
+        study = replace(study, p=tuple(same))
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
@@ -218,15 +222,6 @@ def continue_results(
     texts = [getattr(each.structure, "source", "") for each in (stored.study, results.study)]
     is_described = stored.study.description() == results.study.description()
     return Opened(results, requested, rule, is_described and texts[0] == texts[1])
-
-
-def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
-    """Return a study whose p are those of stored tasks, where they differ in the last digits."""
-    if study.p is None:
-        return study
-    known = sorted({p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ()))
-    p = (next((own for own in known if is_same(own, p)), p) for p in study.p)
-    return replace(study, p=tuple(p))
 
 
 def own_tasks(results: StoredResults) -> list[Task]:

@@ -117,8 +117,14 @@ def next_targets(
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
         information = compute_information(read_curves(stored), **choose_scaling(stored))
-    if information is not None and _is_out_of_reach(information, samples, rule.target_error):
-        return None
+    if information is not None:
+        # Far from the target the forecast is rough: what is out of reach by little is decided near.
+        target = rule.target_error
+        is_near = information.parts(samples)[0] <= 2 * target
+        if _remaining_systematic(information, samples, target) > (
+            target if is_near else 3 * target
+        ):
+            return None
     own = own_tasks(stored)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
@@ -131,16 +137,6 @@ def _remaining_systematic(
     statistical, _ = information.parts(samples)
     factor = max(1.0, (2 * statistical / target) ** 2)
     return information.parts({key: factor * n for key, n in samples.items()})[1]
-
-
-def _is_out_of_reach(information: Information, samples: Mapping[str, float], target: float) -> bool:
-    """Return whether more samples of the same sizes cannot bring the whole error to a target.
-
-    Far from the target the forecast is rough: what is out of reach by little is decided near it.
-    """
-    remains = _remaining_systematic(information, samples, target)
-    is_near = information.parts(samples)[0] <= 2 * target
-    return remains > (target if is_near else 3 * target)
 
 
 def foresee_targets(

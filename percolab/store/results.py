@@ -130,17 +130,14 @@ class ResultsWriter:
         ValueError: the runs made more than there is, so that no reader would take the file.
         """
         with delay_interrupts():
-            self._save(results)
-
-    def _save(self, results: StoredResults) -> None:
-        _check_complete(results)
-        content = encode(results)
-        reason = self._reason_to_leave()
-        if reason:
-            raise InputError(f"{reason}; the results are in {self._write_rescued(content)}")
-        replace_file(self._target, content, name=self.path)
-        _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
-        self._seen = _identity(self._target)
+            _check_complete(results)
+            content = encode(results)
+            reason = self._reason_to_leave()
+            if reason:
+                raise InputError(f"{reason}; the results are in {self._write_rescued(content)}")
+            replace_file(self._target, content, name=self.path)
+            _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
+            self._seen = _identity(self._target)
 
     def _write_rescued(self, content: bytes) -> Path:
         """Write results to a new name, and later ones of this run in their place."""

@@ -57,6 +57,20 @@ def _taken_as_it_is(key: str, value: Any) -> Any:
     return value
 
 
+def _from(low: int, high: int, shown_high: str) -> Callable[[str, Any], int]:
+    """Return a check of an integer in [low, high]."""
+
+    def check(key: str, value: Any) -> int:
+        number = take_integer(key, value)
+        if not low <= number <= high:
+            raise InputError(
+                f"{key} = {number}, but it must be an integer from {low} to {shown_high}"
+            )
+        return number
+
+    return check
+
+
 def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
     return lambda key, value: None if value is None else take(key, value)
 
@@ -285,7 +299,7 @@ class Settings(TypedDict, total=False):
             1,
             "measure only every n-th update, which pays where those of wolff are small.",
             default=1,
-            check=lambda key, value: _every(value),
+            check=_from(1, 10**9, "10^9"),
         ),
     ]
     chains: Annotated[
@@ -395,7 +409,7 @@ class Settings(TypedDict, total=False):
             high=MAX_SEED,
             read=values.read_integer(0, MAX_SEED),
             take=take_integer,
-            check=lambda key, value: _seed(value),
+            check=_from(0, MAX_SEED, "2^63 - 1"),
         ),
     ]
     rng: Annotated[
@@ -529,13 +543,6 @@ def _text(key: str, value: Any, example: str) -> str:
     return value
 
 
-def _seed(value: int) -> int:
-    value = take_integer("seed", value)
-    if not 0 <= value <= MAX_SEED:
-        raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
-    return value
-
-
 def _executor(value: Any) -> str | Executor:
     if isinstance(value, Executor):
         return value
@@ -551,12 +558,6 @@ def _executor(value: Any) -> str | Executor:
             f"{DASK}ADDRESS"
         )
     return str(value)
-
-
-def _every(value: int) -> int:
-    if not 1 <= value <= 10**9:
-        raise InputError(f"every = {value}, but it must be an integer from 1 to 10^9")
-    return value
 
 
 def _chains(value: int) -> int:

@@ -199,7 +199,9 @@ class Task(Sampling):
         if self.functions and self.refusal("functions"):
             raise InputError(f"observables: {self.refusal('functions')}")
         check_functions(self.functions, self._own_columns)
-        if self.draw.draws_sites and self._has_single_layer:
+        lattice = self.structure
+        sides = lattice.sides(self.size) if isinstance(lattice, Lattice) else (self.size,) * 3
+        if self.draw.draws_sites and any(sides[axis] < 2 for axis in open_axes(self.boundary)):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
             size = default_block_size(self.num_points, self._largest_sum)
@@ -227,13 +229,6 @@ class Task(Sampling):
                 f"L = {self.size}: {self.num_points} sites, but sums are kept of fewer than "
                 f"{_MOST_POINTS}"
             )
-
-    @property
-    def _has_single_layer(self) -> bool:
-        axes, lattice = open_axes(self.boundary), self.structure
-        if not isinstance(lattice, Lattice):
-            return self.size < 2 and bool(axes)
-        return any(lattice.sides(self.size)[axis] < 2 for axis in axes)
 
     @property
     def _largest_sum(self) -> int:

@@ -23,6 +23,7 @@ from percolab.lattices.removal import RANDOM, needs_weights, order_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
+from percolab.tasks import values
 from percolab.tasks.kind_registry import find_kind
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import (
@@ -39,13 +40,6 @@ from percolab.tasks.settings import (
 from percolab.tasks.shapes import take_shapes
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, axis_boundaries, explain_refusal
-from percolab.tasks.values import (
-    ascending,
-    take_counts,
-    take_couplings,
-    take_path,
-    take_probabilities,
-)
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -145,18 +139,18 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
     if others:
         raise InputError(f"{name} and {others[0]} are both given, but one follows from the other")
     if name == "p":
-        given = take_probabilities("p", settings["p"])
-        return None if given is None else ascending(given)
+        given = values.take_probabilities("p", settings["p"])
+        return None if given is None else values.ascending(given)
     model = Model.parse(settings["model"])
     if name not in find_kind(settings["method"], model.has_spins).settings:
         raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")
-    couplings = take_couplings(name, settings[name]) or ()
+    couplings = values.take_couplings(name, settings[name]) or ()
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
-    return ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
+    return values.ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
 
 
 def _choose_structure(
@@ -200,7 +194,7 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
 
 def _results_path(out: Any) -> Path:
     """Return the path of a results file; InputError if it ends as something else does."""
-    path = take_path("out", DEFAULT_OUT if out is None else out)
+    path = values.take_path("out", DEFAULT_OUT if out is None else out)
     if path.suffix not in _SUFFIXES and not path.is_dir():
         ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         allowed = " or ".join(_SUFFIXES)
@@ -222,7 +216,7 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
     if samples is None:
         return None
-    counts = take_counts("samples", samples)
+    counts = values.take_counts("samples", samples)
     if np.ndim(samples) == 0:
         counts *= len(sizes)
     if len(counts) != len(sizes):

@@ -191,12 +191,6 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
         yield from _jointly(text, values)
 
 
-def _tiny(name: str) -> tuple[Structure, int]:
-    if name == "graph":
-        return Graph.of_bonds(*_LOOPS), _LOOPS[0]
-    return load_lattice(name), 2
-
-
 def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
     """Return the number of sites and the bonds, the sites numbered without vacant points."""
     topology = _torus(structure, size)
@@ -208,7 +202,8 @@ def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
 
 def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
     """Means of tiny graphs: of spins, of open bonds, and of clusters."""
-    structure, size = _tiny(name)
+    is_graph = name == "graph"
+    structure, size = (Graph.of_bonds(*_LOOPS), _LOOPS[0]) if is_graph else (load_lattice(name), 2)
     sites, bonds = _list_bonds(structure, size)
     for n, (update, q, p) in enumerate((u, q, p) for u in _UPDATES for q, p in _TINY_P.items()):
         exact = bond_means(sites, bonds, q=q, p=p)

@@ -99,7 +99,9 @@ def find_transitions(
                 f"L = {size}: {study.structure.name} spans at every p, so there is no transition "
                 "to look for: give the p values (-p)"
             )
-        window = _bracket(thresholds)
+        # Where the thresholds of a larger size are expected.
+        middle, reach = float(thresholds.mean()), _BRACKET * float(thresholds.std())
+        window = max(middle - reach, 0.0), min(middle + reach, 1.0)
         centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
         yield size, centres - _REACH * spreads, centres + _REACH * spreads
 
@@ -142,12 +144,6 @@ def find_threshold_range(thresholds: np.ndarray) -> tuple[float, float]:
 
 def make_pilot_task(task: Task) -> Task:
     return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
-
-
-def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
-    """Return where the thresholds of a larger size are expected."""
-    centre, spread = float(thresholds.mean()), float(thresholds.std())
-    return max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0)
 
 
 def _sample_thresholds(

@@ -245,7 +245,8 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
         burn_in = max(round(needed), _BURN_IN, start)
         own = _pilot(task, p, burn_in, sweeps, ("series",), every)
         blocks = _blocks(own, range(1000, 1000 + _CHAINS), pilot)
-        series = _read_series(blocks, len(p))
+        stored = np.array([block.extras["series"] for block in blocks], np.float64)
+        series = stored.reshape(len(blocks), len(p), len(SERIES), -1)
         tau, is_complete = _longest(series)
         needed = _TIMES * tau * every
         if is_complete and sweeps >= _TIMES * tau:
@@ -253,7 +254,9 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
                 return BurnIn(max(10 * math.ceil(needed / 10), _LEAST_BURN_IN))
             if _have_met(series, tau):
                 return BurnIn(10 * math.ceil((burn_in + needed) / 10))
-        apart = _in_two_phases(series)
+        # At these p ordered and random chains have no energy in common.
+        energies = series[:, :, 0]
+        apart = energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1))
         if apart.any() and sweeps >= _LEAST_APART and is_relaxed(own):
             at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
             updates = max(RELAXED * task.size, _LEAST_APART)
@@ -272,17 +275,6 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
         f"{said}, so this burn-in is too short (--burn-in): errors are quoted only where ordered "
         "and random starts agree",
     )
-
-
-def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
-    """Return at which p ordered and random chains have no energy in common, bool (points,)."""
-    energies = series[:, :, 0]
-    return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
-
-
-def _read_series(blocks: Sequence[Block], points: int) -> Floats:
-    stored = np.array([block.extras["series"] for block in blocks], np.float64)
-    return stored.reshape(len(blocks), points, len(SERIES), -1)
 
 
 def _longest(parts: Floats) -> tuple[float, bool]:
