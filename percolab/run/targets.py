@@ -120,10 +120,8 @@ def next_targets(
     if information is not None:
         # Far from the target the forecast is rough: what is out of reach by little is decided near.
         target = rule.target_error
-        is_near = information.parts(samples)[0] <= 2 * target
-        if _remaining_systematic(information, samples, target) > (
-            target if is_near else 3 * target
-        ):
+        most = target if information.parts(samples)[0] <= 2 * target else 3 * target
+        if _remaining_systematic(information, samples, target) > most:
             return None
     own = own_tasks(stored)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
