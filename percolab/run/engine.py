@@ -1,8 +1,7 @@
-"""What samples a study: a device, a labeler and threads; chosen, checked, and warmed up.
+"""What samples a study: a device, a labeler and workers; chosen, checked, and warmed up.
 
-Numba compiles a kernel when it is first called, for which a fresh install takes a minute or two,
-and keeps it on the disk.  A sweep makes these calls with a single sample before it starts to count,
-so that its rate and the time it has left are those of sampling.
+Numba compiles a kernel when it is first called and keeps it on the disk.  A sweep calls them with a
+single sample before it starts to count, so that its rate is that of sampling.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Samples measured in parts: which are, in which slabs, the one sampler, and its checkpoints.
 
-A sample in parts has the row of the whole lattice, bit for bit, so parts are no part of a task: the
-results file is the same.  Whoever measures the parts is a rank: all ranks of a group together
+A sample in parts has the row of the whole lattice, bit for bit, so the results file is the same.
+Whoever measures the parts is a rank: all ranks of a group together
 (:mod:`percolab.run.rank_group`), or one rank alone, slab after slab.
 """
 

@@ -1,8 +1,7 @@
 """``--split lattice``: every sample of a study over all ranks of an executor.
 
-Rank 0 is in this process: it decides what is measured, has the rows and writes the file, and
-measures its part like the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples,
-bit for bit, so the task and the file are the same.
+Rank 0 is in this process: it decides what is measured, writes the file, and measures its part like
+the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples, bit for bit.
 """
 
 from __future__ import annotations

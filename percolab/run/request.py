@@ -1,12 +1,9 @@
 """A study and the file it goes to: what is there, what is requested, and what is added to it.
 
-Tasks are separate, so a file is extended in place: by more sizes, more p, more samples.  What was
-asked before, or less, is there already and adds nothing.  Refused is what contradicts the file:
-another lattice, seed, generator, model, boundary, method or measure.  The study of the file is then
-the union of all that was requested of it.
-
-What a request leaves open is as the file has it: the sizes, the p, and the samples or the target
-error that it was last made with, which the records of its runs have.
+A file is extended in place by more sizes, p, and samples; what was requested before adds nothing.
+What contradicts the file is refused.  The study of the file is then the union of all requests.
+What a request leaves open, sizes, p, and samples or target error, is as the records of the file's
+runs have it.
 """
 
 from __future__ import annotations

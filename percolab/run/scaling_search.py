@@ -1,14 +1,11 @@
 """A threshold in three dimensions and more: which sizes are sampled next, where, and how much.
 
 p_c comes from the wrapping probabilities of all sizes in one fit
-(:mod:`percolab.analysis.wrapping_fit`).  A pilot finds a first p.  Nearly all samples of a size are
-made at one p next to p_c, and a few at two p on its sides: that takes 0.6 of the work of three
-equal p for the same error.  After each round the Fisher information of the fit says how many
-samples of which sizes reach the target with the least work; larger sizes are among them where they
-make it less, and where the systematic part of the error is not below the target.
-
-Every size is sampled at the p_c that is known when it begins.  The samples decide the p of later
-ones, which biases nothing: the likelihood is that of all samples at their p.
+(:mod:`percolab.analysis.wrapping_fit`).  Nearly all samples of a size are made at one p next to
+p_c, and a few at two p on its sides: 0.6 of the work of three equal p for the same error.  After
+each round the Fisher information of the fit says how many samples of which sizes reach the target
+with the least work; larger sizes are added where they make it less, or where the systematic part of
+the error is above the target.  That samples decide the p of later ones biases nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What searches for a threshold share: their goal, rounds, clock, whole cells, rounded p."""
+"""What searches for a threshold share: goal, rounds, clock, whole cells, rounded p."""
 
 from __future__ import annotations
 

@@ -1,20 +1,13 @@
-"""Which blocks a study wants, and when it has them all.
+"""Which blocks a study needs, and when it has them all.
 
-With numbers of samples there is one round.  With a target error of p_c there are as many as it
-takes: each costs a fifth of what all before it cost together, and spends that on the sizes where it
-lowers the error most, as the fit of the rounds before it says.  Cost is counted in sites, not in
-seconds, and a round is assessed by its own blocks and none beyond: so the rounds of a study are the
-same on every machine, however often it is interrupted, and a smaller target goes on where a larger
-one ended.
+With a target error of p_c there are as many rounds as it takes: each costs a fifth of all before
+it, spent on the sizes where it lowers the error most by the fit so far.  Cost is counted in sites,
+and a round is assessed by its own blocks and none beyond: so the rounds are the same on every
+machine, however often a study is interrupted, and a smaller target goes on where a larger ended.
 
-The information of a study is the sum over its tasks of samples times the information of one
-sample, and that of the priors; the variance of p_c is an element of its inverse.  It is convex in
-the numbers of samples, so adding a little at a time where it falls fastest for the cost ends near
-the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
-
-The best division leaves sizes out: as many sizes as the fit has parameters of size are enough for a
-fit that is taken for granted.  The others are what can contradict it, so a part of the cost goes to
-all sizes in equal shares.
+The variance of p_c is convex in the numbers of samples, so adding a little where it falls fastest
+for the cost ends near the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23,
+255 (1952).  That leaves out sizes that could contradict the fit: a part of the cost goes to all.
 """
 
 from __future__ import annotations

@@ -1,22 +1,15 @@
 """A threshold to the requested precision: what is sampled next, until the error is small enough.
 
 In the plane p_c is the root of P(two directions) - P(no direction) on tori
-(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  The samples
-are then made at this one p: near its root the difference is a straight line, so its value there and
-its slope give the root.  The slope comes from the covariance with the number of open bonds, or of
-occupied sites; where some of these do not have p (sites and bonds, classes of bonds) it comes from
-two further p, one on each side, at a twentieth of the samples.  Where the samples show that p is so
-far from the root that the line bends, further ones are made at a p next to the root.
+(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, where samples are made: there the
+difference is a straight line, so its value and its slope give the root.  The slope comes from the
+covariance with the number of open bonds or occupied sites; where some of these do not have p, from
+two further p at a twentieth of the samples.  Where p is so far from the root that the line bends,
+further samples are made next to the root.  Two sizes are sampled, so that the larger can contradict
+the smaller: the smallest whose drift is small enough, as the error after so much work grows as
+L^(1/4).  Elsewhere p_c comes from a fit of several sizes (:mod:`percolab.run.scaling_search`).
 
-Two sizes are sampled, with equal work, so that the larger can contradict the smaller.  They are the
-smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
-after so much work grows as L^(1/4).
-
-In three dimensions and more p_c comes from the wrapping probabilities of several sizes, in one fit
-(:mod:`percolab.run.scaling_search`).
-
-Work is counted in sites, not in seconds, so that the same target gives about the same samples on
-every machine; a run that was interrupted continues from its file.
+Work is counted in sites, so that the same target gives about the same samples on every machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Checkpoints of blocks that are measured in parts, next to the results file.
 
-A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`).  That of a block has the rows that
-are finished; every rank of slabs, which may be alone, has one with the interface of its layers of
-the row in work.  Like a results file it is written next to its place and renamed, so that it is
-whole at any moment; nothing in it is evaluated.
+A checkpoint is a sealed HDF5 file, whole at any moment.  That of a block has the finished rows;
+every rank of slabs has one with the interface of its layers of the row in work.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Results: what a file holds, read and written; every save is a complete new file.
 
-:mod:`percolab.store.hdf5_format` has the layout of a file.  A file is built in memory,
-written next to its target, flushed to the disk and renamed over it, so that at any moment there is
-a whole file, old or new.  A lock file keeps a second writer out.  What is read is compared with its
-checksums, and with what its runs say that they made: a file that lost something is refused, not
-continued.
+A file (:mod:`percolab.store.hdf5_format`) is built in memory, written next to its target, flushed
+and renamed over it, so that at any moment there is a whole file.  A lock file keeps a second writer
+out.  What is read is compared with its checksums, and with what its runs say that they made: a file
+that lost something is refused, not continued.
 """
 
 from __future__ import annotations

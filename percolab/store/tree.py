@@ -1,9 +1,8 @@
-"""An HDF5 file as a tree of plain values, with checksums over all of it.
+"""An HDF5 file as a tree of plain values, with checksums over all of it (docs/hdf5-format.md).
 
-Everything in a file is read at once, by listing its members: a damaged member is then an error,
-while HDF5 reports a single one as missing.  Text is written as bytes of fixed length, since text of
-variable length lies in heaps, in which damage can make the HDF5 library loop for ever.
-docs/hdf5-format.md describes the files.
+Everything in a file is read at once, by listing its members: a damaged member is then an error.
+Text is written as bytes of fixed length, since text of variable length lies in heaps, in which
+damage can make the HDF5 library loop for ever.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Are the 32 bonds of a word independent of one another?  All pairs and triples of them.
 
-A fault of single bonds is seen in few words.  A correlation of two bonds of a word changes no
-single bond and no word, and is seen only in these two: sample version 1 had correlations of 2e-3,
-which 2^26 words show at 17 sigma (docs/randomness.md).
+A correlation of two bonds of a word is seen only in these two: sample version 1 had correlations of
+2e-3, which 2^26 words show at 17 sigma (docs/randomness.md).
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
 """Pilots of spins: where to place p, and how long chains take to forget their start.
 
-**Where.**  Nothing is looked up.  First *invaded clusters*: in every sweep the satisfied bonds are
-opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half
-of the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
-transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but they fluctuate
-over several times its width.  So chains at fixed p over that window follow, and again, longer
-ones, over the p between which their samples begin to span.
+**Where.**  First *invaded clusters*: in every sweep the satisfied bonds are opened in the order of
+their uniform numbers until a cluster spans (wraps, on a torus; holds half of the sites, on a
+graph), and the clusters of that moment get new spins.  Such sweeps come to the transition by
+themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but fluctuate over several times
+its width.  So chains at fixed p over that window follow, and again, longer ones, over the p between
+which their samples begin to span.
 
-**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
-are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
-left of the start is about exp(-20) of it at the slowest of these.  That holds for updates of all
-clusters.  Where only some get new spins, a random start takes longer than any such time: its
-clusters are small, and the first ones are flipped one by one.  So there the chains of the pilot are
-also given longer burn-ins until those that started ordered and at random agree, and the burn-in is
-that one and the 20 times.  At high temperature such clusters are so small that thousands of updates
-do what one of all clusters does: of long chains only every n-th update is measured.
-
-At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
-a burn-in is what a chain needs to forget where in its phase it was, and a note reports this.
+**How long.**  A burn-in is 20 times the longest autocorrelation time of energy, M^2 and S_2 at some
+of the p, from chains that are 20 times as long as well.  Where only some clusters get new spins, a
+random start takes longer: its clusters are small, and the first are flipped one by one.  So the
+pilot's chains get longer burn-ins until those that started ordered and at random agree, which is
+added, and of long chains only every n-th update is measured.  At a transition of first order chains
+of a large lattice stay in their phase; the burn-in is that within it, and a note reports this.
 """
 
 from __future__ import annotations
