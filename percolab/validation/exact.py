@@ -15,7 +15,6 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
-from percolab.validation import sampling
 from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.enumeration import (
     Counts,
@@ -23,7 +22,13 @@ from percolab.validation.enumeration import (
     evaluate_counts,
     mean_threshold,
 )
-from percolab.validation.sampling import coupling_for, list_labelers, sampled_rows
+from percolab.validation.sampling import (
+    coupling_for,
+    fraction_outcome,
+    list_labelers,
+    mean_outcome,
+    sampled_rows,
+)
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.
 _TINY = {
@@ -103,12 +108,12 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
     clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
-    outcome = sampling.mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
+    outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
     found = [(outcome, clusters - expected)]
     for axis, counts in exact.spanning.items():
         spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
-        found.append((sampling.fraction_outcome(text, spans, expected), spans - expected))
+        found.append((fraction_outcome(text, spans, expected), spans - expected))
     yield from with_joint(f"{name}, p = {p}", found)
 
 
@@ -121,7 +126,7 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     found, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
-        outcome = sampling.mean_outcome(text, thresholds[:, axis], expected)
+        outcome = mean_outcome(text, thresholds[:, axis], expected)
         found.append((outcome, thresholds[:, axis] - expected))
     yield from with_joint(f"thresholds of {name}", found)
 
