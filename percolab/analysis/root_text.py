@@ -8,7 +8,7 @@ from typing import Any
 from percolab.analysis.roots import RootFit, why_no_roots
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_bond_probability
-from percolab.analysis.value import Value, format_with_error
+from percolab.analysis.value import Value, format_with_error, published_text
 from percolab.bonds.model import Model
 from percolab.lattices.lattice import library_name
 from percolab.lattices.shown import Table
@@ -105,10 +105,7 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
         rows += coupling_rows(fit.threshold, model)
     known = known_threshold(structure, model)
     if known is not None:
-        named = f"{known.expression}  ({known.reference})".strip()
-        away = (fit.threshold.value - known.value) / fit.threshold.error
-        shown = f": {away:+.1f} sigma" if fit.problem is None else ""
-        rows.append(("published", f"{known.value:.12g}", f"{named}{shown}"))
+        rows.append(("", "", published_text(known, fit.threshold if fit.problem is None else None)))
     roots = [
         (root.size, str(root.value), f"{weight:.2f}", f"{root.slope:.4g}", root.samples)
         for root, weight in zip(fit.roots, fit.weights, strict=True)

@@ -19,7 +19,7 @@ from percolab.analysis.table_fit import TableFit
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import TreeFit
-from percolab.analysis.value import Value
+from percolab.analysis.value import Value, published_text
 from percolab.analysis.value import format_with_error as format_with_error
 from percolab.lattices.removal import RANDOM, describe_removal
 from percolab.lattices.shown import Table
@@ -318,13 +318,9 @@ def _transition_rows(found: SpinFit) -> Rows:
     if found.model.name != "ising":
         what = "beta"
         convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
-    published, known, error = "", found.known, found.coupling_error
-    if known is not None:
-        digits = format_with_error(known.value, known.error)
-        digits = digits if known.error else f"{known.value:.9g}"
-        published = f"published {digits}  {known.expression}  ({known.reference})"
-        if error is not None:
-            published += f": {_sigma(Value(found.coupling, error).deviation(known))}"
+    error = found.coupling_error
+    value = None if error is None else Value(found.coupling, error)
+    published = "" if found.known is None else published_text(found.known, value)
     return [
         ("p_c", _value_text(found.threshold, found.threshold_error), convention),
         (f"{what}_c", _value_text(found.coupling, error), published),

@@ -72,6 +72,16 @@ def format_with_error(value: float, error: float) -> str:
     return f"{value:.{decimals}f}({shown})"
 
 
+def published_text(known: Known, value: Value | None = None) -> str:
+    """Return a published number with its source, and the distance of a value in both errors."""
+    number = format_with_error(known.value, known.error) if known.error else f"{known.value:.12g}"
+    text = "  ".join(
+        filter(None, (f"published {number}", known.expression, f"({known.reference})"))
+    )
+    deviation = nan if value is None else value.deviation(known)
+    return f"{text}: {deviation:+.1f} sigma" if isfinite(deviation) else text
+
+
 @dataclass(frozen=True)
 class Value:
     """A mean or a fitted number with its error, one sigma.

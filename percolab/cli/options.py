@@ -188,11 +188,13 @@ def fit_from_options(
 
 def published_lines(results: StoredResults, value: float = 0.0, error: float = 0.0) -> list[str]:
     """Return the line on the published threshold if there is one, with a fit's distance from it."""
-    known = results.study.structure.threshold(results.study.model)
+    from percolab.analysis.root_text import known_threshold
+    from percolab.analysis.value import Value, published_text
+
+    known = known_threshold(results.study.structure, results.study.model)
     if known is None:
         return []
-    line = f"published {known.value:.12g}  {known.expression}  ({known.reference})"
-    return [f"{line}: {(value - known.value) / error:+.1f} sigma" if error > 0 else line]
+    return [published_text(known, Value(value, error) if error > 0 else None)]
 
 
 @contextmanager

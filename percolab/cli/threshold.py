@@ -164,6 +164,7 @@ def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
 def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str]:
     """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
     from percolab.analysis.root_text import coupling_rows, difference_text, known_threshold
+    from percolab.analysis.value import published_text
 
     study, value = results.study, fit.threshold
     if fit.problem is not None:
@@ -181,9 +182,7 @@ def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str
     ]
     known = known_threshold(study.structure, study.model)
     if known is not None:
-        away = (value.value - known.value) / value.error
-        named = f"{known.expression}  ({known.reference})".strip()
-        lines.append(f"published {known.value:.12g}  {named}: {away:+.1f} sigma")
+        lines.append(published_text(known, value))
     return lines
 
 

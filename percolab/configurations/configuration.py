@@ -197,8 +197,6 @@ def read_image(
     The arguments are those of :func:`site_configuration`.  in_parts: the image is not read, but
     something of its shape and dtype of which ranges of the first axis are.
     """
-    if lattice is not None and connectivity is not None:
-        raise InputError(f"connectivity: {lattice.name} has its own neighbours; leave one out")
     is_array = not isinstance(name, str | Path | list | tuple)
     files = None if is_array else find_slices(name)
     text = AN_ARRAY if is_array else str(name) if files is None else _stack_name(files)
@@ -207,12 +205,10 @@ def read_image(
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "biuf":
             return f"holds {dtype}; a site configuration holds booleans, integers or floats"
-        if lattice is None and connectivity is None and len(shape) not in DEFAULT_LATTICES:
-            option = "on=" if is_array else "--lattice"
-            return f"an array of {len(shape)} dimensions; name its lattice with {option}"
+        option = "on=" if is_array else "--lattice"
+        if problem := lattice_problem(lattice, connectivity, len(shape), option):
+            return problem
         used = lattice or image_lattice(connectivity, len(shape))
-        if len(shape) != used.dimension:
-            return f"{len(shape)} dimensions, but {used.name} has {used.dimension}"
         if in_parts:
             return "" if prod(shape) else "it has no sites"
         if not 1 <= prod(shape) <= MAX_POINTS:
@@ -232,6 +228,20 @@ def read_image(
         return (slices if in_parts else slices[:]), {"input": text}, rule
     read = open_array if in_parts else read_array
     return read(text, wrong, as_grey=as_grey), {"input": _file_name(text)}, rule
+
+
+def lattice_problem(
+    lattice: Lattice | None, connectivity: int | None, dimension: int, option: str = "on="
+) -> str:
+    """Return what is wrong with the lattice of an image of so many dimensions, or ""."""
+    if lattice is None and connectivity is None and dimension not in DEFAULT_LATTICES:
+        return f"an array of {dimension} dimensions; name its lattice with {option}"
+    used = lattice or image_lattice(connectivity, dimension)
+    if lattice is not None and connectivity is not None:
+        raise InputError(f"connectivity: {lattice.name} has its own neighbours; leave one out")
+    if dimension != used.dimension:
+        return f"{dimension} dimensions, but {used.name} has {used.dimension}"
+    return ""
 
 
 def image_lattice(connectivity: int | None, dimension: int) -> Lattice:

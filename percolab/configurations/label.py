@@ -15,6 +15,7 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
+from percolab.configurations.device_arrays import is_device_array, label_device_array
 from percolab.configurations.label_array import Labels
 from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
@@ -60,7 +61,7 @@ def label(
     graph: Any = None,
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
-) -> Labels:
+) -> Any:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
     A label is the smallest site index of the cluster, and -1 where there is no site; with
@@ -78,6 +79,10 @@ def label(
       "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
       18 or 26, the smallest unless given; or those of the lattice ``on``.  ``boundary``, one for
       all axes or one for each, is open unless given.  Labels are in the image's shape.
+    * an image that is on a GPU already, an array with ``__cuda_array_interface__`` (CuPy, PyTorch,
+      Numba, JAX): sites are where it is not 0, neighbours of one value are joined.  The labels stay
+      on the GPU, as a device array without clusters
+      (:func:`percolab.configurations.device_arrays.label_device_array`).
     * a lattice or its name, with its size L, or its sides as (64, 128): one sample of percolation
       at p, 0.5 unless given; (seed, sample) names the one that a sweep with this seed measures.
       Labels are in the lattice's shape, last axis first.
@@ -118,6 +123,15 @@ def label(
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
     rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
+    if is_device_array(lattice):
+        why = "an array on a GPU is a configuration already"
+        refuse_sample_settings(why, seed, sample, rng)
+        refuse_given(why, model=None if model == "bond" else model, L=L, p=p, opened=opened)
+        refuse_given(why, graph=graph, multi=multi or None, columns=columns)
+        refuse_given("labels on a GPU are smallest sites", serial=serial or None)
+        refuse_given("compare on the GPU", threshold=threshold, below=below or None, phase=phase)
+        rule = {"connectivity": connectivity, "labeler": labeler}
+        return label_device_array(lattice, load_labeled_lattice(on), boundary or "open", **rule)
     if is_mask(lattice):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
         refuse_given("a mask is a configuration already", model=None if model == "bond" else model)

@@ -15,7 +15,14 @@ from percolab.analysis.averaging import (
 )
 from percolab.analysis.json_values import Record
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.value import REJECTED, ChiSquare, Value, is_rejected, list_rejections
+from percolab.analysis.value import (
+    REJECTED,
+    ChiSquare,
+    Value,
+    is_rejected,
+    list_rejections,
+    published_text,
+)
 
 GOOD = ChiSquare.of(5.0, 5)
 
@@ -112,3 +119,12 @@ def test_a_record_has_its_fields_renamed_or_left_out_and_what_is_added():
 
     record = Example(Value(2.0, float("nan")), 3).to_dict()
     assert record == {"one": {"value": 2.0, "error": None}, "double": 4.0}
+
+
+def test_distance_from_published_number_includes_its_error():
+    known = Known(0.58504, 5e-6, "", "R. Parviainen 2007")
+    text = published_text(known, Value(0.58504635, 7e-7))
+    assert text == "published 0.5850400(50)  (R. Parviainen 2007): +1.3 sigma"
+    exact = Known(0.5, 0.0, "1/2", "H. Kesten 1980")
+    assert published_text(exact) == "published 0.5  1/2  (H. Kesten 1980)"
+    assert published_text(exact, Value(0.501, 0.001)).endswith(": +1.0 sigma")

@@ -51,7 +51,7 @@ def test_fit_says_p_c_of_the_roots(path, record):
     assert json.loads(answer("fit", path, "--json")) == record
     text = answer("fit", path)
     assert "systematic: drift of the roots, C/L^4, C = 0 +- 0.15" in text
-    assert "published  0.52440499" in text
+    assert "published 0.52440499" in text
     for root in record["roots"]:
         assert f"\n{root['L']} " in text
 
