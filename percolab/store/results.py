@@ -28,7 +28,7 @@ from percolab.store.interrupts import delay_interrupts
 from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
-from percolab.store.task_result import TaskResult, columns_in, lacking
+from percolab.store.task_result import TaskResult, columns_in
 from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
 
@@ -69,7 +69,7 @@ class StoredResults:
 
     def lacking(self) -> list[str]:
         """Return the names of columns that this version measures and a task here lacks."""
-        return lacking(self.tasks.values())
+        return list(dict.fromkeys(n for item in self.tasks.values() for n in item.lacking()))
 
     def of_size(self, size: int) -> list[TaskResult]:
         return [item for item in self.tasks.values() if item.task.size == size]

@@ -205,6 +205,11 @@ class TaskResult(Shown):
         found = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(found[:, :, same.index(column)], np.float64)
 
+    def lacking(self) -> list[str]:
+        """Return the names of columns that this version measures and that are not here."""
+        declared = _declared(self, self.task.measure) if self.holds_columns else ()
+        return [column.name for column in declared if not self.has(column.name)]
+
     @property
     def has_cluster_sizes(self) -> bool:
         """Whether there is what figures of cluster sizes are drawn from."""
@@ -250,17 +255,6 @@ def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
     order = [name for name in known if name in found]
     return tuple(found[name] for name in [*order, *(name for name in found if name not in known)])
-
-
-def lacking(items: Iterable[TaskResult]) -> list[str]:
-    """Return the names of columns that this version measures and one of these tasks lacks."""
-    names = (
-        column.name
-        for item in _grids(items)
-        for column in _declared(item, item.task.measure)
-        if not item.has(column.name)
-    )
-    return list(dict.fromkeys(names))
 
 
 def not_in_all(items: Iterable[TaskResult]) -> list[str]:
