@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,10 +83,9 @@ def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[O
 
 def _lanes(conditions: Conditions) -> Iterator[Outcome]:
     count = conditions.count(quick=2**26, full=2**27)
-    for rng, generator in GENERATORS.items():
-        for p in P:
-            fill = _filled(generator, conditions.stream_seed("lanes", rng, p), p)
-            yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
+    for (rng, generator), p in product(GENERATORS.items(), P):
+        fill = _filled(generator, conditions.stream_seed("lanes", rng, p), p)
+        yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
 
 
 CHECKS = (Check("generator", "pairs and triples of bonds", _lanes),)

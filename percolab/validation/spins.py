@@ -63,13 +63,13 @@ class _Means:
 
     def of(self, name: str) -> Floats:
         """Return those of an observable, float64 (chains,)."""
-        place = self._names.index(name)
-        return self._means([block.sums[0, place] for block in self.blocks])
+        place = [column.name for column in self.task.observables].index(name)
+        return np.array([block.sums[0, place] for block in self.blocks]) / self.task.block_size
 
     def square(self, name: str) -> Floats:
         """Return those of its square."""
         place = squared_names(self.task.observables).index(name)
-        return self._means([block.squares[0, place] for block in self.blocks])
+        return np.array([block.squares[0, place] for block in self.blocks]) / self.task.block_size
 
     def lagged(self, series: int) -> tuple[Floats, Floats]:
         """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""
@@ -77,13 +77,6 @@ class _Means:
         parts = np.array([block.extras["lagged"][0] for block in self.blocks]).reshape(shape)
         products, edges = parts[:, series, :, 1].T / (self.task.block_size - 1)
         return products, edges
-
-    def _means(self, sums: list[Any]) -> Floats:
-        return np.asarray(np.array(sums, np.float64) / self.task.block_size)
-
-    @property
-    def _names(self) -> list[str]:
-        return [column.name for column in self.task.observables]
 
 
 def _chains(
@@ -108,10 +101,9 @@ def _chains(
         seed=conditions.stream_seed("spins", *stream),
         **{**defaults, **task},
     )
-    sampler = make_sampler(made, labeler=labeler, device=conditions.device)
+    sampler: Any = make_sampler(made, labeler=labeler, device=conditions.device)
     conditions.device.open()
-    found: list[Any] = sampler.sample(range(chains))
-    return _Means(made, found)
+    return _Means(made, sampler.sample(range(chains)))
 
 
 def _torus(structure: Structure, size: int) -> Topology:
@@ -147,13 +139,11 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
     """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
-    yield from with_joint(
-        text,
-        (
-            (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
-            for name, (found, expected) in values.items()
-        ),
+    outcomes = (
+        (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
+        for name, (found, expected) in values.items()
     )
+    yield from with_joint(text, outcomes)
 
 
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
@@ -279,9 +269,8 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
         # 46, 075001 (2013)).
         two = means.of("wrapping_all") - means.of("wrapping_diagonal")
         apart = two - q * (1 - means.of("wrapping_any"))
-        yield _compare_chain_means(
-            f"clusters wind twice less q times never, square, q = {q}", apart, 0.0
-        )
+        text = f"clusters wind twice less q times never, square, q = {q}"
+        yield _compare_chain_means(text, apart, 0.0)
 
 
 def _parity(conditions: Conditions) -> Iterator[Outcome]:
@@ -296,8 +285,8 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
         for n, (update, q) in enumerate(_RULES):
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
             bonds, new, sites = (np.uint64(seed + place) for place in range(3))
-            p = q**0.5 / (1 + q**0.5)
-            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(p_to_threshold(p)))
+            threshold = np.uint64(p_to_threshold(q**0.5 / (1 + q**0.5)))
+            key = Chain(bonds, new, sites, np.uint64(n), threshold)
             begun = n % 2, [key], [n % 3 == 1]
             case = (topology, rule), begun, sweeps
             expected = _advance("reference", "cpu", *case)
