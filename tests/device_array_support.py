@@ -9,7 +9,7 @@ CASES = (
     ((12, 10), 2, {"boundary": "periodic", "on": "triangular"}),
     ((8, 10), 1, {"boundary": ("open", "periodic"), "on": "honeycomb", "labeler": "four_step"}),
     ((3, 5, 7), 2, {}),
-    ((4, 5, 6), 2, {"connectivity": 26, "boundary": "periodic"}),
+    ((4, 5, 6), 6, {"connectivity": 26, "boundary": "periodic"}),
 )
 
 

@@ -56,12 +56,13 @@ def union_across_boundary(labels, start, opened, base, adjacency, n):
 @njit
 def find_halving(parents, i):
     """Return the root of i, letting every second node on the way skip its parent (serial use)."""
-    parent = parents[i]
+    i = uint32(i)
+    parent = uint32(parents[i])
     while parent != i:
-        grandparent = parents[parent]
+        grandparent = uint32(parents[parent])
         parents[i] = grandparent
         i = grandparent
-        parent = parents[i]
+        parent = uint32(parents[i])
     return i
 
 
@@ -69,6 +70,6 @@ def find_halving(parents, i):
 def union_halving(parents, i, j):
     """Join the trees of i and j, the larger root under the smaller (serial use)."""
     # The first step, and which root is larger, without branches: both are hard to predict.
-    i = find_halving(parents, parents[i])
-    j = find_halving(parents, parents[j])
+    i = find_halving(parents, parents[uint32(i)])
+    j = find_halving(parents, parents[uint32(j)])
     parents[max(i, j)] = min(i, j)

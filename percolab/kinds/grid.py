@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +68,10 @@ class Grid(Kind):
         for reader in readers:
             needs = reader.add_needs(task.structure, needs)
         found = compute_memory(name, device, extent, task.draw, needs, items)
-        return reduce(Memory.plus, (reader.memory(extent) for reader in readers), found)
+        for reader in readers:
+            own = reader.memory(extent)
+            found = found.plus(own if device == "cuda" else Memory(own.host))
+        return found
 
 
 class CoupledSampler(TaskSampler):

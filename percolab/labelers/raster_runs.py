@@ -13,7 +13,7 @@ fields of :class:`Runs` and :class:`Windings`.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint32
+from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
@@ -81,67 +81,97 @@ def number_runs(opened, periodic, chain, num_points, starts, first):
 
 @njit(**UNCOUNTED)
 def find_run(site, starts, first):
-    """Return the run that holds a site."""
-    return _run_in(starts[site >> 5], first[site >> 5], site & 31)
+    """Return the run that holds a site, uint32: other types cost an index a test for its sign."""
+    word = uint32(uint32(site) >> uint32(5))
+    return _run_in(starts[word], first[word], uint32(uint32(site) & uint32(31)))
 
 
 @njit(**UNCOUNTED)
 def _run_in(starts, before, bit):
     """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
-    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - bit))
-    return int32(before + popcount(uint32(starts & upto)) - 1)
+    upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - uint32(bit)))
+    return uint32(uint32(before) + uint32(popcount(uint32(starts & upto))) - uint32(1))
 
 
 @njit(**UNCOUNTED)
-def _join_listed_ends(left, ends, word, starts, first, parents):
+def _attach(run, other, runs, waiting):
+    """Give a run that has no parent that of a run before it, or let the pair wait to be joined.
+
+    Returns how many pairs wait, in ``sizes`` and ``reach``.  In a lattice's order of sites nearly
+    every run gets its parent here, without a search for roots and without a branch.
+    """
+    parents = runs.parents
+    run = uint32(run)
+    own, root = uint32(parents[run]), uint32(parents[uint32(other)])
+    is_new = own == run and root < run
+    parents[run] = root if is_new else own
+    runs.sizes[waiting], runs.reach[waiting] = own, root
+    return uint32(waiting + uint32(own != root and not is_new))
+
+
+@njit(**UNCOUNTED)
+def _join_waiting(runs, waiting):
+    """Join the pairs that wait."""
+    for n in range(waiting):
+        union_halving(runs.parents, runs.sizes[n], runs.reach[n])
+
+
+@njit(**UNCOUNTED)
+def _join_listed_ends(left, ends, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends being looked up."""
-    last_run, last_other = int32(-1), int32(-1)
+    starts, first = runs.starts, runs.first
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
         left = uint32(left & uint32(left - uint32(1)))
-        end = int64(ends[site])
-        run = _run_in(starts[word], first[word], site & 31)
-        other = _run_in(starts[end >> 5], first[end >> 5], end & 31)
-        # Neighbouring bonds often join the same two runs; one of them is enough.
-        if run != last_run or other != last_other:
-            union_halving(parents, run, other)
-            last_run, last_other = run, other
+        run = _run_in(starts[word], first[word], uint32(site & 31))
+        waiting = _attach(run, find_run(ends[site], starts, first), runs, waiting)
+    return waiting
 
 
 @njit(**UNCOUNTED)
-def _join_shifted_ends(left, delta, word, starts, first, parents):
+def _join_shifted_ends(left, delta, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
+    starts, first = runs.starts, runs.first
     begin = 32 * word + delta
     place, shift = begin >> 5, uint32(begin & 31)
-    others, before = uint32(0), int32(0)
+    others, before = uint32(0), int32(-1)
     if place >= 0:
         others = uint32(starts[place] >> shift)
         below = uint32(starts[place] & uint32(uint32(uint32(1) << shift) - uint32(1)))
-        before = int32(first[place] + popcount(below))
+        before = int32(first[place] + popcount(below) - 1)
     if shift != uint32(0) and 0 <= place + 1 < starts.size:
         others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
-    ours = starts[word]
+    ours, ours_before = starts[word], int32(first[word] - 1)
     # Of all bonds that join the same two runs, one is enough.
     left = mark_segment_starts(left, uint32(uint32(ours | others) | uint32(1)))
     while left != uint32(0):
         upto = uint32(left ^ uint32(left - uint32(1)))
         left = uint32(left & uint32(left - uint32(1)))
-        run = int32(first[word] + popcount(uint32(ours & upto)) - 1)
-        union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
+        run = int32(ours_before + popcount(uint32(ours & upto)))
+        other = int32(before + popcount(uint32(others & upto)))
+        waiting = _attach(run, other, runs, waiting)
+    return waiting
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_runs(opened, periodic, ends, chain, starts, first, parents):
+def join_runs(opened, periodic, ends, chain, runs):
     """Join the runs at both ends of the open bonds in no chain and across no periodic boundary."""
-    for k in range(len(ends)):
-        if k == chain:
-            continue
-        for word in range(starts.size):
-            left = inner_word(opened, periodic, 0, k * starts.size + word)
+    words, waiting = runs.starts.size, uint32(0)
+    for word in range(words):
+        for k in range(len(ends)):
+            if k == chain:
+                continue
+            left = inner_word(opened, periodic, 0, k * words + word)
+            if left == uint32(0):
+                continue
+            if waiting + 32 > runs.sizes.size:
+                _join_waiting(runs, waiting)
+                waiting = uint32(0)
             if ends.ndim == 2:
-                _join_listed_ends(left, ends[k], word, starts, first, parents)
-            elif left != uint32(0):
-                _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
+                waiting = _join_listed_ends(left, ends[k], word, runs, waiting)
+            else:
+                waiting = _join_shifted_ends(left, int64(ends[k]), word, runs, waiting)
+    _join_waiting(runs, waiting)
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
@@ -172,7 +202,7 @@ def size_clusters(parents, runs, starts, occupied, sizes):
             following = uint32(rest & uint32(~rest + uint32(1)))
             mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
             run += 1
-            root = parents[parents[run]]
+            root = uint32(parents[uint32(parents[run])])
             parents[run] = root
             sizes[root] += popcount(uint32(here & mask))
             left = rest
@@ -183,8 +213,7 @@ def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
     spanned = uint32(0)
     for n in range(end_sites.size):
-        word, bit = end_sites[n] >> 5, end_sites[n] & 31
-        root = parents[_run_in(starts[word], first[word], bit)]
+        root = uint32(parents[find_run(end_sites[n], starts, first)])
         flags = uint32(reach[root] | end_flags[n])
         reach[root] = flags
         # Both flags of an axis, without a branch, which would be hard to predict.
@@ -220,7 +249,7 @@ def join_inside(opened, adjacency, runs):
     count = number_runs(opened, periodic, chain, points, runs.starts, runs.first)
     for run in range(count):
         runs.parents[run] = run
-    join_runs(opened, periodic, ends, chain, runs.starts, runs.first, runs.parents)
+    join_runs(opened, periodic, ends, chain, runs)
     return count
 
 
@@ -237,16 +266,18 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     loop[0] = 0
     bits = int64(0)
     stride, begin = int64(32) * int64(adjacency.num_words), int64(0)
-    last_i, last_j, last_code = int32(-1), int32(-1), int64(0)
+    last_i, last_j, last_code = uint32(-1), uint32(-1), int64(0)
     for n in range(bonds.size):
         bond = bonds[n]
         while bond >= begin + stride:
             begin += stride
-        if not has_bit(opened[bond >> 5], bond & 31):
+        if not has_bit(opened[uint64(bond) >> uint64(5)], bond & 31):
             continue
-        site, other, code = bond - begin, ends[n], codes[n]
-        i = _run_in(starts[site >> 5], first[site >> 5], site & 31)
-        j = _run_in(starts[other >> 5], first[other >> 5], other & 31)
+        i, j, code = (
+            find_run(bond - begin, starts, first),
+            find_run(ends[n], starts, first),
+            codes[n],
+        )
         # Neighbouring bonds often join the same two runs; one of them is enough.
         if i != last_i or j != last_j or code != last_code:
             _, _, wound = join_over_periods(parents, periods, i, j, code)
@@ -254,7 +285,7 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
             last_i, last_j, last_code = i, j, code
     for run in range(count):
         # A root has no periods.
-        parent = parents[run]
+        parent = uint32(parents[run])
         periods[run] += periods[parent]
         parents[run] = parents[parent]
     return bits

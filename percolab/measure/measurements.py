@@ -40,7 +40,7 @@ class Reader(Protocol):
 
     @staticmethod
     def memory(extent: Extent) -> Memory:
-        """Return the memory that the reader itself takes."""
+        """Return the memory that the reader itself takes; the device's is that of CUDA alone."""
         ...
 
     def rows(

@@ -116,16 +116,16 @@ def note_loop(wound, loop, axes):
 @njit(**UNCOUNTED)
 def find_winding(parents, periods, i):
     """Return (root of i, periods from the root to i), shortening the path (serial use)."""
-    total = int64(0)
-    parent = parents[i]
+    i, total = uint32(i), int64(0)
+    parent = uint32(parents[i])
     while parent != i:
-        grandparent = parents[parent]
+        grandparent = uint32(parents[parent])
         if grandparent != parent:
             periods[i] += periods[parent]
             parents[i] = grandparent
         total += periods[i]
-        i = parents[i]
-        parent = parents[i]
+        i = grandparent
+        parent = uint32(parents[i])
     return i, total
 
 
@@ -136,18 +136,18 @@ def join_over_periods(parents, periods, i, j, code):
     Returns (root that stays, root that became its child, 0), or where they were one tree already
     (root, root, winding numbers of the loop that the bond closes).
     """
+    i, j = uint32(i), uint32(j)
     # The first step without a branch: a root has itself as parent and no periods.
-    a, to_i = find_winding(parents, periods, parents[i])
-    to_i += periods[i]
+    a, away = find_winding(parents, periods, parents[i])
+    # Before the other search, which may give i another parent.
+    away += periods[i] + code
     b, to_j = find_winding(parents, periods, parents[j])
-    to_j += periods[j]
-    if a == b:
-        return a, b, to_i + code - to_j
-    if a < b:
-        parents[b], periods[b] = a, to_i + code - to_j
-        return a, b, int64(0)
-    parents[a], periods[a] = b, to_j - code - to_i
-    return b, a, int64(0)
+    # From a to b; which root is smaller, and whether there are two, without a branch as well.
+    away -= to_j + periods[j]
+    stays, child = min(a, b), max(a, b)
+    parents[child] = stays
+    periods[child] = int64(a != b) * (away if a < b else -away)
+    return stays, child, int64(a == b) * away
 
 
 @njit(nogil=True, cache=True)

@@ -47,6 +47,8 @@ cuda = load_cuda()
 
 # Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES
+# Words of shared memory for bonds, lists and nodes: of 48 KiB what the arrays of the kernel leave.
+_SHARED_WORDS = 48 * 256 - TILE_NODES - 3 * TILE_WORDS - 256
 
 
 #: Nodes of a tile for which there is room in shared memory.
@@ -63,6 +65,8 @@ def refusal(topology: Topology) -> str:
     tiling = make_tiling(topology, TILE_WORDS, LANES)
     if tiling.room > MAX_ROOM:
         return "nearly every site is at the border of a tile"
+    if 2 * len(tiling.classes) * TILE_WORDS + MAX_ROOM > _SHARED_WORDS:
+        return "a site has more bonds than fit in shared memory"
     if tiling.num_entries > MAX_ENTRIES:
         return "its tiles share more bonds than have a 32-bit name"
     return ""
@@ -221,9 +225,10 @@ class Tiled(ReadsRadii):
         self.read.clear_tallies(items)
         self._list_crossing(items, upper)
         classes = len(self.tiling.classes)
-        listed = _LISTED * classes
         # Two words for the bonds of every class; then the list, which later has the nodes.
-        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, int(nodes.room)))
+        words = 2 * classes * TILE_WORDS
+        listed = min(_LISTED * classes, (_SHARED_WORDS - words) // STRIPS)
+        shared = 4 * (words + max(STRIPS * listed, int(nodes.room)))
         # The bins of a tally come where the bonds were.
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
