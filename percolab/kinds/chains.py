@@ -185,8 +185,7 @@ class ChainSampler(TaskSampler):
             np.zeros((len(items), MOST_AXES)),
         )
         with self.device.driven():
-            for first in range(0, len(items), self.chains.capacity):
-                part = slice(first, min(first + self.chains.capacity, len(items)))
+            for part in workplace.steps(len(items), self.chains.capacity, None):
                 self._begin(items[part], end, part, stopped)
                 self._sweep(found, part, stopped)
                 if with_planes:
@@ -231,10 +230,8 @@ class ChainSampler(TaskSampler):
         most = 1 if has_factors or task.every > 1 else None
         for step in self._steps(task.block_size, part.stop - part.start, stopped, most):
             if has_factors:
-                planes = chains.copy_planes()
-                found.factors[part] += structure_factors(
-                    planes, task.draw.states, task.shape, periodic
-                )
+                drawn = chains.copy_planes(), task.draw.states, task.shape
+                found.factors[part] += structure_factors(*drawn, periodic)
             found.rows[part, step], found.spins[part, step] = chains.advance(step.stop - step.start)
             if task.every > 1:
                 chains.skip(task.every - 1)

@@ -102,9 +102,9 @@ def _describe_end(rank: int, error: BaseException) -> tuple[str, int]:
         return "", error.code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", choose_exit_code(error)
-    kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-    line = " ".join(f"{kind}{error}".split())
-    return f"percolab: error: rank {rank}: {line}", 2 if isinstance(error, InputError) else 1
+    is_input = isinstance(error, InputError)
+    line = " ".join(f"{'' if is_input else f'{type(error).__name__}: '}{error}".split())
+    return f"percolab: error: rank {rank}: {line}", 2 if is_input else 1
 
 
 def _mpi() -> tuple[Any, Any]:

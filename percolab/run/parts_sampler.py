@@ -297,12 +297,11 @@ class PartsSampler:
     def check_fits(self, checkpoint: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
         bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
-        width = BINS + bins if bins else ROW_WIDTH
-        interface = checkpoint.interface
-        is_own = all(len(row.numbers) == width for row in checkpoint.rows) and (
-            interface is None
-            or (len(interface.sums.bins), interface.num_layers) == (bins, self.whole.num_layers)
-        )
+        width, interface = BINS + bins if bins else ROW_WIDTH, checkpoint.interface
+        is_own = all(len(row.numbers) == width for row in checkpoint.rows)
+        if interface is not None:
+            lengths = len(interface.sums.bins), interface.num_layers
+            is_own = is_own and lengths == (bins, self.whole.num_layers)
         if not is_own or len(checkpoint.rows) > len(self.items(checkpoint.number)):
             assert self.checkpoints is not None
             raise InputError(

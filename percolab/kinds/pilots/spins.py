@@ -148,13 +148,8 @@ def _pilot(
     every: int = 1,
 ) -> Task:
     """Return a task of chains of their own."""
-    given: dict[str, Any] = {
-        "p": tuple(p),
-        "burn_in": burn_in,
-        "block_size": sweeps,
-        "every": every,
-    }
-    return replace(task, purpose="pilot", measure=measure, chains=0, **given)
+    given: dict[str, Any] = {"burn_in": burn_in, "block_size": sweeps, "every": every}
+    return replace(task, purpose="pilot", p=tuple(p), measure=measure, chains=0, **given)
 
 
 def _make_sampler(task: Task, pilot: PilotConditions) -> ChainSampler:
@@ -180,14 +175,8 @@ def _probabilities(
     blocks = _blocks(own, range(first, first + _CHAINS), pilot)
     sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
     names = [column.name for column in own.observables]
-    words = [
-        name
-        for name in names
-        if name.partition("_")[0] in ("spanning", "wrapping")
-        and name.rpartition("_")[2] in ("x", "y", "z", "w", "spanning")
-    ]
-    if open_axes(task.boundary):
-        words = [name for name in words if name.startswith("spanning")]
+    what = "spanning" if open_axes(task.boundary) else "wrapping"
+    words = [name for name in names if name in (what, *(f"{what}_{axis}" for axis in "xyzw"))]
     if not words:
         return np.asarray(sums[:, [names.index("largest")]].T / task.num_sites)
     return np.asarray(sums[:, [names.index(name) for name in words]].T)
@@ -262,14 +251,11 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
             every *= 2
         else:
             sweeps *= 2
-    said = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
+    reason = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
     if is_partial:
-        raise InputError(f"L = {task.size}: {said}; give the burn-in (--burn-in)")
-    return BurnIn(
-        _UNKNOWN_BURN_IN,
-        f"{said}, so this burn-in is too short (--burn-in): errors are quoted only where ordered "
-        "and random starts agree",
-    )
+        raise InputError(f"L = {task.size}: {reason}; give the burn-in (--burn-in)")
+    warning = "so this burn-in is too short (--burn-in): errors are quoted only where ordered and"
+    return BurnIn(_UNKNOWN_BURN_IN, f"{reason}, {warning} random starts agree")
 
 
 def _longest(parts: Floats) -> tuple[float, bool]:
