@@ -121,6 +121,53 @@ class Setting:
         return f"{self.help}  [default: {default}]" if default else self.help
 
 
+def _order(key: str, value: Any) -> str:
+    names = (*ORDERS, GIVEN)
+    return value if value in names else check_one_of(names)(key, value)
+
+
+def _slabs(key: str, value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
+    number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
+    if type(number) is not int or number < 1:
+        raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
+    return number
+
+
+def _text(example: str, key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
+    return value
+
+
+def _executor(key: str, value: Any) -> str | Executor:
+    if isinstance(value, Executor):
+        return value
+    if value == MPI:
+        raise InputError(
+            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
+            "in Python give an executor of mpi4py.futures (docs/clusters.md)"
+        )
+    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
+    if not is_dask and value not in EXECUTORS:
+        raise InputError(
+            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
+            f"{DASK}ADDRESS"
+        )
+    return str(value)
+
+
+def _chains(key: str, value: int) -> int:
+    if value not in (0, 1):
+        raise InputError(
+            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
+            "chain of its own"
+        )
+    return value
+
+
 def _coupling(name: str, meaning: str) -> Setting:
     return Setting(
         group=SPINS,
@@ -310,7 +357,7 @@ class Settings(TypedDict, total=False):
             "ended.",
             default=0,
             shown_default="a chain for every block",
-            check=lambda key, value: _chains(value),
+            check=_chains,
         ),
     ]
     method: Annotated[
@@ -336,7 +383,7 @@ class Settings(TypedDict, total=False):
             "after every removal; a file of docs/networks.md; a list of sites, the first removed "
             "first; or a mapping of sites to scores.",
             read=values.read_order,
-            check=lambda key, value: _order(key, value),
+            check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",
         ),
     ]
@@ -464,7 +511,7 @@ class Settings(TypedDict, total=False):
             shown_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
-            take=_unless_none(lambda key, value: _executor(value)),
+            take=_unless_none(_executor),
         ),
     ]
     part: Annotated[
@@ -481,7 +528,7 @@ class Settings(TypedDict, total=False):
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            check=_unless_none(lambda key, value: _slabs(value)),
+            check=_unless_none(_slabs),
         ),
     ]
     split: Annotated[
@@ -498,7 +545,7 @@ class Settings(TypedDict, total=False):
         _of_machine(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            check=_unless_none(lambda key, value: _text(key, value, "4x4x2")),
+            check=_unless_none(partial(_text, "4x4x2")),
         ),
     ]
     merge: Annotated[
@@ -507,7 +554,7 @@ class Settings(TypedDict, total=False):
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            check=_unless_none(lambda key, value: _text(key, value, "quad:bubbles,runs")),
+            check=_unless_none(partial(_text, "quad:bubbles,runs")),
         ),
     ]
     out: Annotated[
@@ -520,53 +567,6 @@ class Settings(TypedDict, total=False):
             kind=Path,
         ),
     ]
-
-
-def _order(key: str, value: Any) -> str:
-    names = (*ORDERS, GIVEN)
-    return value if value in names else check_one_of(names)(key, value)
-
-
-def _slabs(value: Any) -> int | str:
-    if value == "auto":
-        return "auto"
-    digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
-    number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
-    if type(number) is not int or number < 1:
-        raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
-    return number
-
-
-def _text(key: str, value: Any, example: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
-    return value
-
-
-def _executor(value: Any) -> str | Executor:
-    if isinstance(value, Executor):
-        return value
-    if value == MPI:
-        raise InputError(
-            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
-            "in Python give an executor of mpi4py.futures (docs/clusters.md)"
-        )
-    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
-    if not is_dask and value not in EXECUTORS:
-        raise InputError(
-            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
-            f"{DASK}ADDRESS"
-        )
-    return str(value)
-
-
-def _chains(value: int) -> int:
-    if value not in (0, 1):
-        raise InputError(
-            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
-            "chain of its own"
-        )
-    return value
 
 
 def _declared(table: Any) -> dict[str, Setting]:
@@ -594,41 +594,34 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
+    return lambda function: takes_settings(function, names)
+
+
+def takes_settings(
+    function: Callable[_P, _R], names: Sequence[str] = tuple(SETTINGS)
+) -> Callable[_P, _R]:
     """Return a function of a lattice and ``**Unpack[Settings]`` that shows them one by one.
 
     Its signature has every setting with its type and default, where it had ``**``; in its
     documentation a line "{settings}" becomes the list of what they mean.
     """
-    return takes_some_settings(*SETTINGS)(function)
-
-
-def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
-    return lambda function: _show_settings(function, names)
-
-
-def _show_settings(function: Callable[_P, _R], names: Sequence[str]) -> Callable[_P, _R]:
     own = dict(signature(function).parameters)
     own.popitem()  # **settings
-    arguments = [
-        own.pop(name).replace(annotation=item.annotation)
-        if name in own
-        else Parameter(
-            name, Parameter.KEYWORD_ONLY, default=item.default, annotation=item.annotation
-        )
-        for name, item in ((name, SETTINGS[name]) for name in names)
-    ]
-    arguments = sorted([*arguments, *own.values()], key=lambda item: item.kind)
-    known = {item.name for item in arguments}
+    arguments = []
+    for setting in (SETTINGS[name] for name in names):
+        usual = Parameter(setting.name, Parameter.KEYWORD_ONLY, default=setting.default)
+        argument = own.pop(setting.name, usual)
+        arguments.append(argument.replace(annotation=setting.annotation))
+    arguments = sorted([*arguments, *own.values()], key=lambda argument: argument.kind)
+    known = {argument.name for argument in arguments}
 
     @wraps(function)
     def checked(*args: _P.args, **given: _P.kwargs) -> _R:
-        for name in given:
-            if name not in known:
-                raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
-                )
+        for name in (name for name in given if name not in known):
+            message = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            raise TypeError(message)
         return function(*args, **given)
 
     shown = Signature(arguments, return_annotation=signature(function).return_annotation)
