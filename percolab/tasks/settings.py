@@ -429,9 +429,10 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         _of_amount(
-            help="Samples of each size; of spins, the measured sweeps of all its chains.  Python "
-            "also takes a list of one number a size.",
+            help="Samples of each size; of spins, the measured sweeps of all its chains.",
             shown_default=str(DEFAULT_SAMPLES),
+            doc="how many of each size, one number or one for each size; of spins, the measured "
+            "sweeps of all chains.",
             kind=int,
             low=1,
             read=values.read_counts,
