@@ -200,8 +200,9 @@ def continue_results(
     _check_same(study, stored, path)
     if study.p is not None:
         # Where p differ in the last digits, those of stored tasks are meant.
-        known = {p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ())
-        same = (next((own for own in sorted(known) if is_same(own, p)), p) for p in study.p)
+        there = {p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ())
+        known = sorted(there)
+        same = (next((own for own in known if is_same(own, p)), p) for p in study.p)
         study = replace(study, p=tuple(same))
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
