@@ -478,8 +478,8 @@ class _Planning:
 
         def encoded(blocks: list[Block]) -> int:
             numbered: dict[int, AnyBlock] = {block.number: block for block in blocks}
-            alone = TaskResult(item.task, numbered, item.columns)
-            return len(encode(StoredResults(study, {item.task.id: alone})))
+            one = TaskResult(item.task, numbered, item.columns)
+            return len(encode(StoredResults(study, {item.task.id: one})))
 
         # A series has a number for every sample.
         more = ratio if "series" in task.measure else 1.0
