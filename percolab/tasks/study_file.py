@@ -173,7 +173,7 @@ def _choose_structure(
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
-    if not hasattr(lattice, "is_scalable"):
+    if not isinstance(lattice, Structure):
         raise InputError(
             f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice"
             "; a graph goes with graph="
