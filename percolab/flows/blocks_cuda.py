@@ -6,7 +6,7 @@ of the tree so that those of every branch are consecutive.  A bond of the tree f
 is a fence if no bond leads out of the branch of u from that of v.  The bonds that are no fences,
 and those outside of the tree, connect the nodes of each block but its highest; here this is the
 first terminal.  Bonds to an ancestor do not, but in a tree of shortest ways there are none but
-those that are parallel to a bond of the tree, and the virtual bond.
+those that are parallel to a bond of the tree, which show nothing new, and the virtual bond.
 
 Source: X. Dong, L. Wang, Y. Gu and Y. Sun, PPoPP 2023 (FAST-BCC).
 """
@@ -204,23 +204,21 @@ def _find_fences(net, tree, parts, levels):
 
 
 @cuda.jit(device=True)
-def _joins(tree, node, other, place):
-    """Return whether an open bond between two nodes, none of them the root, is within a block."""
-    own, others = tree.via[node], tree.via[other]
-    if uint64(own >> uint64(32)) == place:
+def _joins(tree, node, other):
+    """Return whether a bond between two nodes, none of them the root, shows them in one block."""
+    if low_half(tree.via[node]) == other:
         return uint64(tree.words[node] & uint64(_NO_FENCE)) != uint64(0)
-    if uint64(others >> uint64(32)) == place:
+    if low_half(tree.via[other]) == node:
         return uint64(tree.words[other] & uint64(_NO_FENCE)) != uint64(0)
-    return low_half(own) != other and low_half(others) != node
+    return True
 
 
 @cuda.jit(device=True)
 def _join_block(net, opened, base, tree, queued):
     """Mark the nodes of the backbone; return how many sites are queued, those of the root not."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
     begin_at(net.target, tree.queue, queued)
-    if thread == uint32(0):
+    if cuda.threadIdx.x == 0:
         tree.words[root] = uint64(tree.words[root] | uint64(_BLOCK))
         tree.words[sink] = uint64(tree.words[sink] | uint64(_BLOCK))
     first = uint32(0)
@@ -228,39 +226,35 @@ def _join_block(net, opened, base, tree, queued):
         last = read_level(queued)
         if first == last:
             return last
-        n = uint32(first + thread)
+        n = uint32(first + uint32(cuda.threadIdx.x))
         while n < last:
             site = tree.queue[n]
             node = net.nodes[site]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-                bond = net.bonds[k]
-                other = low_half(bond)
+                other = low_half(net.bonds[k])
                 is_marked = uint64(tree.words[other] & uint64(_BLOCK)) != uint64(0)
-                if is_marked or not is_open(opened, base, bond):
+                if is_marked or not is_open(opened, base, net.bonds[k]):
                     continue
-                if _joins(tree, node, other, uint64(bond >> uint64(32))):
+                if _joins(tree, node, other):
                     old = cuda.atomic.or_(tree.words, other, uint64(_BLOCK))
                     if uint64(old & uint64(_BLOCK)) == uint64(0):
                         push_node(net, tree.queue, queued, other)
-            n = uint32(n + threads)
+            n = uint32(n + uint32(cuda.blockDim.x))
         first = last
 
 
 @cuda.jit(device=True)
 def _count_block(net, opened, base, tree, size):
     """Return how many ends of bonds and how many sites of the backbone this thread came by."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    bonds, sites = uint64(0), uint64(0)
-    n = thread
+    bonds, sites, n = uint64(0), uint64(0), uint32(cuda.threadIdx.x)
     while n < uint32(size + uint32(net.source.size)):
         site = tree.queue[n] if n < size else net.source[uint32(n - size)]
         before = bonds
         for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-            bond = net.bonds[k]
-            if is_open(opened, base, bond):
-                marks = tree.words[low_half(bond)]
+            if is_open(opened, base, net.bonds[k]):
+                marks = tree.words[low_half(net.bonds[k])]
                 bonds = uint64(bonds + uint64((marks & uint64(_BLOCK)) >> uint64(2)))
         if bonds != before:
             sites = uint64(sites + uint64(1))
-        n = uint32(n + threads)
+        n = uint32(n + uint32(cuda.blockDim.x))
     return bonds, sites

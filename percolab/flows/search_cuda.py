@@ -31,10 +31,10 @@ class DeviceNet(NamedTuple):
 
     starts: uint32 (points + 1,), where the bonds of each site begin
     bonds:  uint64, place << 32 | node at the other end; the place is 32 * word + bit
-    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 of the
-            first and the second terminal
+    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 where the
+            sites of the first and of the second terminal are joined
     source: uint32, the sites of the first terminal
-    target: uint32, those of the second; both are empty where there are none
+    target: uint32, those of the second
     """
 
     starts: Any
@@ -88,10 +88,10 @@ def open_bonds(net, opened, base, first, last):
 
 @cuda.jit(device=True)
 def unseen_bonds(net, seen, unseen, first, last):
-    """Return which of the same bonds lead to a node that has the value ``unseen`` in an array."""
+    """Return which of the same bonds lead to a node with ``unseen`` or more in an array."""
     bits = uint32(0)
     for n in range(min(uint32(last - first), uint32(32))):
-        if seen[low_half(net.bonds[uint32(first + uint32(n))])] == unseen:
+        if seen[low_half(net.bonds[uint32(first + uint32(n))])] >= unseen:
             bits = uint32(bits | uint32(uint32(1) << uint32(n)))
     return bits
 
@@ -134,18 +134,6 @@ def read_level(queued):
 
 
 @cuda.jit(device=True)
-def _reach(net, tree, queued, bond, node):
-    """Return whether an open bond from a node is the first that reaches its other end."""
-    other = low_half(bond)
-    mine = uint64(uint64(bond & uint64(0xFFFFFFFF00000000)) | uint64(node))
-    if cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine) != uint64(UNSEEN):
-        return False
-    tree.words[other] = uint64(0)
-    push_node(net, tree.queue, queued, other)
-    return True
-
-
-@cuda.jit(device=True)
 def _expand(net, opened, base, key, tree, queued, site):
     """Reach what is next to a site, and give its node the words of bonds that reach nothing new."""
     node, word = net.nodes[site], uint64(0)
@@ -159,8 +147,14 @@ def _expand(net, opened, base, key, tree, queued, site):
             bits = uint32(bits & uint32(bits - uint32(1)))
             bond = net.bonds[uint32(first + bit)]
             place = uint64(bond >> uint64(32))
-            is_new = has_bit(unseen, bit) and _reach(net, tree, queued, bond, node)
-            if place != own and not is_new:
+            if has_bit(unseen, bit):
+                other, mine = low_half(bond), uint64(uint64(place << uint64(32)) | uint64(node))
+                seen = cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine)
+                if seen == uint64(UNSEEN):
+                    tree.words[other] = uint64(0)
+                    push_node(net, tree.queue, queued, other)
+                    continue
+            if place != own:
                 word = uint64(word ^ bond_word(key, place))
         first = uint32(first + uint32(32))
     if word != uint64(0):
