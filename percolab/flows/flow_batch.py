@@ -53,7 +53,8 @@ class FlowBatch:
         """Return the numbers of the first items of the batch, (items, numbers)."""
         labeler, batch, memory = self._labeler, self._labeler.batch, self._memory
         bonds = self._net, batch.opened, np.uint32(batch.topology.num_bond_words)
-        key: Any = batch.keys.on_device.samples
+        key = batch.keys.on_device.samples
+        more: tuple[Any, ...]
         if self._word == "bridges":
             labeler.join(items, Reading.LABELS).make_labels()
             kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory))

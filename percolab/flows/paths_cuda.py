@@ -16,7 +16,6 @@ from percolab.flows.search_cuda import (
     open_bonds,
     push,
     read_level,
-    unseen_bonds,
 )
 from percolab.kernels.bits import lowest_one
 from percolab.kernels.device import load_cuda
@@ -96,7 +95,6 @@ def _find_length(net, opened, base, away, queue, queued):
             k, end = net.starts[site], net.starts[uint32(site + uint32(1))]
             while k < end:
                 bits = open_bonds(net, opened, base, k, end)
-                bits = uint32(bits & unseen_bonds(net, away, uint32(_TARGET), k, end))
                 while bits != uint32(0):
                     other = low_half(net.bonds[uint32(k + uint32(lowest_one(bits)))])
                     bits = uint32(bits & uint32(bits - uint32(1)))
