@@ -26,7 +26,7 @@ from percolab.api import sweep
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.validation.spin_enumeration import bond_means
+from percolab.validation.enumeration import bond_means
 
 COUPLINGS = (0.2, 0.44, 0.7)
 

@@ -19,8 +19,7 @@ from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import bonds_between, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
@@ -307,7 +306,7 @@ def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
             raise ValueError("too many for it")
         return new_labeler("reference", "cpu", topology, model)
 
-    monkeypatch.setattr("percolab.configurations.labels.new_labeler", on_the_cpu)
+    monkeypatch.setattr("percolab.configurations.configuration.new_labeler", on_the_cpu)
     monkeypatch.setattr(Device, "resolve", lambda self: Device("cuda"))
     options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
     done = run("label", *options, "--device", "auto", "--out", "labels.npy")

@@ -14,7 +14,7 @@ from percolab.errors import InputError
 from percolab.kernels.memory import Needs
 from percolab.kinds.memory import estimate_memory
 from percolab.labelers.tiled.tiling import make_tiling
-from percolab.lattices import grid, packed_rows
+from percolab.lattices import grid, grid_loops
 from percolab.lattices import topology as topology_room
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
@@ -165,7 +165,7 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
 
     # Rows, the first axis' and others, and which layers there are along all axes.
     count(grid, "_repeated", lambda cells, there: cells.size * there.size)
-    count(packed_rows, "put_rows", lambda words, rows, first, bits, there: there.size)
+    count(grid_loops, "put_rows", lambda words, rows, first, bits, there: there.size)
     count(grid.Grid, "inside_layers", lambda *given: sum(shape))
     count(grid.Grid, "owner_layers", lambda *given: sum(shape))
     work = []

@@ -18,8 +18,8 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.store import tree
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
-from percolab.store.guard import Allowance
 from percolab.store.results import encode, read_results
+from percolab.store.tree import Allowance
 
 #: Zeros that a dataset claims: 240 MB.
 CLAIMED = 30_000_000
