@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
+from helpers import slow
 from PIL import Image
 
 import percolab
@@ -360,7 +361,7 @@ def test_a_damaged_tiff_is_refused_in_one_line(capfd):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+@pytest.mark.parametrize("encoding", [slow("latin-1"), "ascii"])
 def test_output_in_an_encoding_without_some_letters(encoding):
     for command in (("lattices", "maple-leaf"), ("studies",), ("studies", "thresholds/maple-leaf")):
         done = in_process(command, PYTHONIOENCODING=encoding, PYTHONUTF8="0", LC_ALL="C")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow
 from spin_sums_support import spin_means
 
 from percolab.analysis.quantities import BlockMoments
@@ -42,7 +43,7 @@ def tori(model):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["ising", pytest.param("potts:q=2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["ising", slow("potts:q=2")])
 def test_energy_and_specific_heat_are_kaufmans(model):
     bonds_per_site = 2
     for found in compute_thermodynamics(tori(model)):

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run, text_of
-from helpers import cpu_labeler
+from helpers import cpu_labeler, slow
 from PIL import Image
 from scipy import ndimage
 
@@ -132,7 +132,7 @@ def test_point_without_a_site_has_no_label_whatever_the_image_says():
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, ">i2", np.float32])
-@pytest.mark.parametrize("order", ["C", pytest.param("F", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("order", ["C", slow("F")])
 def test_arrays_of_every_type_say_the_same(dtype, order):
     occupied = np.random.default_rng(1).random((9, 40)) < 0.55
     expected = smallest_sites(ndimage.label(occupied)[0], occupied)

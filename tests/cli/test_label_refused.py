@@ -1,14 +1,13 @@
 """``percolab label`` refuses what it cannot label, in one line, and takes no memory for it."""
 
 import io
-import tracemalloc
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from cli_support import answer, put_text, refusal, run, stored
-from helpers import TEXTS
+from helpers import TEXTS, slow, traced_peak
 from PIL import Image
 
 from percolab.configurations import read_labels
@@ -203,12 +202,7 @@ def test_results_of_a_sweep_are_never_replaced_but_labels_are():
 def test_no_memory_is_taken_for_what_is_not_there(name):
     prepared()
     run("label", "good.npy")
-    tracemalloc.start()
-    try:
-        refusal("label", name)
-        assert tracemalloc.get_traced_memory()[1] < 4e6
-    finally:
-        tracemalloc.stop()
+    assert traced_peak(lambda: refusal("label", name)) < 4e6
 
 
 def test_large_image_is_refused_before_it_is_unpacked(monkeypatch):
@@ -234,9 +228,7 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
     assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
 
 
-@pytest.mark.parametrize(
-    "name", ["image.npy", "image.png", pytest.param("image.h5", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["image.npy", "image.png", slow("image.h5")])
 def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
     """Flip and cut bytes: a file is labeled or refused, and nothing else happens."""
     pixels = (np.random.default_rng(1).random((16, 16)) < 0.5).astype(np.uint8)

@@ -14,6 +14,7 @@ from helpers import (
     exact,
     lattice,
     probabilities,
+    slow_but,
 )
 
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number
@@ -42,7 +43,7 @@ def samples_of(count):
     return np.arange(count, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("name", LATTICES)
+@pytest.mark.parametrize("name", slow_but(LATTICES, "square", "kagome", "cubic"))
 def test_opening_bonds_in_order_gives_what_bisection_of_rows_gives(name):
     for number, (case, topology) in enumerate(topologies(name)):
         reference = cpu_labeler("raster", topology)

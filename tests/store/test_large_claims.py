@@ -122,7 +122,7 @@ class Impatient(Allowance):
     [
         {"method": "threshold", "samples": 8},
         {"p": (0.4, 0.6), "measure": "sizes,gyration", "samples": 8},
-        {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4},
+        {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4, "samples": 40},
     ],
     ids="-".join,
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
-from helpers import LATTICES, lattice, run_simulated
+from helpers import LATTICES, lattice, run_simulated, slow
 from kernel_report_support import load_report
 
 from percolab.bonds.words import GENERATORS
@@ -19,8 +19,7 @@ needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
 SLOW = [
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in ("cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
+    slow(name) for name in ("open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
 ]
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
