@@ -11,7 +11,7 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.trees import boruvka_cuda, rounds_cuda, weights
 from percolab.trees.boruvka_cuda import BoruvkaCuda
-from percolab.trees.readings_batch import ReadingsBatch
+from percolab.trees.readings_cuda import ReadingsBatch
 
 #: Lattice: shapes and boundaries, across tiles and words, and smaller than a tile.
 CASES = {

@@ -15,11 +15,9 @@ from percolab.configurations.flow import flow
 from percolab.configurations.label_files import read_labels
 from percolab.configurations.tree import read_weights, tree, tree_from_array
 from percolab.errors import InputError
-from percolab.figures.bethe import check_shells, plot_bethe
+from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
 from percolab.figures.configuration import check_drawable, plot_clusters
-from percolab.figures.flow import plot_flow
-from percolab.figures.network import check_network, plot_network
-from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
+from percolab.figures.networks import check_network, check_shells, plot_bethe, plot_network
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import Coupling, compute_memory, new_coupling, sums_blocks
-from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled import Coupling, SampleBlocks, compute_memory, new_coupling, sums_blocks
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs

@@ -17,9 +17,8 @@ from percolab.measure.trees import WEIGHT_BITS
 from percolab.tasks.blocks import AnyBlock, make_tree_blocks
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Study, Task
-from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
-from percolab.trees.rows import read_rows, rows_from_sums
-from percolab.trees.tree import Trees
+from percolab.trees import DEFAULT_TREE_METHOD, Trees, new_trees, readings_class, tree_class
+from percolab.trees.readings import read_rows, rows_from_sums
 
 #: Trees are chosen from all bonds.
 ALL_BONDS = (1.0,)

@@ -12,8 +12,8 @@ from show_support import colour_of_labels, hexes, one
 
 import percolab
 from percolab.configurations import random_configuration
-from percolab.figures.bethe import bethe_places, plot_bethe
 from percolab.figures.colours import SPANNING
+from percolab.figures.networks import bethe_places, plot_bethe
 from percolab.lattices.bethe import BetheLattice, bethe_topology, site_numbers
 
 pytestmark = pytest.mark.usefixtures("own_directory")

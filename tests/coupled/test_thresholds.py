@@ -18,8 +18,7 @@ from helpers import (
 )
 
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number
-from percolab.coupled.bisection import bisect
-from percolab.coupled.thresholds import find_thresholds
+from percolab.coupled.thresholds import bisect, find_thresholds
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import SPANNING
 

@@ -46,7 +46,7 @@ def reference_tree(topology, generator, seed, samples):
 def assert_equal_trees(topology, generator, *, count=3, **options):
     """Assert that trees of three batches, the last by a captured graph, are the reference's."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
-    from percolab.trees.readings_batch import ReadingsBatch
+    from percolab.trees.readings_cuda import ReadingsBatch
 
     trees = BoruvkaCuda(topology, count, **options)
     readings = ReadingsBatch(trees)

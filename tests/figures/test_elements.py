@@ -8,7 +8,7 @@ from helpers import slow
 from matplotlib.text import Text
 
 from percolab.analysis import SpanningCurve
-from percolab.figures.axes import (
+from percolab.figures.elements import (
     add_column_legend,
     add_legend,
     bars_if_known,
