@@ -144,9 +144,9 @@ def slow(*values: object):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def slow_but(names: Iterable[str], *quick: str) -> list:
-    """Return names as cases, of which all but some are left to ``make test-slow``."""
-    return [name if name in quick else slow(name) for name in names]
+def slow_but(values: Iterable[object], *quick: object) -> list:
+    """Return values as cases, of which all but some are left to ``make test-slow``."""
+    return [value if value in quick else slow(value) for value in values]
 
 
 @cache

@@ -71,6 +71,20 @@ class Killer(Watcher):
         self.lines.append(text)
 
 
+class WorkerKiller(Watcher):
+    """Kills a process that measures when so many slabs are done; counts them all."""
+
+    def __init__(self, slabs):
+        self.left, self.seen, self.killed = slabs, 0, 0
+
+    def labeled(self, sites):
+        self.seen += 1
+        if self.seen == self.left:
+            process = next(iter(worker_processes()))
+            self.killed = process.pid
+            process.kill()
+
+
 class Interrupting(Watcher):
     """Interrupts a study at its first finished blocks."""
 

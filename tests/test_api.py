@@ -82,6 +82,12 @@ def test_a_sweep_into_a_file_is_the_sweep_in_memory(tmp_path):
     assert open_results(path).tasks.keys() == written.tasks.keys()
 
 
+def test_a_sweep_in_memory_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep("square", **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_sweep_into_a_file_continues_it(tmp_path):
     path = tmp_path / "results.h5"
     sweep("square", out=path, **OPTIONS)

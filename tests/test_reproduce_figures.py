@@ -89,8 +89,7 @@ def assert_close(one, other):
 
 
 @pytest.mark.parametrize(
-    "number",
-    [pytest.param(n, marks=pytest.mark.slow if n in ("5", "6") else ()) for n in STORED],
+    "number", [pytest.param(n, marks=pytest.mark.slow if n in ("5", "6") else ()) for n in STORED]
 )
 def test_stored_figures_have_the_numbers_that_todays_code_draws(number):
     folder = reproduce_figures.STORED

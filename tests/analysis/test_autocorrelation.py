@@ -59,13 +59,7 @@ def test_a_constant_added_to_a_series_changes_its_mean_alone():
 
 
 @pytest.mark.parametrize(
-    ("tau", "updates"),
-    [
-        (0.5, 400),
-        slow(1.5, 400),
-        slow(5.0, 400),
-        (5.0, 100),
-    ],
+    ("tau", "updates"), [(0.5, 400), slow(1.5, 400), slow(5.0, 400), (5.0, 100)]
 )
 def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
     rng, repeats = np.random.default_rng(3), 200

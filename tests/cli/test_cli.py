@@ -18,6 +18,7 @@ from cli_support import (
     small_results,
     stored,
 )
+from helpers import slow_but
 
 from percolab.api import sweep
 from percolab.cli import COMMANDS, main
@@ -155,10 +156,7 @@ def test_the_fit_options_are_heard(file):
     assert {member["degree"] for member in fits[4]["members"]} == {4}
 
 
-@pytest.mark.parametrize(
-    "suffix",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name != ".png")) for name in SIGNATURES],
-)
+@pytest.mark.parametrize("suffix", slow_but(SIGNATURES, ".png"))
 def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
     figure = Path("figure").with_suffix(suffix)
     told = answer("plot", file, "--out", figure, "--bootstrap", 10)

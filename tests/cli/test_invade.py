@@ -74,11 +74,7 @@ def test_dimensions_of_exact_power_laws():
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ("square", 12),
-        slow(("cubic", 6, "--trapping", "--model", "site")),
-        slow(("bethe:3", 5)),
-    ],
+    [("square", 12), slow(("cubic", 6, "--trapping", "--model", "site")), slow(("bethe:3", 5))],
     ids=str,
 )
 def test_figures_hold_the_numbers_of_the_invasion(options):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
-from helpers import JUDGED_LABELERS, traced_peak
+from helpers import JUDGED_LABELERS, slow, traced_peak
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
@@ -73,10 +73,7 @@ def extent_and_topology(name, boundary):
 @every_case
 @pytest.mark.parametrize(
     "labeler",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * bool(LABELERS[name].paper))
-        for name in JUDGED_LABELERS
-    ],
+    [slow(name) if LABELERS[name].paper else name for name in JUDGED_LABELERS],
 )
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)

@@ -194,14 +194,7 @@ def test_no_timings_are_refused():
         plot_timing([], title="time")
 
 
-@pytest.mark.parametrize(
-    "suffix",
-    [
-        ".png",
-        slow(".pdf"),
-        slow(".svg"),
-    ],
-)
+@pytest.mark.parametrize("suffix", [".png", slow(".pdf"), slow(".svg")])
 def test_equal_data_give_equal_files(tmp_path, suffix):
     for name in ("one", "two"):
         figure, _ = plot_timing(RECORDS, title="time")

@@ -1,7 +1,7 @@
 """CUDA kernels in CUDA's simulator: words, labels and rows equal the reference's without a GPU."""
 
 import pytest
-from helpers import LATTICES, assert_simulated
+from helpers import LATTICES, assert_simulated, slow_but
 
 # A unit cell folds into the same lattice as the block of honeycomb.
 CASES = [(name,) for name in [*LATTICES, "graph"] if name != "honeycomb_unit_cell"]
@@ -11,10 +11,6 @@ CASES += [("square", "batches"), *((name, "gyration") for name in ("honeycomb", 
 FAST = {("square",), ("graph",), ("kagome", "models"), ("cubic", "gyration")}
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.slow] * (case not in FAST)) for case in CASES],
-    ids="-".join,
-)
+@pytest.mark.parametrize("case", slow_but(CASES, *FAST), ids="-".join)
 def test_simulated_kernels_equal_the_reference(case):
     assert_simulated("simulated_cuda.py", *case)

@@ -15,6 +15,7 @@ from helpers import (
     parity_topologies,
     probabilities,
     row_by_counting,
+    slow_but,
     without_wrapping,
 )
 from scipy.sparse import coo_array
@@ -52,12 +53,7 @@ def assert_equals_scipy(labeler, case: object) -> None:
 @every_labeler
 @pytest.mark.parametrize(
     "lattice_name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.slow] * (name in ("hypercubic_4d", "honeycomb_unit_cell"))
-        )
-        for name in LATTICES
-    ],
+    slow_but(LATTICES, "honeycomb", "square", "triangular", "kagome", "cubic"),
 )
 def test_labels_and_rows_equal_scipy(lattice_name, name):
     for number, (case, topology) in enumerate(parity_topologies(lattice_name)):

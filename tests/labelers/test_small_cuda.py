@@ -1,7 +1,7 @@
 """Small lattices on CUDA, in its simulator: rows and sums of blocks are those of the reference."""
 
 import pytest
-from helpers import assert_simulated
+from helpers import assert_simulated, slow_but
 
 CASES = [
     ("triangular", "bond", "3"),
@@ -13,8 +13,6 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case != CASES[0])) for case in CASES]
-)
+@pytest.mark.parametrize("case", slow_but(CASES, CASES[0]))
 def test_simulated_teams_equal_the_reference(case):
     assert_simulated("simulated_small.py", *case)

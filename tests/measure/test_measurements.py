@@ -64,10 +64,7 @@ def openness(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["bond", *(slow(text) for text in ("site", "bond:y=0.3"))],
-)
+@pytest.mark.parametrize("text", ["bond", *(slow(text) for text in ("site", "bond:y=0.3"))])
 def test_a_measurement_of_open_bonds_is_sampled_stored_and_read(openness, text, tmp_path):
     settings = {"L": [6], "p": [0.4, 1.0], "samples": 40, "block_size": 20, "device": "cpu"}
     words = ["gyration", "openness"]

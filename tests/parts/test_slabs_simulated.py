@@ -31,11 +31,7 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [*CASES, *(slow(case) for case in SLOW)],
-    ids="-".join,
-)
+@pytest.mark.parametrize("case", [*CASES, *(slow(case) for case in SLOW)], ids="-".join)
 def test_simulated_parts_equal_those_of_the_cpu(case):
     program, *given = case
     done = run_simulated(f"simulated_{program}.py", *given)

@@ -16,10 +16,7 @@ from percolab.store.results import read_results
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
-@pytest.mark.parametrize(
-    ("name", "z"),
-    [("bethe", 3), slow("bethe:4", 4), ("bethe:3:random", 3)],
-)
+@pytest.mark.parametrize(("name", "z"), [("bethe", 3), slow("bethe:4", 4), ("bethe:3:random", 3)])
 def test_clusters_and_reach_have_their_exact_means(name, z):
     p = (0.3, 0.5, 0.8)
     answer("sweep", "--lattice", name, "-L", "3,6", "-p", "0.3,0.5,0.8", "--samples", 6000,

@@ -81,10 +81,7 @@ def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
     assert_same_block(whole[1], block, [1, 3])
 
 
-@pytest.mark.parametrize(
-    "labeler",
-    [None, slow("reference"), "four_step", "label_equivalence"],
-)
+@pytest.mark.parametrize("labeler", [None, slow("reference"), "four_step", "label_equivalence"])
 def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
     whole = blocks_of(task_of(), [0, 1])
     if labeler is None:

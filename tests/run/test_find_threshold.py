@@ -30,10 +30,7 @@ def blocks_of(path):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "model"),
-    [("kagome", "bond"), slow("triangular", "site")],
-)
+@pytest.mark.parametrize(("name", "model"), [("kagome", "bond"), slow("triangular", "site")])
 def test_errors_hold(name, model, monkeypatch):
     exact = load_lattice(name).threshold(model).value
     # A pilot for each would take most of the time; p is off by several errors here.

@@ -2,7 +2,13 @@
 
 import pytest
 from cli_support import without_runs
-from process_support import endless_begin, impatient_worker, start_and_wait, worker_processes
+from process_support import (
+    WorkerKiller,
+    endless_begin,
+    impatient_worker,
+    start_and_wait,
+    worker_processes,
+)
 
 from percolab.api import sweep
 from percolab.kernels.device import Device, cuda_problem, gpu_count
@@ -78,7 +84,7 @@ def test_samples_in_slabs_are_measured_at_the_same_time_and_continue_after_a_kil
     # The first GPU has a process that can be killed, too.
     monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: False)
     requested = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
-    killer = Killer()
+    killer = WorkerKiller(150)
     found = sweep(
         "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", watcher=killer, **requested
     )
@@ -108,19 +114,6 @@ def test_a_study_that_ends_early_does_not_wait_for_other_workers(monkeypatch):
     found = sweep("square", device="cuda:0,1", L=[64], p=[0.5], samples=2000)
     assert [item.num_samples for item in found.tasks.values()] == [2000]
     assert not worker_processes()
-
-
-class Killer(Watcher):
-    """Kills one of the processes in the middle."""
-
-    seen, killed = 0, 0
-
-    def labeled(self, sites):
-        self.seen += 1
-        if self.seen == 150:
-            process = next(iter(worker_processes()))
-            self.killed = process.pid
-            process.kill()
 
 
 def test_every_gpu_gets_the_graph():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
-from process_support import impatient_worker, paced_worker, wait_for, worker_processes
+from process_support import WorkerKiller, impatient_worker, paced_worker, wait_for
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -33,7 +33,6 @@ from percolab.run.parts_sampler import (
     make_block,
     make_split_lattice,
 )
-from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
@@ -109,20 +108,6 @@ ASKED = {
 
 
 # --- processes -----------------------------------------------------------------------------------
-
-
-class WorkerKiller(Watcher):
-    """Kills a process that measures when so many slabs are done; counts them all."""
-
-    def __init__(self, slabs):
-        self.left, self.seen, self.killed = slabs, 0, 0
-
-    def labeled(self, sites):
-        self.seen += 1
-        if self.seen == self.left:
-            process = next(iter(worker_processes()))
-            self.killed = process.pid
-            process.kill()
 
 
 def test_a_call_of_a_sampler_in_slabs_continues_from_its_checkpoint(tmp_path, monkeypatch):

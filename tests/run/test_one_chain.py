@@ -229,15 +229,7 @@ def shorter(count):
     return sweep("square", **(SWEEP | {"samples": SWEEPS * count}))
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        (2, 5),
-        slow((5, 2)),
-        slow((2, 2)),
-        (3, 6, 4),
-    ],
-)
+@pytest.mark.parametrize("order", [(2, 5), slow((5, 2)), slow((2, 2)), (3, 6, 4)])
 def test_merging_takes_the_longest_part_of_a_chain(tmp_path, order):
     merged = merge([(str(n), shorter(count)) for n, count in enumerate(order)])
     whole = shorter(max(order))

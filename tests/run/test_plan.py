@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, run
+from helpers import slow_but
 
 from percolab.analysis import fit_threshold
 from percolab.analysis.scaling import ScalingFunction
@@ -61,12 +62,7 @@ def swept(path, **settings):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.slow] * (name in ("torus", "processes", "thresholds"))
-        )
-        for name in STUDIES
-    ],
+    slow_but(STUDIES, *STUDIES.keys() - {"torus", "processes", "thresholds"}),
 )
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]

@@ -114,12 +114,16 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
 
 
 @pytest.mark.parametrize("number", [slow(signal.SIGINT), signal.SIGTERM])
-def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_continue(
+def test_a_run_refuses_a_second_writer_and_stores_what_is_finished_at_ctrl_c_and_sigterm(
     tmp_path, undisturbed, number
 ):
     path = tmp_path / "results.h5"
     with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
+        message = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
+        assert message == f"{path}: another process is writing this file; wait for it to end"
+        assert "blocks" in answer("status", path)
+        assert process.poll() is None
         process.send_signal(number)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
@@ -212,16 +216,6 @@ def test_what_ends_sampling_keeps_every_finished_block(tmp_path, error, code, me
     assert result.exit_code == code
     assert result.stderr.startswith(message)
     assert len(made) == blocks_in(path) == 4
-
-
-def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
-    path = tmp_path / "results.h5"
-    with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
-        wait_for_blocks(path, process)
-        message = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
-        assert message == f"{path}: another process is writing this file; wait for it to end"
-        assert "blocks" in answer("status", path)
-        assert process.poll() is None
 
 
 def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):

@@ -90,10 +90,7 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
     assert share[-1] > 0.6
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "p"),
-    [("square", 12, 0.5858), slow("cubic", 6, 0.3581)],
-)
+@pytest.mark.parametrize(("name", "size", "p"), [("square", 12, 0.5858), slow("cubic", 6, 0.3581)])
 @pytest.mark.parametrize("update", ["sw", "wolff"])
 def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
     """Of wolff the pilot's own burn-in comes before them."""

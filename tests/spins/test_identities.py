@@ -127,12 +127,7 @@ def test_at_the_transition_two_directions_are_q_times_as_likely_as_none(q, rng):
 @pytest.mark.parametrize("rng", ["xorwow", "philox"])
 @pytest.mark.parametrize("update", ["sw", "wolff", "few:12,flip=0.7"])
 @pytest.mark.parametrize(
-    ("size", "scale"),
-    [
-        (16, 0.9),
-        slow(16, 1.1),
-        *(slow(32, scale) for scale in (0.95, 1.0)),
-    ],
+    ("size", "scale"), [(16, 0.9), slow(16, 1.1), *(slow(32, scale) for scale in (0.95, 1.0))]
 )
 def test_energy_and_specific_heat_are_kaufmans(size, scale, update, rng):
     coupling = scale * CRITICAL_COUPLING

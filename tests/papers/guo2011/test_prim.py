@@ -39,10 +39,7 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
     assert graph.halves == len(expected)
 
 
-@pytest.mark.parametrize(
-    "part",
-    ["minima", *(slow(part) for part in ("rounds", "persistent"))],
-)
+@pytest.mark.parametrize("part", ["minima", *(slow(part) for part in ("rounds", "persistent"))])
 def test_kernels_in_the_simulator_equal_the_reference(part):
     assert_simulated("papers/guo2011/simulated_prim.py", part)
 
