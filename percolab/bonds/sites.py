@@ -18,7 +18,7 @@ from numba.extending import overload
 from percolab.bonds.digits import word_digits
 from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
 from percolab.bonds.words import uniform_number
-from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import (
     find_bond_end,
@@ -35,7 +35,7 @@ class Sites(NamedTuple):
     first_word: number of the sample's first word of sites: how many words its bonds have, uint32
     adjacency:  where the bonds lead
     exists:     uint32 (num_words,), the sites that there are, a bit each
-    occupied:   uint32, the sites that are occupied, of every sample of the batch
+    occupied:   uint32, the sites that are occupied, of every sample that is drawn at once
     """
 
     rule: Any
@@ -170,29 +170,69 @@ def close_bonds(opened, occupied, adjacency):
 
 
 @njit
-def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
+def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened):
     site_limit, bond_limit = limits_at(sites.rule, threshold)
-    first, occupied = uint64(sites.first_word), sites.occupied
-    fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
-    fill_open_bonds(generator, seed, sample, bond_limit, uint64(0), exists, opened)
-    close_bonds(opened, occupied, sites.adjacency)
-
-
-@njit(nogil=True, cache=True)
-def count_vacant_sites(generator, seed, samples, thresholds, sites, counts):
-    """Write how many sites are vacant in every sample, (n,), at each of its thresholds, (n, m).
-
-    counts: int64 (n, m).  The occupied sites are overwritten.
-    """
-    first, there, occupied = uint64(sites.first_word), sites.exists, sites.occupied
+    first, words = uint64(sites.first_word), sites.exists.size
+    occupied = sites.occupied[: samples.size * words].reshape(samples.size, words)
+    fill_samples(generator, seed, samples, site_limit, first, sites.exists, occupied)
+    fill_samples(generator, seed, samples, bond_limit, uint64(0), exists, opened)
     for n in range(samples.size):
-        for m in range(thresholds.shape[1]):
-            limit, _ = limits_at(sites.rule, thresholds[n, m])
-            fill_open_bonds(generator, seed, samples[n], limit, first, there, occupied)
-            vacant = int64(0)
-            for word in range(there.size):
-                vacant += int64(popcount(uint32(there[word] & ~occupied[word])))
-            counts[n, m] = vacant
+        close_bonds(opened[n], occupied[n], sites.adjacency)
 
 
-add_hooks(Sites, Hooks(_fill_with_sites, _number_with_sites, _digits_with_sites))
+@njit
+def _count_ones(words, among):
+    """Return how many bits are ones in both of two arrays of words, int64."""
+    found = int64(0)
+    for word in range(words.size):
+        found += int64(popcount(uint32(words[word] & among[word])))
+    return found
+
+
+def count_drawn(record, n, opened):
+    """Return how many sites of sample ``n`` of those drawn last are vacant, in kernels.
+
+    Of a model that draws no sites, how many of its bonds are open: opened, uint32 words.
+    """
+    raise NotImplementedError("in kernels only")
+
+
+def write_vacant(generator, record, seed, sample, thresholds, counts):
+    """Write how many sites of a sample are vacant at thresholds, int64, in kernels.
+
+    Returns whether the model draws sites at all; the occupied sites are overwritten.
+    """
+    raise NotImplementedError("in kernels only")
+
+
+@overload(count_drawn)
+def _count_drawn(record, n, opened):
+    if getattr(record, "instance_class", None) is not Sites:
+        return lambda record, n, opened: _count_ones(opened, opened)
+
+    def count_vacant(record, n, opened):
+        size = record.exists.size
+        occupied = record.occupied[n * size : (n + 1) * size]
+        return _count_ones(record.exists, record.exists) - _count_ones(record.exists, occupied)
+
+    return count_vacant
+
+
+@overload(write_vacant)
+def _write_vacant(generator, record, seed, sample, thresholds, counts):
+    if getattr(record, "instance_class", None) is not Sites:
+        return lambda generator, record, seed, sample, thresholds, counts: False
+
+    def write(generator, record, seed, sample, thresholds, counts):
+        first, there = uint64(record.first_word), record.exists
+        for m in range(thresholds.size):
+            limit, _ = limits_at(record.rule, thresholds[m])
+            occupied = record.occupied[: there.size]
+            fill_open_bonds(generator, seed, sample, limit, first, there, occupied)
+            counts[m] = count_drawn(record, 0, occupied)
+        return True
+
+    return write
+
+
+add_hooks(Sites, Hooks(_draw_with_sites, _number_with_sites, _digits_with_sites))

@@ -72,6 +72,7 @@ class RasterCoupling(PointByPoint):
         batch = labeler.batch
         self._sample = Sample(
             batch.exists,
+            batch.drawn,
             batch.opened,
             batch.adjacency,
             batch.topology.occupied,
@@ -97,11 +98,10 @@ class RasterCoupling(PointByPoint):
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         draws_sites = batch.model.draws_sites
-        counts = np.empty(len(samples) if self.openings and not draws_sites else 0, np.int64)
+        counts = np.empty(len(samples) if self.openings or draws_sites else 0, np.int64)
         items = generator, np.uint64(seed), samples, thresholds
         write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
         if draws_sites:
-            counts = batch.count_vacant(generator, seed, samples, thresholds)
             without_vacant(rows, counts)
         return self.with_openings(rows, counts)
 
