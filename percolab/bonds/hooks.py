@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.words import uniform_number
-from percolab.bonds.words_cpu import fill_samples
+from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 
 #: In place of a threshold: the class has that of p.
 VARIES = 2**64 - 1
@@ -104,11 +104,13 @@ def choose_limit(limits, k, threshold):
 
 @njit
 def _draw_classes(generator, record, seed, samples, threshold, exists, opened):
-    words = int(record.num_words)
+    size = int(record.num_words)
     for k in range(record.limits.size):
-        span = slice(k * words, (k + 1) * words)
-        limit, first = choose_limit(record.limits, k, threshold), uint64(k * words)
-        fill_samples(generator, seed, samples, limit, first, exists[span], opened[:, span])
+        span = slice(k * size, (k + 1) * size)
+        limit, first = choose_limit(record.limits, k, threshold), uint64(k * size)
+        for n in range(samples.size):
+            words = opened[n, span]
+            fill_open_bonds(generator, seed, samples[n], limit, first, exists[span], words)
 
 
 add_hooks(tuple, Hooks(_draw, _number, _digits))

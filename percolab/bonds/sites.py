@@ -189,50 +189,60 @@ def _count_ones(words, among):
     return found
 
 
+def _draws_sites(kind):
+    """Return whether Numba's type of a record, or a record's own type, is that of sites."""
+    return getattr(kind, "instance_class", kind) is Sites
+
+
+def _count_open(record, n, opened):
+    return _count_ones(opened, opened)
+
+
+def _count_vacant(record, n, opened):
+    there, size = record.exists, record.exists.size
+    occupied = record.occupied[n * size : (n + 1) * size]
+    return _count_ones(there, there) - _count_ones(there, occupied)
+
+
 def count_drawn(record, n, opened):
-    """Return how many sites of sample ``n`` of those drawn last are vacant, in kernels.
+    """Return how many sites of sample ``n`` of those drawn last are vacant.
 
     Of a model that draws no sites, how many of its bonds are open: opened, uint32 words.
     """
-    raise NotImplementedError("in kernels only")
-
-
-def write_vacant(generator, record, seed, sample, thresholds, counts):
-    """Write how many sites of a sample are vacant at thresholds, int64, in kernels.
-
-    Returns whether the model draws sites at all; the occupied sites are overwritten.
-    """
-    raise NotImplementedError("in kernels only")
+    return _count_drawn(type(record), n, opened)(record, n, opened)
 
 
 @overload(count_drawn)
 def _count_drawn(record, n, opened):
-    if getattr(record, "instance_class", None) is not Sites:
-        return lambda record, n, opened: _count_ones(opened, opened)
+    return _count_vacant if _draws_sites(record) else _count_open
 
-    def count_vacant(record, n, opened):
-        size = record.exists.size
-        occupied = record.occupied[n * size : (n + 1) * size]
-        return _count_ones(record.exists, record.exists) - _count_ones(record.exists, occupied)
 
-    return count_vacant
+def _write_nothing(generator, record, seed, sample, thresholds, counts):
+    return False
+
+
+def _write_vacant(generator, record, seed, sample, thresholds, counts):
+    first, there = uint64(record.first_word), record.exists
+    occupied = record.occupied[: there.size]
+    for m in range(thresholds.size):
+        limit, _ = limits_at(record.rule, thresholds[m])
+        fill_open_bonds(generator, seed, sample, limit, first, there, occupied)
+        counts[m] = count_drawn(record, 0, occupied)
+    return True
+
+
+def write_vacant(generator, record, seed, sample, thresholds, counts):
+    """Write how many sites of a sample are vacant at thresholds, int64; return whether any can be.
+
+    The occupied sites are overwritten.
+    """
+    write = _choose_write(generator, type(record), seed, sample, thresholds, counts)
+    return write(generator, record, seed, sample, thresholds, counts)
 
 
 @overload(write_vacant)
-def _write_vacant(generator, record, seed, sample, thresholds, counts):
-    if getattr(record, "instance_class", None) is not Sites:
-        return lambda generator, record, seed, sample, thresholds, counts: False
-
-    def write(generator, record, seed, sample, thresholds, counts):
-        first, there = uint64(record.first_word), record.exists
-        for m in range(thresholds.size):
-            limit, _ = limits_at(record.rule, thresholds[m])
-            occupied = record.occupied[: there.size]
-            fill_open_bonds(generator, seed, sample, limit, first, there, occupied)
-            counts[m] = count_drawn(record, 0, occupied)
-        return True
-
-    return write
+def _choose_write(generator, record, seed, sample, thresholds, counts):
+    return _write_vacant if _draws_sites(record) else _write_nothing
 
 
 add_hooks(Sites, Hooks(_draw_with_sites, _number_with_sites, _digits_with_sites))

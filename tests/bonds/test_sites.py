@@ -14,7 +14,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import percolab
-from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models.site_bond import SiteBond
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold, uniform_number
