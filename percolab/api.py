@@ -12,13 +12,7 @@ import numpy as np
 
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.root_text import (
-    asks_for_roots,
-    coupling_rows,
-    known_threshold,
-    root_record,
-    root_table,
-)
+from percolab.analysis.root_text import asks_for_roots, coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
@@ -27,10 +21,11 @@ from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
-from percolab.cli.export import FORMATS, find_format, write_table
+from percolab.cli.export import FORMATS, choose_table, find_format, write_table
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
+from percolab.cli.threshold import threshold_record
 from percolab.configurations.levels import find_given_levels
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
@@ -306,7 +301,8 @@ class Results(StoredResults):
             check_choice("format", format, FORMATS)
         form, _ = find_format("", format, path)
         values = None if p is None else ascending(take_probabilities("p", p) or ())
-        write_table(self, path, form, values, tidy=tidy, thresholds=thresholds, sizes=sizes)
+        table = choose_table(tidy=tidy, thresholds=thresholds, sizes=sizes)
+        write_table(self, path, form, values, table)
 
 
 def _shown_results(stored: StoredResults) -> Results:
@@ -419,10 +415,7 @@ class Threshold(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
-        study = self.results.study
-        if isinstance(self.fit, RootFit):
-            return root_record(study, self.fit)
-        return {"lattice": study.structure.name, "model": study.model, **self.fit.to_dict()}
+        return threshold_record(self.results.study, self.fit)
 
 
 #: Settings of :func:`threshold` that only given weights have.

@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure, papers, parts, spins, trees
+from percolab import bonds, coupled, flows, labelers, measure, papers, parts, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, parts, spins, trees, papers)
+ROOMS = (bonds, measure, labelers, flows, coupled, parts, spins, trees, papers)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -186,6 +186,8 @@ def on_host(
         ):
             stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
+        free = mock.patch("percolab.flows.flow_batch.free_memory", return_value=0)
+        stack.enter_context(free)
         # Nothing is captured as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
@@ -251,7 +253,7 @@ def _sweep_spins(labeler: Any) -> None:
 def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that find and read a tree of a sample, and find one of given keys."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
-    from percolab.trees.readings_batch import ReadingsBatch
+    from percolab.trees.readings_cuda import ReadingsBatch
 
     launches: list[Launch] = []
     with on_host(launches, kind):
@@ -263,9 +265,22 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
+def flow_launches(kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that read what flows through a sample."""
+    from percolab.flows.readers import Backbone, Bridges, Path
+
+    launches: list[Launch] = []
+    keys = GENERATORS["xorwow"], 0, np.zeros(1, np.uint64), np.ones(1, np.uint64)
+    with on_host(launches, kind):
+        coupling = new_coupling(None, "cuda", topology)
+        for reader in (Bridges, Backbone, Path):
+            reader(None, ()).rows(coupling, *keys)
+    return launches
+
+
 def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that measure samples of a small lattice."""
-    from percolab.coupled.sample_blocks import SampleBlocks
+    from percolab.coupled import SampleBlocks
 
     launches: list[Launch] = []
     if topology.shape:
@@ -336,7 +351,8 @@ def all_launches() -> list[Launch]:
         for launch in small_launches(kind, topology, model):
             found.setdefault((launch.name, launch.signature), launch)
         if model == BOND:
-            for launch in tree_launches(kind, topology):
+            flow = flow_launches(kind, topology) if topology.open_axes else []
+            for launch in (*tree_launches(kind, topology), *flow):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 

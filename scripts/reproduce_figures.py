@@ -26,8 +26,7 @@ from typing import Any
 
 import click
 
-from percolab.benchmark import StageTime, plot_time_per_site
-from percolab.benchmark.peers import PeerTime
+from percolab.benchmark import PeerTime, StageTime, plot_time_per_site
 from percolab.figures import save_figure
 from percolab.kernels.device import Device
 from percolab.papers.fink1997 import drawing as fink

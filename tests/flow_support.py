@@ -4,11 +4,15 @@ from itertools import pairwise
 
 import networkx as nx
 import numpy as np
+from helpers import cuda_coupling
 
 from percolab.bonds.batch import new_batch
+from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, unpack_open
+from percolab.flows.readers import Backbone, Bridges, Conductance, Path
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -115,3 +119,52 @@ def sample_flows(name, size, p, boundary, samples):
         unpack_open(batch.copy_open_words(1)[0], circuit.bonds.places, is_open)
         flows.append(Flow(circuit, is_open, 11, sample))
     return flows
+
+
+#: Cases of what flows on CUDA, small: shape, boundary, model and p of each lattice, and of graphs.
+CUDA_CASES = {
+    "square": (
+        ((6, 6), ("periodic", "open"), "bond", (0.5, 0.7)),
+        ((7, 5), ("open", "open"), "site", (0.7, 0.9)),
+        ((5, 6), ("periodic", "periodic"), "bond", (0.4, 0.6)),
+        # A bond is a path.
+        ((6, 2), ("open", "open"), "bond", (0.3,)),
+    ),
+    "triangular": (((6, 5), ("periodic", "open"), "bond", (0.35, 0.5, 1.0)),),
+    "honeycomb": (((6, 6), ("open", "open"), "bond", (0.65, 0.8)),),
+    "kagome": (((6, 6), ("periodic", "open"), "bond", (0.5, 0.8)),),
+    "cubic": (
+        ((4, 3, 4), ("periodic", "open", "open"), "bond", (0.25, 0.4)),
+        # Two layers: two bonds between the same sites.
+        ((2, 3, 3), ("periodic", "periodic", "open"), "site", (0.5, 0.7)),
+    ),
+    "graph": (((), (), "bond", (0.3, 0.6)), ((), (), "site", (0.6, 0.9))),
+}
+
+
+def flow_graph(size, bonds, degree, seed=3):
+    """Return a random graph with loops, a hub, and terminals of three sites and of one.
+
+    A site hangs on the hub by three bonds, and one on a terminal.
+    """
+    pairs = np.random.default_rng(seed).integers(0, size, (bonds, 2))
+    hub, hanging = [(0, i) for i in range(1, degree + 1)], [(0, size), (size - 1, size + 1)]
+    pairs = np.concatenate([pairs, hub, *[hanging] * 3])
+    return graph_topology(size + 2, pairs, source=[3, 4, 5], target=[size - 1])
+
+
+def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):
+    """Assert that the numbers of samples on CUDA are the CPU's; return the CPU's by their word."""
+    numbers = np.arange(samples, dtype=np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
+    device = cuda_coupling("tiled", topology, Model.parse(model), capacity=capacity)
+    host = new_coupling("raster", "cpu", topology, Model.parse(model))
+    assert device.labeler.batch.capacity == capacity
+    rows = {}
+    for kind in (Bridges, Backbone, Path, Conductance) if topology.open_axes else (Bridges,):
+        found, rows[kind.word] = (
+            kind(structure, topology.shape).rows(coupling, XORWOW, 7, numbers, thresholds)
+            for coupling in (device, host)
+        )
+        np.testing.assert_array_equal(found, rows[kind.word], err_msg=kind.word)
+    return rows

@@ -3,7 +3,7 @@
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 import percolab.kernels.device
-from percolab.benchmark import calls, kernel_times, stages, timer, tree_times
+from percolab.benchmark import calls, further_times, stages, timer
 from percolab.cli import main as command_line
 
 
@@ -16,6 +16,6 @@ def main(*arguments):
     timer.COPY_BYTES["cuda"] = 64
     timer.WARM_UP_SECONDS = 0.0
     calls.WARM_UP_CALLS["cuda"] = 1
-    tree_times._GRAPH_SITES["cuda"], tree_times._BONDS_PER_SITE = 8, 2
-    kernel_times.is_kernel = lambda item: isinstance(item, FakeCUDAKernel) and not item._device
+    further_times._GRAPH_SITES["cuda"], further_times._BONDS_PER_SITE = 8, 2
+    calls.is_kernel = lambda item: isinstance(item, FakeCUDAKernel) and not item._device
     command_line(["bench", "--device", "cuda", "--runs", "1", "--json", "-", *arguments])

@@ -2,25 +2,30 @@
 
 timer.py          device events or the CPU's clock, and the bandwidth of a copy
 stages.py         the stages of a sample, and the bytes that each has to move
-peers.py          the same work by scipy and cupyx
-records.py        one lattice and size, or one graph, timed at several p with several labelers
+records.py        one lattice and size, or one graph, timed at several p with several labelers, and
+                  by scipy and cupyx
 spin_times.py     whole sweeps of spins
-calls.py          what the further stages have in common: a setting, and times of whole calls
-coupled_times.py  grids of p, thresholds, kernels one by one, a lattice as a stored graph
-slab_times.py     slabs of one large lattice and their joins
+calls.py          what the further stages have in common: a setting, and times of whole calls and of
+                  their kernels
+further_times.py  grids of p, thresholds, kernels one by one, stored graphs, slabs, trees
 study_times.py    whole studies, and one sample over several processors
-tree_times.py     minimum spanning trees
-kernel_times.py   every CUDA kernel of a call by itself
-benchmark.py      a whole benchmark and its document
-table.py          the printed table
+benchmark.py      a whole benchmark, its document and its table
 figure.py         time per site against N
 """
 
-from percolab.benchmark.benchmark import FURTHER_STAGES, Benchmark, check_stage, make_document
+from percolab.benchmark.benchmark import (
+    FURTHER_STAGES,
+    HEADER,
+    Benchmark,
+    Record,
+    check_stage,
+    format_row,
+    make_document,
+)
 from percolab.benchmark.calls import CallTime, Setting
 from percolab.benchmark.figure import plot_time_per_site
-from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import (
+    PeerTime,
     Place,
     StageTime,
     choose_places,
@@ -30,7 +35,6 @@ from percolab.benchmark.records import (
     time_topology,
 )
 from percolab.benchmark.stages import STAGES
-from percolab.benchmark.table import HEADER, Record, format_row
 from percolab.benchmark.timer import copy_bandwidth, make_timer
 
 __all__ = [

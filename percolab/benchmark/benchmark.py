@@ -1,4 +1,4 @@
-"""A whole benchmark: what to time, in which order, and the document that keeps the records."""
+"""A whole benchmark: what to time, in which order, and the records as a document and a table."""
 
 from __future__ import annotations
 
@@ -6,36 +6,43 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import percolab.benchmark.further_times as further
 from percolab.benchmark.calls import CallTime, Setting
-from percolab.benchmark.coupled_times import (
-    time_graphs,
-    time_grids,
-    time_row_kernels,
-    time_thresholds,
+from percolab.benchmark.records import (
+    PeerTime,
+    Place,
+    StageTime,
+    compared,
+    site_image_time,
+    time_lattice,
 )
-from percolab.benchmark.peers import PeerTime, site_image_time
-from percolab.benchmark.records import Place, StageTime, compared, time_lattice
-from percolab.benchmark.slab_times import time_slabs
+from percolab.benchmark.spin_times import SweepTime
 from percolab.benchmark.stages import STAGES
 from percolab.benchmark.study_times import time_splits, time_studies
-from percolab.benchmark.table import Record
 from percolab.benchmark.timer import CpuTimer, CudaTimer
-from percolab.benchmark.tree_times import time_trees
 from percolab.errors import InputError
 from percolab.labelers import labeler_class
 from percolab.lattices.lattice import Lattice
 from percolab.store.provenance import package_versions
 
+Record = StageTime | PeerTime | SweepTime | CallTime
+
+_FORM = "{:<11}{:>13} {:>8}  {:<12}{:<20}{:>8}{:>11}{:>10}{:>8}{:>8}{:>8} {:<13} {}"
+HEADER = _FORM.format(
+    *("lattice", "L", "p", "program", "stage", "samples", "ms", "ps/site", "B/site"),
+    *("of copy", "ratio", "to", "note"),
+).rstrip()
+
 #: What is timed in addition to STAGES, by the name of its stage.
 FURTHER_STAGES: dict[str, Callable[[Setting], Iterator[CallTime]]] = {
-    "grid": time_grids,
-    "threshold": time_thresholds,
-    "graph": time_graphs,
-    "kernels": time_row_kernels,
-    "slabs": time_slabs,
+    "grid": further.time_grids,
+    "threshold": further.time_thresholds,
+    "graph": further.time_graphs,
+    "kernels": further.time_row_kernels,
+    "slabs": further.time_slabs,
     "split": time_splits,
     "study": time_studies,
-    "trees": time_trees,
+    "trees": further.time_trees,
 }
 
 
@@ -79,16 +86,9 @@ class Benchmark:
         """Yield every record as soon as it is there."""
         for lattice, places in self.lattices:
             for size in self.sizes:
-                yield from time_lattice(
-                    timer,
-                    lattice,
-                    size,
-                    places,
-                    labelers=self.labelers,
-                    stages=self.stages,
-                    runs=self.runs,
-                    peers=self.peers,
-                )
+                options: Any = {"labelers": self.labelers, "stages": self.stages}
+                options |= {"runs": self.runs, "peers": self.peers}
+                yield from time_lattice(timer, lattice, size, places, **options)
         for size in self.sizes if self.peers else ():
             image = site_image_time(timer, size, self.runs)
             if image is not None:
@@ -117,3 +117,58 @@ def make_document(
         "records": [described(r) for r in records if not isinstance(r, PeerTime)],
         "peers": [r.to_dict() for r in records if isinstance(r, PeerTime)],
     }
+
+
+# The table
+
+
+def format_row(record: Record, records: Sequence[Record], copy_bandwidth: float) -> str:
+    """Return a record as a line of the table; records: with which a stage may be compared."""
+    call = record if isinstance(record, CallTime) else _to_call(record, records)
+    is_cube = len(set(call.shape)) == 1
+    seconds, moved = call.seconds_per_sample, call.bytes_moved_per_sample
+    picoseconds = 1e12 * seconds / call.num_sites
+    bytes_a_site = copy = ""
+    if moved is not None:
+        bytes_a_site = f"{moved / call.num_sites:.3g}"
+        copy = f"{moved / seconds / copy_bandwidth:.2%}" if seconds else ""
+    return _FORM.format(
+        call.lattice,
+        str(call.shape[0]) if is_cube else "x".join(map(str, call.shape)),
+        "-" if call.p is None else f"{call.p:.5f}",
+        call.program,
+        f"{call.stage}:{call.part}" if call.part else call.stage,
+        call.samples,
+        f"{1e3 * seconds:.4g}",
+        f"{picoseconds:.{0 if picoseconds >= 1e3 else 3}f}",
+        bytes_a_site,
+        copy,
+        "" if call.ratio is None else f"{call.ratio:.3g}",
+        call.compared_with,
+        call.note,
+    ).rstrip()
+
+
+def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]) -> CallTime:
+    """Return what the table shows of a record."""
+    row: dict[str, Any] = {"lattice": record.lattice, "shape": (record.L,), "p": record.p}
+    row |= {"num_sites": record.num_sites, "device": ""}
+    if isinstance(record, SweepTime):
+        row |= {"program": record.labeler, "stage": f"{record.model}:{record.update}"}
+        seconds = record.seconds_per_sweep / record.chains
+        return CallTime(**row, samples=record.chains, seconds_per_sample=seconds)
+    row["seconds_per_sample"] = record.seconds_per_sample
+    if isinstance(record, PeerTime):
+        return CallTime(**row, program=record.peer, stage=record.part)
+    found = compared(record, [r for r in records if isinstance(r, StageTime | PeerTime)], 1.0)
+    scipy, one_p = found["scipy_over_this"], found["over_one_p"]
+    ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
+    return CallTime(
+        **row,
+        program=record.labeler,
+        stage=record.stage,
+        samples=record.samples_per_run,
+        bytes_moved_per_sample=record.bytes_moved_per_sample,
+        ratio=ratio,
+        compared_with=name,
+    )

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from percolab.benchmark.peers import PeerTime
-from percolab.benchmark.records import StageTime
+from percolab.benchmark.records import PeerTime, StageTime
 from percolab.benchmark.stages import STAGES
-from percolab.figures.axes import (
-    add_column_legend,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    set_title,
-)
+from percolab.figures import elements
 from percolab.figures.style import DASHES, choose_look, new_figure
 from percolab.figures.timing import batches_said
 
@@ -50,10 +43,10 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
                 _draw_panel(axes, records, lattice, place, scale)
             for axes in row[len(places) :]:
                 axes.set_visible(False)
-        plain_ticks(grid[0, 0], decades=8)
+        elements.plain_ticks(grid[0, 0], decades=8)
         batches = batches_said([record.samples_per_run for record in own])
-        set_title(figure, ", ".join(filter(None, [title, batches])))
-        letter_panels([axes for axes in grid.flat if axes.get_visible()])
+        elements.set_title(figure, ", ".join(filter(None, [title, batches])))
+        elements.letter_panels([axes for axes in grid.flat if axes.get_visible()])
         for axes in grid[-1]:
             axes.set_xlabel(r"number of sites $N$")
         for axes in grid[:, 0]:
@@ -125,7 +118,7 @@ def _add_legend(figure: Figure) -> None:
     """Write a legend below the panels, with a column for every program."""
     entries: dict[str, Any] = {}
     for axes in figure.axes:
-        for handle, label in legend_entries(axes):
+        for handle, label in elements.legend_entries(axes):
             entries.setdefault(label, handle)
     programs = ((label.partition(",")[0], (handle, label)) for label, handle in entries.items())
-    add_column_legend(figure, programs, handlelength=3.2)
+    elements.add_column_legend(figure, programs, handlelength=3.2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from percolab.analysis.theory.potts import critical_bond_probability
 from percolab.benchmark.records import Place
-from percolab.benchmark.timer import CpuTimer, CudaTimer, time_runs
+from percolab.benchmark.timer import CpuTimer, CudaTimer, spread, time_runs
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -134,7 +134,5 @@ def time_sweeps(
                 chains=count,
                 sweeps=sweeps,
                 runs=setting.runs,
-                seconds_per_sweep=float(np.median(times)),
-                seconds_per_sweep_min=float(times.min()),
-                seconds_per_sweep_max=float(times.max()),
+                **spread("seconds_per_sweep", times),
             )

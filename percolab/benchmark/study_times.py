@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.calls import CallTime, Setting, make_grid
-from percolab.benchmark.kernel_times import kernel_events, sum_events
+from percolab.benchmark.calls import CallTime, Setting, kernel_events, make_grid, sum_events
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
 from percolab.run.request import Watcher, make_options

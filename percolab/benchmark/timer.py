@@ -156,6 +156,12 @@ def time_runs(timer: Timer, work: Work, runs: int) -> np.ndarray:
     return np.array([timer.seconds(work) for _ in range(runs)])
 
 
+def spread(name: str, times: np.ndarray) -> dict[str, Any]:
+    """Return median, least and most of times by the name of a field, NAME_min and NAME_max."""
+    ends = {f"{name}_min": float(times.min()), f"{name}_max": float(times.max())}
+    return {name: float(np.median(times))} | ends
+
+
 def copy_bandwidth(timer: Timer, runs: int) -> float:
     """Return the bytes a second that a copy reads and writes together, median over ``runs``.
 

@@ -1,9 +1,11 @@
-"""CUDA kernels where sites are drawn too: close the bonds that a vacant site closes."""
+"""CUDA kernels where sites are drawn or given: bonds are open between occupied sites alone."""
 
-from numba import uint32
+from numba import int32, uint32, uint64
 
 from percolab.bonds.sites import close_word, is_vacant
+from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import find_bond_end, has_bit
 
 cuda = load_cuda()
 
@@ -36,3 +38,33 @@ def close_periodic_kernel(opened, sites):
             place = uint32(uint32(item * sites.first_word) + uint32(bond >> 5))
             bit = uint32(uint32(1) << uint32(bond & 31))
             cuda.atomic.and_(opened, place, uint32(~bit))
+
+
+@cuda.jit(cache=True)
+def open_between_kernel(exists, adjacency, values, opened):
+    """Open the bonds between neighbours of one value that is not 0; one thread a word of bonds.
+
+    exists, opened: uint32 (num_classes * num_words,).  values: (num_points,), whole numbers.
+    """
+    word = uint32(cuda.grid(1))
+    if word < exists.size:
+        left, found = uint32(exists[word]), uint32(0)
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            i, j = find_bond_end(uint64(uint64(word) << uint64(5)) + uint64(bit), adjacency)
+            if values[i] != 0 and values[i] == values[j]:
+                found = uint32(found | uint32(uint32(1) << bit))
+        opened[word] = found
+
+
+@cuda.jit(cache=True)
+def mark_empty_kernel(exists, values, labels, found):
+    """Write labels, and -1 where the value is 0 or the lattice has no site; a thread a site.
+
+    exists: uint32 (num_words,).  labels: uint32 (num_points,).  found: int32 (num_points,).
+    """
+    site = uint32(cuda.grid(1))
+    if site < found.size:
+        is_site = values[site] != 0 and has_bit(exists[site >> uint32(5)], site & uint32(31))
+        found[site] = int32(labels[site]) if is_site else int32(-1)

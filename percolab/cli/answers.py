@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Answers:
     """What commands write about a kind of study.
 
-    fit:    place of what ``percolab fit`` writes, (results, as_json, quantities, options)
+    fit:    place of what ``percolab fit`` answers, (results, options): for JSON, and as text
     end:    place of what ``percolab sweep`` ends with, (results, target error)
     scales: whether the fit needs sizes that scale, which a graph does not have
     p:      where its p come from, "" where they are given or found by a pilot
@@ -27,15 +27,15 @@ class Answers:
     grid: str = ""
 
 
-_FIT, _END = "cli.fit:write_threshold_fit", "cli.sweep:write_threshold"
+_FIT, _END = "cli.fit:fit_probability", "cli.sweep:write_threshold"
 #: By the name of the kind.
 ANSWERS = {
     "grid": Answers(_FIT, _END),
     "threshold": Answers(_FIT, _END, p="of every sample's threshold", grid="thresholds"),
     "microcanonical": Answers(_FIT, _END, p="any", grid="any"),
-    "chains": Answers("cli.fit:write_spin_fit", "cli.sweep:write_transition"),
+    "chains": Answers("cli.fit:fit_transition", "cli.sweep:write_transition"),
     "trees": Answers(
-        "cli.fit:write_trees",
+        "cli.fit:fit_tree_means",
         "cli.sweep:write_trees",
         scales=False,
         p="of all bonds, for trees",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,10 @@ from percolab.errors import InputError
 
 if TYPE_CHECKING:
     from percolab.benchmark import Benchmark, Record, Setting
-    from percolab.benchmark.timer import CpuTimer, CudaTimer
     from percolab.bonds.model import Model
 
+#: Times with a timer; yields every record as soon as it is there.
+Job = Callable[[Any], "Iterator[Record]"]
 #: Stages that are timed without --stage, and all others.
 STAGES = ("bonds", "labels", "measure", "sweep")
 FURTHER_STAGES = ("grid", "threshold", "graph", "kernels", "slabs", "split", "study", "trees")
@@ -90,63 +90,43 @@ def command(**given: Any) -> None:
     With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
     the host at the end; --ratio is then that of the coupling to the critical one.
     """
-    from percolab.benchmark import HEADER, copy_bandwidth, format_row, make_document
-    from percolab.benchmark.timer import make_timer
+    from percolab.benchmark import (
+        HEADER,
+        PeerTime,
+        StageTime,
+        copy_bandwidth,
+        format_row,
+        make_document,
+        make_timer,
+        plot_time_per_site,
+    )
     from percolab.figures import save_figure
 
     options = SimpleNamespace(**given)
     for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
         _check_target(name, path)
-    job = _make_job(options)
-    timer = make_timer(job.setting.device)
+    setting, job = _make_job(options)
+    timer = make_timer(setting.device)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
     records: list[Record] = []
     quiet = options.json_file == "-"
     if not quiet:
         echo(f"{_preamble(machine, bandwidth)}\n{HEADER}")
-    for record in job.records(timer):
+    for record in job(timer):
         records.append(record)
         if not quiet:
             echo(format_row(record, records, bandwidth))
-    document = make_document(
-        records,
-        command=["percolab", *sys.argv[1:]],
-        machine=machine,
-        copy_bandwidth=bandwidth,
-    )
+    words = ["percolab", *sys.argv[1:]]
+    document = make_document(records, command=words, machine=machine, copy_bandwidth=bandwidth)
     _write_document(options.json_file, document)
     if options.plot_file is not None:
-        save_figure(_draw(records, machine["device_name"]), options.plot_file)
+        timed = [record for record in records if isinstance(record, StageTime | PeerTime)]
+        save_figure(plot_time_per_site(timed, title=machine["device_name"]), options.plot_file)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Sweeps of spins, or a plan of the first stages and further stages by name."""
-
-    setting: Setting
-    plan: Benchmark | None = None
-    further: tuple[str, ...] = ()
-    spins: Any = None
-
-    def records(self, timer: CpuTimer | CudaTimer) -> Iterator[Record]:
-        """Yield every record as soon as it is there."""
-        from percolab.benchmark import FURTHER_STAGES as TIMED
-        from percolab.benchmark.spin_times import spin_places, time_sweeps
-
-        if self.spins is not None:
-            for lattice in self.setting.lattices:
-                ratios, values = self.setting.ratios or (), self.setting.probabilities
-                places = spin_places(lattice, self.spins.model, ratios, values)
-                for size in self.setting.sizes or ():
-                    yield from time_sweeps(timer, lattice, size, places, self.spins)
-        if self.plan is not None:
-            yield from self.plan.records(timer)
-        for stage in self.further:
-            yield from TIMED[stage](self.setting)
-
-
-def _make_job(options: SimpleNamespace) -> _Job:
-    """Return the job of the options; InputError if it cannot be timed."""
+def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
+    """Return what the options time, and what times it; InputError if it cannot be timed."""
+    from percolab.benchmark import FURTHER_STAGES as TIMED
     from percolab.benchmark import check_stage
     from percolab.bonds.model import Model
 
@@ -171,7 +151,14 @@ def _make_job(options: SimpleNamespace) -> _Job:
     first = set(options.stages or STAGES) & set(STAGES)
     if options.plot_file is not None and not first:
         raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
-    return _Job(setting, _make_plan(options, setting, first) if first else None, further)
+    plan = _make_plan(options, setting, first) if first else None
+
+    def job(timer: Any) -> Iterator[Record]:
+        yield from () if plan is None else plan.records(timer)
+        for stage in further:
+            yield from TIMED[stage](setting)
+
+    return setting, job
 
 
 def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
@@ -206,18 +193,16 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
 def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
     """Return the plan of the first stages; InputError if it cannot be followed."""
     from percolab.benchmark import Benchmark, choose_places
-    from percolab.tasks.values import parse_lengths
 
     if "sweep" in stages:
         stages.add("measure")
     ratios = setting.ratios or _read_ratios("1" if options.quick else "0.5,1,1.5")
-    lattices = setting.choose_lattices("honeycomb")
-    defaults = parse_lengths((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
     plan = Benchmark(
         lattices=tuple(
-            (each, choose_places(each, ratios, setting.probabilities)) for each in lattices
+            (each, choose_places(each, ratios, setting.probabilities))
+            for each in setting.choose_lattices("honeycomb")
         ),
-        sizes=setting.sizes or defaults,
+        sizes=_choose_sizes(options, setting),
         labelers=setting.labelers,
         stages=tuple(stage for stage in STAGES if stage in stages),
         runs=setting.runs,
@@ -227,13 +212,10 @@ def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> 
     return plan
 
 
-def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
-    """Return a job that times sweeps of spins."""
-    from dataclasses import replace
-
-    from percolab.benchmark.spin_times import SpinSetting
+def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
+    """Return what times sweeps of spins."""
+    from percolab.benchmark.spin_times import SpinSetting, spin_places, time_sweeps
     from percolab.spins.update import Update
-    from percolab.tasks.values import parse_lengths
 
     given = {"stage": options.stages, "plot": options.plot_file}
     given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
@@ -241,23 +223,29 @@ def _make_spin_job(options: SimpleNamespace, model: Model) -> _Job:
         if value not in (None, ()):
             raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
     setting = _make_setting(options, model, several=False)
-    sizes = parse_lengths((_QUICK_SIZES if options.quick else _SIZES)[setting.kind])
-    setting = replace(
-        setting,
-        lattices=setting.choose_lattices("square"),
-        sizes=setting.sizes or sizes,
-        ratios=setting.ratios or (1.0,),
+    spins = SpinSetting(
+        model,
+        Update.parse(options.update or "sw"),
+        options.chains or 1,
+        setting.labelers,
+        options.runs,
     )
-    update = Update.parse(options.update or "sw")
-    chains = options.chains or 1
-    return _Job(setting, spins=SpinSetting(model, update, chains, setting.labelers, options.runs))
+
+    def job(timer: Any) -> Iterator[Record]:
+        for lattice in setting.choose_lattices("square"):
+            ratios = setting.ratios or (1.0,)
+            places = spin_places(lattice, model, ratios, setting.probabilities)
+            for size in _choose_sizes(options, setting):
+                yield from time_sweeps(timer, lattice, size, places, spins)
+
+    return setting, job
 
 
-def _draw(records: list[Record], title: str) -> Any:
-    from percolab.benchmark import PeerTime, StageTime, plot_time_per_site
+def _choose_sizes(options: SimpleNamespace, setting: Setting) -> tuple[int, ...]:
+    from percolab.tasks.values import parse_lengths
 
-    drawn = [record for record in records if isinstance(record, StageTime | PeerTime)]
-    return plot_time_per_site(drawn, title=title)
+    usual = _QUICK_SIZES if options.quick else _SIZES
+    return setting.sizes or parse_lengths(usual[setting.kind])
 
 
 def _write_document(file: str | None, document: dict[str, Any]) -> None:
@@ -287,7 +275,6 @@ def _check_target(option: str, file: str | None) -> None:
 
 
 def _read_ratios(text: str) -> tuple[float, ...]:
-
     try:
         ratios = tuple(float(part) for part in text.split(","))
     except ValueError as error:

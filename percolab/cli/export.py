@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, is_given, output_file, refuse, results_file
+from percolab.cli.options import counted, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
@@ -67,15 +67,16 @@ def command(
     kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
+    given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
     if labels:
         reason = "labels have one table, that of their clusters"
-        given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
         refuse(given | {"format netcdf": form == "netcdf"}, reason)
-        echo(_write(out, form, _cluster_table(results), kind), nl=out is not None)
-        return
-    stored = read_results(results)
-    p = None if probabilities is None else parse_probabilities(probabilities)
-    text = write_table(stored, out, form, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
+        text = _write(out, form, _cluster_table(results), kind)
+    else:
+        stored = read_results(results)
+        p = None if probabilities is None else parse_probabilities(probabilities)
+        table = choose_table(tidy=tidy, thresholds=thresholds, sizes=sizes)
+        text = write_table(stored, out, form, p, table)
     echo(text, nl=out is not None)
 
 
@@ -85,33 +86,40 @@ def _kind(form: str) -> Kind:
     return dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))[form]
 
 
+def choose_table(**flags: bool) -> str:
+    """Return the name of the only table that is chosen, "" for the usual one.
+
+    InputError: several are chosen.
+    """
+    chosen = [name for name, is_chosen in flags.items() if is_chosen]
+    if len(chosen) > 1:
+        names = " and ".join(f"--{name}" for name in chosen)
+        raise InputError(f"{names}: each is a table of its own; give one of them")
+    return chosen[0] if chosen else ""
+
+
 def write_table(
     stored: StoredResults,
     out: str | None,
     form: str,
     p: tuple[float, ...] | None = None,
-    *,
-    tidy: bool = False,
-    thresholds: bool = False,
-    sizes: bool = False,
+    table: str = "",
 ) -> str:
     """Write results to a file in one of FORMATS, and return in a few words what is in it.
 
-    out: None writes no file, and returns the table as CSV.
-    InputError: options that exclude each other, or a file that cannot be written.
+    out: None writes no file, and returns the table as CSV.  table: of :func:`choose_table`.
+    InputError: p that the table does not have, or a file that cannot be written.
     """
     from percolab.store.output_files import write_output
     from percolab.tables.frames import netcdf_bytes
 
-    if form == "netcdf":
-        given = {"-p": p, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
-        for name, value in given.items():
-            if is_given(value):
-                raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
-        write_output(str(out), netcdf_bytes(stored), _kind(form))
-        return f"all means in {out}"
-    table = _table(stored, p, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    return _write(out, form, table, _kind(form))
+    if form != "netcdf":
+        return _write(out, form, _make_table(stored, p, table), _kind(form))
+    if p is not None or table:
+        name = "-p" if p is not None else f"--{table}"
+        raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
+    write_output(str(out), netcdf_bytes(stored), _kind(form))
+    return f"all means in {out}"
 
 
 def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
@@ -157,33 +165,18 @@ def find_format(results: str, form: str | None, out: str | None) -> tuple[str, s
     return form, str(path.parent / f"{path.stem}{FORMATS[form][0]}")
 
 
-def _table(
-    stored: StoredResults,
-    p: tuple[float, ...] | None,
-    *,
-    tidy: bool,
-    thresholds: bool,
-    sizes: bool,
-) -> Table:
-    """Return the requested table; InputError for options that exclude each other."""
+def _make_table(stored: StoredResults, p: tuple[float, ...] | None, table: str) -> Table:
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
 
-    tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
-    chosen = [name for name, is_given in tables.items() if is_given]
-    if len(chosen) > 1:
-        raise InputError(f"{' and '.join(chosen)}: each is a table of its own; give one of them")
-    if thresholds:
-        if p is not None:
-            raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
-        return threshold_table(stored)
-    if sizes:
-        if p is not None:
-            raise InputError(
-                "-p and --sizes: clusters are counted at the p of the grid alone; leave -p out"
-            )
-        return size_table(stored)
+    if p is not None and table == "thresholds":
+        raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
+    if p is not None and table == "sizes":
+        own = "clusters are counted at the p of the grid alone"
+        raise InputError(f"-p and --sizes: {own}; leave -p out")
+    if table in ("thresholds", "sizes"):
+        return (threshold_table if table == "thresholds" else size_table)(stored)
     if p is not None:
         check_probabilities(p)
-    return (long_table if tidy else mean_table)(stored, p)
+    return (long_table if table == "tidy" else mean_table)(stored, p)

@@ -9,15 +9,14 @@ from click.core import ParameterSource
 
 from percolab.cli.answers import find_answers
 from percolab.cli.options import (
-    TABLE_OPTIONS,
     as_json,
     choose_observable,
     described,
-    echo_json,
-    estimates_text,
+    estimates_answer,
     fit_from_options,
     fit_options,
     fit_table_file,
+    is_given,
     is_table,
     one_line_errors,
     published_lines,
@@ -25,9 +24,10 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
     table_options,
+    without_table_options,
     write_answer,
 )
-from percolab.cli.terminal import echo
+from percolab.cli.threshold import threshold_record
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from percolab.analysis.exponents import GivenThreshold
     from percolab.store.results import StoredResults
 
+#: What a fit answers as JSON, and as text.
+Answer = tuple[Any, str]
 #: What an answer has besides the fit: values for JSON, and texts.
 Part = tuple[dict[str, Any], list[str]]
 #: Options of the fit of several quantities at once.
@@ -94,30 +96,29 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     from percolab.analysis.wrapping_fit import asks_for_wrapping
     from percolab.store.results import read_results
 
+    options["quantities"] = quantities
     if is_table(results):
-        _write_table_fits(results, as_json, options | {"quantities": quantities})
+        write_answer(*_fit_table(results, options), as_json=as_json)
         return
-    refuse(options, "for tables alone", *TABLE_OPTIONS)
-    options = {name: value for name, value in options.items() if name not in TABLE_OPTIONS}
+    options = without_table_options(options)
     stored = read_results(results)
     answers = find_answers(stored.study)
+    others = _without_defaults(options, "bootstrap", "nu", "priors")
     if answers.scales and not stored.study.structure.is_scalable:
-        refuse_scaling(options | {"quantities": quantities})
-        _write_estimates(stored, as_json, options["observable"], options["bootstrap"])
-        return
-    others = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
-    if all(value in (None, False) for value in others.values()):
-        if asks_for_roots(stored):
-            _write_roots(stored, as_json)
-            return
-        if asks_for_wrapping(stored):
-            _write_wrapping(stored, as_json)
-            return
-    load(answers.fit)(stored, as_json, quantities, options)
+        answer = _estimate(stored, options)
+    elif any(map(is_given, others.values())):
+        answer = load(answers.fit)(stored, options)
+    elif asks_for_roots(stored):
+        answer = _fit_roots(stored)
+    elif asks_for_wrapping(stored):
+        answer = _fit_wrapping(stored)
+    else:
+        answer = load(answers.fit)(stored, options)
+    write_answer(*answer, as_json=as_json)
 
 
-def _write_table_fits(source: str, as_json: bool, options: dict[str, Any]) -> None:
-    """Write the fit of every series of a table, or why it has none."""
+def _fit_table(source: str, options: dict[str, Any]) -> Answer:
+    """Return the fit of every series of a table, or why it has none."""
     from percolab.analysis import AnalysisError, collapse_table
     from percolab.analysis.text import series_table
 
@@ -132,94 +133,85 @@ def _write_table_fits(source: str, as_json: bool, options: dict[str, Any]) -> No
         records.append(fit.to_dict())
         texts.append(series_table(fit))
         if options["collapse"]:
-            found = fit.collapse(bootstrap=min(options["bootstrap"], 50))
-            records[-1]["collapse"] = found.to_dict()
-            texts.append(collapse_table([found], fit.axis))
+            collapse = fit.collapse(bootstrap=min(options["bootstrap"], 50))
+            records[-1]["collapse"] = collapse.to_dict()
+            texts.append(collapse_table([collapse], fit.axis))
     texts += [f"note: {note}" for note in table.notes]
     record = {"table": table.source, "notes": list(table.notes), "fits": records}
-    write_answer(record, "\n\n".join(texts), as_json=as_json)
+    return record, "\n\n".join(texts)
 
 
-def write_threshold_fit(
-    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
-) -> None:
-    """Write the threshold and what else is requested."""
-    from percolab.analysis import fit_table
-    from percolab.analysis.stored_fits import only_threshold
-
-    if quantities is not None:
-        _write_quantity_fit(stored, as_json, quantities, options)
-        return
-    exponents, collapse = options.pop("exponents"), options.pop("collapse")
-    if exponents and not collapse and (given := only_threshold(stored)) is not None:
-        _write_exponents_at(stored, given, as_json, options)
-        return
-    name = choose_observable(stored, options["observable"])
-    fit = fit_from_options(stored, **options)
-    parts = [({}, [fit_table(fit)]), _samples(stored, name, options)]
-    if exponents:
-        parts.append(_exponents(stored, fit, options["bootstrap"]))
-    if collapse:
-        parts.append(
-            _collapses(stored, name, fit.threshold, options["min_size"], options["bootstrap"])
-        )
-    texts = [text for _, part in parts for text in part]
-    texts += published_lines(stored, fit.threshold, fit.threshold_error)
-    record = fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()}
-    write_answer(record, "\n\n".join(texts), as_json=as_json)
-
-
-def _write_roots(stored: StoredResults, as_json: bool) -> None:
-    """Write p_c from the roots of all sizes."""
-    from percolab.analysis.root_text import difference_text, root_record, root_table
+def _fit_roots(stored: StoredResults) -> Answer:
+    """Return p_c from the roots of all sizes."""
+    from percolab.analysis.root_text import difference_text, root_table
     from percolab.analysis.roots import fit_roots
 
     study, fit = stored.study, fit_roots(stored)
-    if as_json:
-        echo_json(root_record(study, fit))
-        return
-    echo(f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori")
-    echo()
-    echo(root_table(fit, study.structure, study.model))
+    first = f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori"
+    text = f"{first}\n\n{root_table(fit, study.structure, study.model)}"
+    return threshold_record(study, fit), text
 
 
-def _write_wrapping(stored: StoredResults, as_json: bool) -> None:
-    """Write p_c from the wrapping probabilities of all sizes."""
+def _fit_wrapping(stored: StoredResults) -> Answer:
+    """Return p_c from the wrapping probabilities of all sizes."""
     from percolab.analysis.text import quantity_table
     from percolab.analysis.wrapping_fit import fit_wrapping
 
     study, fit = stored.study, fit_wrapping(stored)
-    if as_json:
-        echo_json({"lattice": study.structure.name, "model": study.model, **fit.to_dict()})
-        return
-    echo(f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit")
-    echo()
-    echo(quantity_table(fit))
-    for line in published_lines(stored, fit.threshold, fit.threshold_error):
-        echo(line)
+    first = f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit"
+    published = published_lines(study, fit.threshold, fit.threshold_error)
+    text = "\n".join([first, "", quantity_table(fit), *published])
+    return threshold_record(study, fit), text
 
 
-def _samples(stored: StoredResults, name: str, options: dict[str, Any]) -> Part:
-    """Return the thresholds of single samples, where they are stored."""
-    from percolab.analysis import sample_table
-    from percolab.analysis.stored_fits import read_sample_thresholds
-
-    shared = {key: options[key] for key in ("omega", "min_size")}
-    found = read_sample_thresholds(stored, name, **shared)
-    if found is None:
-        return {}, []
-    return {"sample_thresholds": found.to_dict()}, [sample_table(found)]
+def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return the thresholds of every size alone."""
+    refuse_scaling(options)
+    if options["observable"] is not None:
+        choose_observable(stored, options["observable"])
+    record, text = estimates_answer(stored, bootstrap=options["bootstrap"])
+    return record, f"{described(stored.study)}\n{text}"
 
 
-def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
+def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return the fit of a probability, and what else is requested."""
+    from percolab.analysis import fit_table, sample_table
+    from percolab.analysis.stored_fits import only_threshold, read_sample_thresholds
+
+    if options["quantities"] is not None:
+        return _fit_quantities(stored, options)
+    not_of_fit = ("exponents", "collapse", "quantities")
+    own = {name: value for name, value in options.items() if name not in not_of_fit}
+    only = only_threshold(stored) if options["exponents"] and not options["collapse"] else None
+    if only is not None:
+        return _find_exponents_at(stored, only, own)
+    name = choose_observable(stored, options["observable"])
+    fit = fit_from_options(stored, **own)
+    record, texts = fit.to_dict(), [fit_table(fit)]
+    keys = {key: options[key] for key in ("omega", "min_size")}
+    samples = read_sample_thresholds(stored, name, **keys)
+    if samples is not None:
+        record["sample_thresholds"] = samples.to_dict()
+        texts.append(sample_table(samples))
+    if options["exponents"]:
+        more, lines = _find_exponents(stored, fit, options["bootstrap"])
+        record, texts = record | more, texts + lines
+    if options["collapse"]:
+        more, lines = _collapse(stored, name, fit.threshold, options)
+        record, texts = record | more, texts + lines
+    texts += published_lines(stored.study, fit.threshold, fit.threshold_error)
+    return record, "\n\n".join(texts)
+
+
+def _find_exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
     """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
     from percolab.analysis import exponent_table, ratio_table
     from percolab.analysis.stored_fits import compute_exponents, cross_ratios
 
     if fit.problem is not None:
         return {"exponents": None}, ["no exponents: they are read off at p_c"]
-    found = compute_exponents(stored, fit, bootstrap=bootstrap)
-    record, texts = {"exponents": found.to_dict()}, [exponent_table(found)]
+    exponents = compute_exponents(stored, fit, bootstrap=bootstrap)
+    record, texts = {"exponents": exponents.to_dict()}, [exponent_table(exponents)]
     ratios = cross_ratios(stored, fit, bootstrap=bootstrap)
     if ratios is not None:
         record["ratio_crossings"] = ratios.to_dict()
@@ -227,23 +219,7 @@ def _exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part
     return record, texts
 
 
-def _write_exponents_at(
-    stored: StoredResults, given: GivenThreshold, as_json: bool, options: dict[str, Any]
-) -> None:
-    """Write the exponents of a study at one p, which has no fit of p_c; refuse its options."""
-    from percolab.analysis import exponent_table
-    from percolab.analysis.stored_fits import compute_exponents
-
-    refuse(_without_defaults(options, "bootstrap", "nu", "priors"), "there is one p, so no fit")
-    found = compute_exponents(stored, given, bootstrap=options["bootstrap"])
-    text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
-    record = {"threshold": given.threshold, "exponents": found.to_dict()}
-    write_answer(record, f"{text}\n\n{exponent_table(found)}", as_json=as_json)
-
-
-def _collapses(
-    stored: StoredResults, name: str, p_c: float, min_size: int | None, bootstrap: int
-) -> Part:
+def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, Any]) -> Part:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
@@ -252,78 +228,76 @@ def _collapses(
     from percolab.analysis import collapse_table
     from percolab.analysis.stored_fits import compute_collapse
 
-    clusters = [] if stored.study.kind.codec.holds_thresholds else ["largest", "chi"]
+    thresholds: dict[str, float | None] = {name: None}
+    if not stored.study.kind.codec.holds_thresholds:
+        thresholds |= dict.fromkeys(("largest", "chi"), p_c)
     # A replica of a collapse is a search, so there are fewer of them.
-    options: dict[str, Any] = {"min_size": min_size, "bootstrap": min(bootstrap, 50)}
+    keys: dict[str, Any] = {"bootstrap": min(options["bootstrap"], 50)}
+    keys["min_size"] = options["min_size"]
     with one_line_errors():
-        found = [
-            compute_collapse(stored, item, threshold=p_c if item in clusters else None, **options)
-            for item in [name, *clusters]
+        collapses = [
+            compute_collapse(stored, each, threshold=at, **keys) for each, at in thresholds.items()
         ]
-    return {"collapses": [item.to_dict() for item in found]}, [collapse_table(found)]
+    record = {"collapses": [collapse.to_dict() for collapse in collapses]}
+    return record, [collapse_table(collapses)]
 
 
-def _write_quantity_fit(
-    stored: StoredResults, as_json: bool, quantities: str, options: dict[str, Any]
-) -> None:
-    """Write the joint fit of dimensionless quantities; InputError for an option of the other fit.
+def _find_exponents_at(
+    stored: StoredResults, given: GivenThreshold, options: dict[str, Any]
+) -> Answer:
+    """Return the exponents of a study at one p, which has no fit of p_c; refuse its options."""
+    from percolab.analysis import exponent_table
+    from percolab.analysis.stored_fits import compute_exponents
 
-    quantities: names with commas.
-    """
+    refuse(_without_defaults(options, "bootstrap", "nu", "priors"), "there is one p, so no fit")
+    exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])
+    text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
+    record = {"threshold": given.threshold, "exponents": exponents.to_dict()}
+    return record, f"{text}\n\n{exponent_table(exponents)}"
+
+
+def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return the joint fit of dimensionless quantities."""
     from percolab.analysis.stored_fits import fit_quantities
     from percolab.analysis.text import quantity_table
 
-    refuse(_others(options), "not with --quantities; leave one of them out")
-    found = fit_quantities(stored, _split(quantities), **_joint(options))
-    texts = [quantity_table(found)]
-    texts += published_lines(stored, found.threshold, found.threshold_error)
-    write_answer(found.to_dict(), "\n\n".join(texts), as_json=as_json)
+    names, own = _read_joint(options, "not with --quantities; leave one of them out")
+    fit = fit_quantities(stored, names, **own)
+    published = published_lines(stored.study, fit.threshold, fit.threshold_error)
+    return fit.to_dict(), "\n\n".join([quantity_table(fit), *published])
 
 
-def write_spin_fit(
-    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
-) -> None:
-    """Write the transition of spins; InputError for an option that only percolation has.
-
-    quantities: names with commas, None for the default ones.
-    """
+def fit_transition(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return the transition of spins."""
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.stored_spins import thermal_records
     from percolab.analysis.text import spin_table
 
-    refuse(_others(options), "the fit of spins does not take it; leave it out")
-    found = fit_spins(stored, _split(quantities or "all"), **_joint(options))
-    record = found.to_dict() | {"thermal_means": thermal_records(stored)}
-    write_answer(record, spin_table(found), as_json=as_json)
+    names, own = _read_joint(options, "the fit of spins does not take it; leave it out")
+    fit = fit_spins(stored, names, **own)
+    return fit.to_dict() | {"thermal_means": thermal_records(stored)}, spin_table(fit)
 
 
-def write_trees(
-    stored: StoredResults, as_json: bool, quantities: str | None, options: dict[str, Any]
-) -> None:
-    """Write the weights and paths of trees; InputError for an option of another fit."""
+def fit_tree_means(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return the weights and paths of trees."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
-    given = _without_defaults(options, "bootstrap", "nu", "priors") | {"quantities": quantities}
-    refuse(given, "trees have no such fit; leave it out")
-    found = fit_trees(stored)
-    write_answer(
-        found.to_dict(), f"{described(stored.study)}\n{tree_table(found)}", as_json=as_json
-    )
+    others = _without_defaults(options, "bootstrap", "nu", "priors")
+    refuse(others, "trees have no such fit; leave it out")
+    fit = fit_trees(stored)
+    return fit.to_dict(), f"{described(stored.study)}\n{tree_table(fit)}"
 
 
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
+def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the quantities of a joint fit, all where none is named, and its options.
 
-
-def _joint(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in _JOINT}
-
-
-def _others(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a joint fit does not take."""
-    given = _without_defaults(options, "bootstrap")
-    return {name: value for name, value in given.items() if name not in _JOINT}
+    InputError: an option that it does not take.
+    """
+    others = _without_defaults(options, "bootstrap")
+    refuse({name: others[name] for name in others.keys() - {"quantities", *_JOINT}}, reason)
+    names = (options["quantities"] or "all").split(",")
+    return [name.strip() for name in names], {name: options[name] for name in _JOINT}
 
 
 def _without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -334,18 +308,3 @@ def _without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
         for name, value in given.items()
         if name not in names or source(name) != ParameterSource.DEFAULT
     }
-
-
-def _write_estimates(
-    stored: StoredResults, as_json: bool, observable: str | None, bootstrap: int
-) -> None:
-    """Write the thresholds of every size alone."""
-    from percolab.analysis.stored_fits import read_estimates
-
-    if observable is not None:
-        choose_observable(stored, observable)
-    if as_json:
-        echo_json([size.to_dict() for size in read_estimates(stored, bootstrap=bootstrap)])
-        return
-    echo(described(stored.study))
-    echo(estimates_text(stored, bootstrap=bootstrap))

@@ -25,11 +25,12 @@ from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MEASURED, OUTPUT, W
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
 
-    from percolab.analysis import Known
     from percolab.analysis.invasions import InvasionMeans
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
+    from percolab.figures.invasion import Curves
     from percolab.lattices.structure import Structure
     from percolab.trees.invasion import Invasion
 
@@ -104,12 +105,11 @@ def command(**given: Any) -> None:
     from percolab.analysis.invasions import InvasionMeans
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures import FORMATS
-    from percolab.figures.invasion import Curves, plot_invasion
+    from percolab.figures.invasion import Curves
     from percolab.store.output_files import check_suffix
 
     _check_samples(given)
     structure, sizes, request = _read_request(given)
-    samples = given["samples"] or 1
     if given["out"]:
         check_invasion_target(given["out"], input_files())
     if given["plot"]:
@@ -118,42 +118,40 @@ def command(**given: Any) -> None:
     for name in ("out", "plot"):
         if given[name] and len(sizes) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
-    invaders = [_invader(structure, size, request) for size in sizes]
+    invaders = [_make_invader(structure, size, request) for size in sizes]
     means, first, curves, fit = [], None, None, None
-    for size, invader in zip(sizes, invaders):
-        rows, masses, radii = [], [], _radii(invader)
-        for number in range(given["sample"], given["sample"] + samples):
-            found = invader.run(number)
-            rows.append(_row(found, given["p0"]))
+    for invader in invaders:
+        rows, masses, radii = [], [], _choose_radii(invader)
+        for number in range(given["sample"], given["sample"] + (given["samples"] or 1)):
+            invasion = invader.run(number)
+            first = first or invasion
+            rows.append(_take_averaged(invasion, given["p0"]))
             if radii is not None:
-                masses.append(_masses(invader.field, found, radii))
+                masses.append(_count_masses(invader.field, invasion, radii))
             if given["plot"]:
-                one = Curves.of(found, given["p0"])
+                one = Curves.of(invasion, given["p0"])
                 curves = one if curves is None else curves.plus(one)
-            first = first or found
-        means.append(InvasionMeans.of(size, rows))
+        means.append(InvasionMeans.of(invader.field.size, rows))
         if radii is not None and len(sizes) == 1:
             fit = _fit_masses(radii, masses)
     assert first is not None
     record = _record(invaders[0], given)
     if given["out"]:
         write_invasion(given["out"], first, record)
-    if given["plot"]:
-        assert curves is not None
-        figure, numbers = plot_invasion(
-            first,
-            curves,
-            structure,
-            title=_title(invaders[0], record),
-            threshold=_published(structure, given),
-        )
+    if curves is not None:
+        figure, numbers = _draw(invaders[0], first, curves, record)
         write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
     fit = _fit_sizes(invaders, means) if len(sizes) > 1 else fit
     if given["as_json"]:
-        echo_json(_json(record, means, first, fit))
+        echo_json(_complete_record(record, means, first, fit))
         return
-    _echo(invaders, means, first, fit, given)
+    echo(_name_invasion(invaders[0], record).replace("$", ""))
+    _echo_means(invaders[0], means, first)
+    if fit is not None:
+        _echo_dimension(invaders[0], fit)
+    if given["out"]:
+        echo(f"steps in {given['out']}")
 
 
 def _check_samples(given: dict[str, Any]) -> None:
@@ -179,16 +177,18 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     from percolab.tasks.shapes import take_shapes
     from percolab.tasks.values import parse_sizes
 
-    request = {name: given[name] for name in ("source", "target", "trapping")}
-    request |= {
-        name: given[name] if given[name] is not None else SETTINGS[name].default
-        for name in ("model", "seed", "rng")
-    }
-    request |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
+    request = {name: given[name] for name in ("source", "target", "trapping", "boundary")}
+    for name in ("model", "seed", "rng"):
+        request[name] = SETTINGS[name].default if given[name] is None else given[name]
+    stop = given["stop"]
+    is_number = stop is not None and re.fullmatch(r"-?\d{1,18}", stop)
+    request["stop"] = int(stop) if is_number else stop
     in_file = given["weights"] == "file"
     if in_file and given["graph"] is None:
         raise InputError("--weights file: only a graph's file (--graph) has weights in it")
-    request["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
+    request["weights"] = (
+        None if given["weights"] is None or in_file else _read_weights(given["weights"])
+    )
     if given["graph"] is not None:
         refuse(given, "a graph (--graph) has one size and no axes", "lattice", "L", "boundary")
         if given["source"] is None:
@@ -212,12 +212,7 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     return structure, sorted(set(chosen)), request
 
 
-def _stop(text: str | None) -> Any:
-    """Return a number of sites as one, other words as they are."""
-    return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text) else text
-
-
-def _weights(name: str) -> np.ndarray:
+def _read_weights(name: str) -> np.ndarray:
     from percolab.configurations.tree import read_numbers
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -226,28 +221,36 @@ def _weights(name: str) -> np.ndarray:
     return read_numbers(name, wrong)
 
 
-def _invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
+def _make_invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
     from percolab.configurations.invade import Invader, make_field
 
     settings = {name: request[name] for name in request if name != "boundary"}
     return Invader(make_field(structure, size, request["boundary"]), **settings)
 
 
-def _row(found: Invasion, p0: float | None) -> dict[str, Any]:
+def _take_averaged(invasion: Invasion, p0: float | None) -> dict[str, Any]:
     """Return what is averaged of an invasion."""
     return {
-        "invaded": found.num_invaded,
-        "threshold": found.threshold,
-        "front": int(found.fronts[-1]) if found.num_invaded else 0,
-        "largest_burst": int(found.bursts(p0).max(initial=0)),
-        "reached": found.breakthrough is not None or not found.has_target,
+        "invaded": invasion.num_invaded,
+        "threshold": invasion.threshold,
+        "front": int(invasion.fronts[-1]) if invasion.num_invaded else 0,
+        "largest_burst": int(invasion.bursts(p0).max(initial=0)),
+        "reached": invasion.breakthrough is not None or not invasion.has_target,
     }
 
 
-def _published(structure: Structure, given: dict[str, Any]) -> float | None:
-    """Return the published threshold, where the weights are those of a sample."""
-    known = structure.threshold(given["model"] or "bond")
-    return None if known is None or given["weights"] is not None else known.value
+def _draw(
+    invader: Invader, invasion: Invasion, curves: Curves, record: dict[str, Any]
+) -> tuple[Figure, dict[str, Any]]:
+    """Return the figure of an invasion, with the p_c of what is random, and its numbers."""
+    from percolab.figures.invasion import plot_invasion
+
+    structure, known = invader.field.structure, None
+    if record["weights"] is None:
+        known = structure.threshold(record["model"])
+    threshold = None if known is None else known.value
+    title = _name_invasion(invader, record)
+    return plot_invasion(invasion, curves, structure, title=title, threshold=threshold)
 
 
 def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
@@ -255,14 +258,10 @@ def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
 
     InputError: as for :func:`stored_invasion`.
     """
-    from percolab.figures.invasion import Curves, plot_invasion
+    from percolab.figures.invasion import Curves
 
-    invader, found, record = stored_invasion(file)
-    structure = invader.field.structure
-    title, threshold = _title(invader, record), _published(structure, record)
-    figure, numbers = plot_invasion(
-        found, Curves.of(found), structure, title=title, threshold=threshold
-    )
+    invader, invasion, record = stored_invasion(file)
+    figure, numbers = _draw(invader, invasion, Curves.of(invasion), record)
     return figure, {"kind": "invasion"} | numbers | {"notes": []}
 
 
@@ -284,34 +283,36 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
     structure = load_structure(record["lattice"])
     names = ("source", "target", "stop", "trapping", "model", "seed", "rng", "boundary")
     request = {name: record[name] for name in names} | {"weights": None}
-    invader = _invader(structure, record["L"], request)
-    found = invader.run(record["sample"])
-    if not np.array_equal(found.sites, sites):
+    invader = _make_invader(structure, record["L"], request)
+    invasion = invader.run(record["sample"])
+    if not np.array_equal(invasion.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
-    return invader, found, record
+    return invader, invasion, record
 
 
-def _radii(invader: Invader) -> np.ndarray | None:
+def _choose_radii(invader: Invader) -> np.ndarray | None:
     """Return radii to count sites within; None without places or from several sites."""
     import numpy as np
 
     from percolab.figures.invasion import can_draw_places
+    from percolab.lattices.lattice import Lattice
 
     structure = invader.field.structure
     if invader.sources.size > 1 or not can_draw_places(structure) or invader.stop == "all":
         return None
-    steps = np.linalg.norm(np.array(structure.vectors), axis=1)  # type: ignore[attr-defined]
+    assert isinstance(structure, Lattice)
+    steps = np.linalg.norm(np.array(structure.vectors), axis=1)
     most = _INNER * float((steps * invader.field.shape).max())
     radii = _FIRST_RADIUS * _FACTOR ** np.arange(64)
     return radii[radii <= most]
 
 
-def _masses(field: Field, found: Invasion, radii: np.ndarray) -> np.ndarray:
+def _count_masses(field: Field, invasion: Invasion, radii: np.ndarray) -> np.ndarray:
     """Return how many invaded sites are within each radius of the source; 0 beyond the invaded."""
     import numpy as np
 
-    apart = field.distances(found.sites, int(found.sites[0]))
-    return np.where(radii <= _INNER * apart.max(), found.mass_within(apart, radii), 0)
+    apart = field.distances(invasion.sites, int(invasion.sites[0]))
+    return np.where(radii <= _INNER * apart.max(), invasion.mass_within(apart, radii), 0)
 
 
 def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
@@ -334,16 +335,6 @@ def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | N
     return fit_size_dimension(means)
 
 
-def _known_dimension(invader: Invader) -> Known | None:
-    """Return d_f where an invaded cluster is known to have it."""
-    from percolab.analysis.theory.known_exponents import known_exponents
-
-    dimension = invader.field.structure.dimension
-    known = known_exponents(dimension).get("d_f")
-    differs = invader.given is not None or (invader.trapping and dimension == 2)
-    return None if differs else known
-
-
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
     """Return what an invasion is of, as plain JSON values."""
     field, task = invader.field, invader.task
@@ -364,7 +355,7 @@ def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _title(invader: Invader, record: dict[str, Any]) -> str:
+def _name_invasion(invader: Invader, record: dict[str, Any]) -> str:
     from percolab.lattices.graph import Graph
 
     structure = invader.field.structure
@@ -380,76 +371,64 @@ def _title(invader: Invader, record: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _json(
-    record: dict[str, Any],
-    means: list[InvasionMeans],
-    first: Invasion,
-    fit: Value | None,
+def _complete_record(
+    record: dict[str, Any], means: list[InvasionMeans], first: Invasion, fit: Value | None
 ) -> dict[str, Any]:
+    """Return the record of an invasion with its means, and the dimension if there is one."""
     from percolab.analysis.json_values import plain
 
-    sizes = [
-        {
-            "L": item.L,
-            "samples": item.samples,
-            "reached": item.reached,
-            **{
-                name: plain({"mean": item.means[name], "error": item.errors[name]})
-                for name in item.means
-            },
-        }
-        for item in means
-    ]
-    found: dict[str, Any] = {**record, "sites": first.num_sites, "sizes": sizes}
-    found["breakthrough"] = first.breakthrough
+    sizes = []
+    for each in means:
+        values = zip(each.means.items(), each.errors.values(), strict=True)
+        numbers = {name: plain({"mean": mean, "error": error}) for (name, mean), error in values}
+        sizes.append({"L": each.L, "samples": each.samples, "reached": each.reached, **numbers})
+    record |= {"sites": first.num_sites, "sizes": sizes, "breakthrough": first.breakthrough}
     if fit is not None:
-        found["dimension"] = {"value": fit.value, "error": fit.error}
+        record["dimension"] = {"value": fit.value, "error": fit.error}
         if fit.chi_square is not None:
-            found["dimension"] |= {"chi2": fit.chi_square.value, "dof": fit.chi_square.dof}
-    return found
+            record["dimension"] |= {"chi2": fit.chi_square.value, "dof": fit.chi_square.dof}
+    return record
 
 
-def _echo(
-    invaders: list[Invader],
-    means: list[InvasionMeans],
-    first: Invasion,
-    fit: Value | None,
-    given: dict[str, Any],
-) -> None:
+def _echo_means(invader: Invader, means: list[InvasionMeans], first: Invasion) -> None:
+    """Write the numbers of a single invasion in lines, or means of several in a table."""
     from percolab.analysis.text import format_with_error
     from percolab.lattices.shown import Table
 
-    invader, item = invaders[0], means[0]
-    echo(_title(invader, _record(invader, given)).replace("$", ""))
     # From end to end it is the threshold of the sample.
     taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
-    if len(means) == 1 and item.samples == 1:
-        share = 100 * first.num_invaded / first.num_sites
-        invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
-        echo(f"{invaded} ({share:.3g} %), front {item.means['front']:.0f}")
-        if first.breakthrough is not None:
-            echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")
-        elif invader.has_target:
-            echo("the target was not reached")
-        echo(f"largest burst {item.means['largest_burst']:.0f}")
-    else:
-        head = ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
+    if len(means) > 1 or means[0].samples > 1:
         rows: list[tuple[Any, ...]] = []
-        for item in means:
+        for each in means:
             texts = [
-                format_with_error(item.means[name], item.errors[name])
-                if item.errors[name] > 0 else f"{item.means[name]:.6g}"
-                for name in ("invaded", "threshold", "front", "largest_burst")
-            ]  # fmt: skip
-            rows.append((item.L, item.samples, item.reached, *texts))
+                format_with_error(mean, error) if error > 0 else f"{mean:.6g}"
+                for mean, error in zip(each.means.values(), each.errors.values(), strict=True)
+            ]
+            rows.append((each.L, each.samples, each.reached, *texts))
+        head = ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
         echo(Table(head, rows).to_text())
-    if fit is not None:
-        line = f"D = {fit}"
-        if fit.chi_square is not None:
-            line += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
-        known = _known_dimension(invader)
-        if known is not None:
-            line += f"; percolation has {known.value:.6g}  ({known.expression or known.reference})"
-        echo(line)
-    if given["out"]:
-        echo(f"steps in {given['out']}")
+        return
+    numbers = means[0].means
+    share = 100 * first.num_invaded / first.num_sites
+    invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
+    echo(f"{invaded} ({share:.3g} %), front {numbers['front']:.0f}")
+    if first.breakthrough is not None:
+        echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")
+    elif invader.has_target:
+        echo("the target was not reached")
+    echo(f"largest burst {numbers['largest_burst']:.0f}")
+
+
+def _echo_dimension(invader: Invader, fit: Value) -> None:
+    """Write the fractal dimension, next to that of percolation where it is the same."""
+    from percolab.analysis.theory.known_exponents import known_exponents
+
+    line = f"D = {fit}"
+    if fit.chi_square is not None:
+        line += f"  (chi2/dof {fit.chi_square.value:.3g}/{fit.chi_square.dof})"
+    dimension = invader.field.structure.dimension
+    known = known_exponents(dimension).get("d_f")
+    differs = invader.given is not None or (invader.trapping and dimension == 2)
+    if known is not None and not differs:
+        line += f"; percolation has {known.value:.6g}  ({known.expression or known.reference})"
+    echo(line)

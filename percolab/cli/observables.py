@@ -38,8 +38,7 @@ def command(boundary: str | None, as_json: bool) -> None:
         list_columns,
         list_observables,
     )
-    from percolab.measure.functions import LabelFunction
-    from percolab.measure.packages import list_plugins
+    from percolab.measure.functions import LabelFunction, list_plugins
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in list_observables(kinds)}

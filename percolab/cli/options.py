@@ -133,9 +133,15 @@ def table_options(function: F) -> F:
 
 
 #: Options for tables alone, and those of other fits that tables take, or do not.
-TABLE_OPTIONS = ("columns", "series", "kappa")
+_TABLE_OPTIONS = ("columns", "series", "kappa")
 _OF_TABLES = ("omega", "min_size", "degree", "priors", "kappa")
 _NOT_OF_TABLES = ("observable", "window", "exponents", "quantities")
+
+
+def without_table_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a fit of results; InputError where one for tables is given."""
+    refuse(options, "for tables alone", *_TABLE_OPTIONS)
+    return {name: value for name, value in options.items() if name not in _TABLE_OPTIONS}
 
 
 def is_table(source: str) -> bool:
@@ -160,16 +166,16 @@ def fit_table_file(
     table = read_table(source, options["columns"])
     given = {name: options[name] for name in _OF_TABLES if is_given(options[name])}
     names = list(table.series) if options["series"] is None else [options["series"]]
-    found: dict[str, TableFit | AnalysisError] = {}
+    fits: dict[str, TableFit | AnalysisError] = {}
     for name in names:
         try:
-            found[name] = fit_series(table.choose(name), **given)
+            fits[name] = fit_series(table.choose(name), **given)
         except AnalysisError as error:
-            found[name] = error
-    failed = [item for item in found.values() if isinstance(item, AnalysisError)]
-    if len(failed) == len(found):
+            fits[name] = error
+    failed = [fit for fit in fits.values() if isinstance(fit, AnalysisError)]
+    if len(failed) == len(fits):
         raise failed[0]
-    return table, found
+    return table, fits
 
 
 def fit_from_options(
@@ -186,12 +192,12 @@ def fit_from_options(
         return fit_results(results, choose_observable(results, observable), **given)
 
 
-def published_lines(results: StoredResults, value: float = 0.0, error: float = 0.0) -> list[str]:
+def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> list[str]:
     """Return the line on the published threshold if there is one, with a fit's distance from it."""
     from percolab.analysis.root_text import known_threshold
     from percolab.analysis.value import Value, published_text
 
-    known = known_threshold(results.study.structure, results.study.model)
+    known = known_threshold(study.structure, study.model)
     if known is None:
         return []
     return [published_text(known, Value(value, error) if error > 0 else None)]
@@ -236,17 +242,16 @@ def described(study: Study) -> str:
     return f"{item.name}: {parts}{ends if item.num_sources else ''}"
 
 
-def estimates_text(results: StoredResults, *, bootstrap: int = 200) -> str:
-    """Return the thresholds of every size alone as text, and the published one."""
+def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[Any, str]:
+    """Return the thresholds of every size alone for JSON, and as text with the published one."""
     from percolab.analysis import estimate_table
     from percolab.analysis.stored_fits import read_estimates
 
-    text = estimate_table(read_estimates(results, bootstrap=bootstrap))
-    known = [
-        f"{line}, of the infinite lattice: finite ones do not scale to it"
-        for line in published_lines(results)
-    ]
-    return "\n\n".join([text, *known])
+    sizes = read_estimates(results, bootstrap=bootstrap)
+    texts = [estimate_table(sizes)]
+    for line in published_lines(results.study):
+        texts.append(f"{line}, of the infinite lattice: finite ones do not scale to it")
+    return [size.to_dict() for size in sizes], "\n\n".join(texts)
 
 
 def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:

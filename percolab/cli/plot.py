@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from percolab.cli.options import (
-    TABLE_OPTIONS,
     as_json,
     echo_json,
     fit_from_options,
@@ -21,6 +21,7 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
     table_options,
+    without_table_options,
     write_figure,
 )
 from percolab.cli.terminal import echo
@@ -80,32 +81,28 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     if out:
         check_suffix(out, FORMATS, "a figure")
         output_file(out, "")
+    path = Path(results)
+    named = path.parent / (f"{path.stem}-{kind}.png" if kind else f"{path.stem}.png")
     if is_table(results):
         figure, numbers = _table_figure(results, kind, options)
-        target = output_file(out, _beside(Path(results), kind))
-        write_figure(figure, target, quiet=as_json)
-        if as_json:
-            echo_json(numbers)
-        return
-    refuse(options, "for tables alone", *TABLE_OPTIONS)
-    options = {name: value for name, value in options.items() if name not in TABLE_OPTIONS}
-    if kind == "invasion" or (kind is None and holds_invasion(results)):
+        target, notes = output_file(out, named), []
+    elif kind == "invasion" or (kind is None and holds_invasion(results)):
+        options = without_table_options(options)
         refuse(options, "an invasion has none", "observable")
         refuse_scaling(options)
-        target = output_file(out, _beside(Path(results), kind))
+        target = output_file(out, named)
         figure, numbers = stored_figure(results)
+        notes = numbers["notes"]
     else:
+        options = without_table_options(options)
         stored = read_study(results, options)
-        target = output_file(out, _beside(Path(results), kind))
-        figure, numbers = study_figure(
-            stored,
-            observable=options["observable"],
-            fitted=lambda: fit_from_options(stored, **options),
-            bootstrap=options["bootstrap"],
-            kind=kind,
-        )
+        target = output_file(out, named)
+        keys = {name: options[name] for name in ("observable", "bootstrap")}
+        fitted = partial(fit_from_options, stored, **options)
+        figure, numbers = study_figure(stored, fitted=fitted, kind=kind, **keys)
+        notes = numbers["notes"]
     write_figure(figure, target, quiet=as_json)
-    for note in numbers["notes"]:
+    for note in notes:
         echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
@@ -119,13 +116,7 @@ def _table_figure(
     from percolab.figures.table import draw_table
 
     table, fits = fit_table_file(source, options)
-    name = options["series"]
-    table.choose(name)
+    table.choose(options["series"])
     fit = next(iter(fits.values()))
     assert not isinstance(fit, AnalysisError)
     return draw_table(fit, kind)
-
-
-def _beside(results: Path, kind: str | None) -> Path:
-    """Return the figure's name where none is given: that of the results, and the kind."""
-    return results.parent / (f"{results.stem}-{kind}.png" if kind else f"{results.stem}.png")

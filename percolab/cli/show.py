@@ -96,6 +96,8 @@ def command(
 
     With --json every number drawn goes to stdout.
     """
+    from percolab.figures import FORMATS
+
     if html is not None:
         if labels is not None:
             raise InputError(f"{labels}: a page (--html) shows a sample; leave one of them out")
@@ -103,8 +105,6 @@ def command(
         refuse(others, "a page (--html) shows one sample")
         _write_page(html, given, as_json=as_json)
         return
-    from percolab.figures import FORMATS
-
     if out is not None and not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
     if not as_tree:
@@ -121,7 +121,7 @@ def command(
     elif given["graph"] is not None:
         figure, numbers = _show_graph(given)
     else:
-        figure, numbers = _of_sample(given)
+        figure, numbers = _show_sample(given)
     write_figure(figure, target, quiet=as_json)
     if as_json:
         echo_json({"figure": str(target), **numbers})
@@ -152,7 +152,7 @@ def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
         echo_json({"page": str(target), **facts})
 
 
-def _of_sample(given: dict[str, Any]) -> Drawn:
+def _show_sample(given: dict[str, Any]) -> Drawn:
     from percolab.configurations.picture import draw_sample_picture
 
     lattice, size = lattice_and_size(given, "a sample (without LABELS)")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,23 +17,29 @@ from percolab.cli.options import (
     complete_study,
     counted,
     described,
-    estimates_text,
+    echo_json,
+    estimates_answer,
     exit_if_interrupted,
 )
-from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.kernels.registry import load
-from percolab.run.request import make_options
+from percolab.run.request import SweepOptions, make_options
 from percolab.run.runner import prepare_study, run_study
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE
 from percolab.tasks.setting_groups import OUTPUT
 from percolab.tasks.settings import MPI
-from percolab.tasks.study_file import make_request, read_request
+from percolab.tasks.study_file import SweepRequest, make_request, read_request
 from percolab.tasks.study_library import find_study
+
+if TYPE_CHECKING:
+    from percolab.run.plan import Plan
+
+#: Columns of a plan.
+_HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
 
 @click.command(cls=GroupedCommand)
@@ -104,7 +111,6 @@ def _sweep(
     prepare: bool,
     as_json: bool,
 ) -> None:
-    """Do what the command asks for."""
     overrides = given_settings(given)
     if study is None:
         request = make_request(**overrides)
@@ -112,16 +118,15 @@ def _sweep(
         request = read_request(find_study(study), overrides)
     options = make_options(request, watcher=ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
-        raise InputError(
-            "--json goes with --plan; percolab fit --json writes the numbers of a file"
-        )
+        own = "percolab fit --json writes the numbers of a file"
+        raise InputError(f"--json goes with --plan; {own}")
     for name, is_given in (("plan", plan), ("prepare", prepare)):
         if is_given and request.part != WHOLE:
             raise InputError(f"--{name} is of the whole study: leave out --part")
     if plan and prepare:
         raise InputError("--plan writes nothing, and --prepare a file: give one of them")
     if plan:
-        echo_plan(request, options, as_json=as_json)
+        _write_plan(request, options, as_json=as_json)
         return
     with ResultsWriter(request.out) as options["writer"]:
         if prepare:
@@ -153,7 +158,7 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
     study = results.study
     if not study.structure.is_scalable:
         echo(f"{described(study)}; results in {out}")
-        echo(estimates_text(results))
+        echo(estimates_answer(results)[1])
         return
     sizes = ", ".join(map(str, sorted(study.sizes)))
     echo(f"{study.structure.title}: L = {sizes}; results in {out}")
@@ -198,3 +203,80 @@ def write_threshold(results: StoredResults, target_error: float | None) -> None:
             echo(unmet)
     for note in fit.notes:
         echo(f"note: {note}")
+
+
+# What a sweep will take
+
+
+def _write_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
+    """Write to stdout what a request would take; InputError as the sweep itself."""
+    from percolab.run.plan import plan_study
+
+    options["writer"] = ResultsWriter(request.out)
+    plan = plan_study(request.study, request.rule, **options)
+    title = described(request.study)
+    if as_json:
+        echo_json({"study": title, "results": str(request.out)} | asdict(plan))
+        return
+    echo(f"{title}; would go to {request.out}")
+    echo("\n".join(_describe_plan(plan)))
+
+
+def _describe_plan(plan: Plan) -> list[str]:
+    """Return a plan as lines of text: a row a size, then totals and notes."""
+    rows = []
+    for size in plan.sizes:
+        rate = "-" if size.rate is None else f"{size.rate:.4g}"
+        gpu = f" + {_bytes(size.device_bytes)} GPU" if size.device_bytes else ""
+        memory = _bytes(size.host_bytes) + gpu
+        numbers = (str(size.L), str(size.points or "all"), str(size.samples), str(size.held), rate)
+        rows.append((*numbers, _time(size.seconds), memory, _bytes(size.file_bytes)))
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
+    table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))
+    return [*map("  ".join, table), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
+
+
+def _totals(plan: Plan) -> list[str]:
+    from percolab.run.plan import FACTOR
+
+    workers = counted(plan.workers, "worker")
+    lines = [
+        f"time    {_time(plan.seconds)} within a factor of {FACTOR}, on {plan.device} with "
+        f"{workers}, labeler {plan.labeler} (of it {_time(plan.start_seconds)} to start, "
+        f"{_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
+        f"memory  at most {_bytes(plan.host_bytes)}, "
+        f"of it {_bytes(plan.base_bytes)} Python and libraries"
+        + (f"; {_bytes(plan.device_bytes)} on {plan.device}" if plan.device_bytes else ""),
+        f"file    {_bytes(plan.file_bytes)}",
+    ]
+    if plan.rounds > 1:
+        # What is there already has been judged; what is to come will be, by its own samples.
+        about = ", or one more or less: the sweep judges its own samples" if plan.seconds else ""
+        lines.append(f"rounds  {plan.rounds}{about}")
+    if plan.threshold_error is not None:
+        lines.append(f"error   sigma(p_c) = {plan.threshold_error:.1e}")
+    return lines
+
+
+def _time(seconds: float) -> str:
+    """Return a time in the largest unit that leaves two digits.
+
+    >>> _time(0.21), _time(45.3), _time(400), _time(9000)
+    ('0.2 s', '45 s', '6.7 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(count: float) -> str:
+    """Return a number of bytes in decimal units.
+
+    >>> _bytes(999), _bytes(45_300), _bytes(1_230_000_000)
+    ('999 B', '45.3 kB', '1.23 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

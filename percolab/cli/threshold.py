@@ -10,15 +10,16 @@ import click
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import (
     as_json,
-    echo_json,
     exit_if_interrupted,
+    input_files,
     published_lines,
     refuse,
+    write_answer,
 )
 from percolab.cli.progress import ProgressWatcher, root_text
 from percolab.cli.setting_options import given_settings, setting_option
-from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.lattices.shown import Table, counted
 from percolab.store.results import ResultsWriter
 from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT, WHAT
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from percolab.analysis.roots import RootFit
     from percolab.analysis.value import Value
     from percolab.store.results import StoredResults
+    from percolab.tasks.study import Study
+    from percolab.trees.levels import Levels
 
 #: The results file, where none is named.
 _OUT = "threshold.h5"
@@ -34,6 +37,7 @@ _OUT = "threshold.h5"
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
 #: Options that only given weights have, beside the two of their own.
 _OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
+_OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time")
 
 
 def _shared_options(function: Any) -> Any:
@@ -92,10 +96,8 @@ def command(
     sizes, or the weights of a network.
     """
     if weights is not None:
-        from percolab.cli.threshold_given import write_levels
-
         given |= {"error": error, "time": time}
-        write_levels(weights, lattice, given, above=above, out=out, as_json=as_json)
+        _write_levels(weights, lattice, given, above=above, out=out, as_json=as_json)
         return
     refuse(
         given | {"above": above}, "only given weights (--weights) have it", "above", *_OF_WEIGHTS
@@ -103,7 +105,6 @@ def command(
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
     out = out or _OUT
-    from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.run.request import make_options
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
@@ -114,76 +115,54 @@ def command(
     options = make_options(request, watcher=watcher)
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
         results = find_threshold(request.study, goal, **options)
-    if why_no_roots(results.study):
-        _write_scaling(results, Path(out), as_json=as_json)
-        return
-    fit = fit_roots(results)
-    if as_json:
-        echo_json(threshold_record(results, fit))
-        return
-    for line in threshold_lines(results, fit, Path(out)):
-        echo(line)
+    write_answer(*_answer(results, Path(out)), as_json=as_json)
 
 
-def _write_scaling(results: StoredResults, out: Path, *, as_json: bool) -> None:
-    """Write p_c from the wrapping probabilities of several sizes, where there are no roots."""
+def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
+    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
+    from percolab.analysis.root_text import root_record
+    from percolab.analysis.roots import RootFit
+
+    if isinstance(fit, RootFit):
+        return root_record(study, fit)
+    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
+
+
+def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
+    """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
+    from percolab.analysis.root_text import coupling_rows, difference_text
+    from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.analysis.wrapping_fit import fit_wrapping
 
-    study, fit = results.study, fit_wrapping(results)
-    if as_json:
-        own = {"lattice": study.structure.name, "model": study.model}
-        echo_json(own | fit.to_dict())
-        return
-    for line in scaling_lines(results, fit, out):
-        echo(line)
-
-
-def scaling_lines(results: StoredResults, fit: QuantityAnalysis, out: Path) -> list[str]:
-    """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
-    study, value = results.study, fit.p_c
+    study = results.study
+    if why_no_roots(study):
+        fit: Any = fit_wrapping(results)
+        value = fit.p_c
+    else:
+        fit = fit_roots(results)
+        value = fit.threshold
+    notes = [f"note: {note}" for note in fit.notes]
     if fit.problem is not None:
-        return [fit.problem, *(f"note: {note}" for note in fit.notes)]
-    sizes = ", ".join(map(str, fit.sizes))
+        return threshold_record(study, fit), "\n".join([fit.problem, *notes])
+    if why_no_roots(study):
+        sizes = ", ".join(map(str, fit.sizes))
+        way = f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit"
+        quality = f"{value.quality}"
+    else:
+        roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
+        way = f"roots of {difference_text(study.model)} on tori: {roots}"
+        quality = f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"
+    couplings = ", ".join(f"{name} = {text}" for name, text, _ in coupling_rows(value, study.model))
     lines = [
         f"{study.structure.title}, {study.model}: p_c = {value}"
         f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
-        f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit; {value.quality}",
+        *([couplings] if couplings else []),
+        f"{way}; {quality}",
         f"{_advice(value)}; samples in {out}",
-        *(f"note: {note}" for note in fit.notes),
+        *notes,
+        *published_lines(study, value.value, value.error),
     ]
-    return [*lines, *published_lines(results, value.value, value.error)]
-
-
-def threshold_record(results: StoredResults, fit: RootFit) -> dict[str, Any]:
-    """Return the answer as plain JSON values."""
-    from percolab.analysis.root_text import root_record
-
-    return root_record(results.study, fit)
-
-
-def threshold_lines(results: StoredResults, fit: RootFit, out: Path) -> list[str]:
-    """Return the answer in a few lines: p_c, how it was found, and what would make it better."""
-    from percolab.analysis.root_text import coupling_rows, difference_text, known_threshold
-    from percolab.analysis.value import published_text
-
-    study, value = results.study, fit.threshold
-    if fit.problem is not None:
-        return [fit.problem, *fit.notes]
-    roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
-    couplings = coupling_rows(value, study.model)
-    lines = [
-        f"{study.structure.title}, {study.model}: p_c = {value}"
-        f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
-        *([", ".join(f"{name} = {text}" for name, text, _ in couplings)] if couplings else []),
-        f"roots of {difference_text(study.model)} on tori: {roots}; "
-        + (f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"),
-        f"{_advice(value)}; samples in {out}",
-        *(f"note: {note}" for note in fit.notes),
-    ]
-    known = known_threshold(study.structure, study.model)
-    if known is not None:
-        lines.append(published_text(known, value))
-    return lines
+    return threshold_record(study, fit), "\n".join(lines)
 
 
 def _advice(value: Value) -> str:
@@ -193,3 +172,66 @@ def _advice(value: Value) -> str:
         return f"half the error (--error {half:.1e}) takes larger sizes, which it chooses"
     more = value.statistical_error**2 / (half**2 - value.systematic_error**2)
     return f"half the error (--error {half:.1e}) takes {more:.1f} times the samples"
+
+
+# Levels of given weights
+
+
+def _write_levels(
+    weights: str,
+    lattice: str | None,
+    given: dict[str, Any],
+    *,
+    above: bool,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Find the levels of given values, write their paths to a file if requested, and print them.
+
+    given: the other options of the command by name.  InputError: options that do not go together,
+    values that cannot be used.
+    """
+    from percolab.configurations.levels import PATH_CSV, find_given_levels, path_csv
+    from percolab.store.output_files import check_output, check_suffix, write_output
+
+    refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    if given["device"] in ("cpu", "auto"):
+        given["device"] = None
+    refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
+    if out is not None:
+        check_suffix(out, (".csv",), "paths")
+        check_output(out, PATH_CSV, input_files())
+    found = find_given_levels(weights, lattice, above=above, **given_settings(given))
+    record, text = found.to_dict(), _describe_levels(found)
+    if out is not None:
+        write_output(Path(out), path_csv(found).encode(), PATH_CSV)
+        record, text = {"paths": out} | record, f"{text}\npaths in {out}"
+    write_answer(record, text, as_json=as_json)
+
+
+def _describe_levels(levels: Levels) -> str:
+    """Return levels as a table: a row for every axis, and for every number of directions."""
+    from percolab.trees.levels import level_text
+
+    words = {"open": "spans", "periodic": "wraps around"}
+    verbs = [words[kind] for kind in levels.boundary] or ["connects"]
+    items = [(f"{verb} {axis}", levels.axes[axis]) for verb, axis in zip(verbs, levels.axes)]
+    if levels.boundary:
+        items += [(counted(n, "direction"), item) for n, item in levels.directions.items()]
+    rows: list[tuple[Any, ...]] = []
+    for name, item in items:
+        if item is None:
+            rows.append((name, "none", *[""] * 5))
+            continue
+        saddle = "-".join(str(levels.site_name(site)) for site in item.saddle)
+        path = item.path
+        steps = "", ""
+        if path is not None:
+            steps = str(path.sites.size - 1), ",".join(map(str, path.winding))
+        numbers = level_text(item.level), level_text(item.barrier), f"{item.share:.5f}"
+        rows.append((name, *numbers, saddle, *steps))
+    headings = "", "level", "barrier", f"open {levels.of}", "saddle", "steps", "winding"
+    first = f"{levels.of} of {levels.structure.name}"
+    first += "" if levels.bottom is None else f"; the first open at {level_text(levels.bottom)}"
+    first += f"; {levels.never_open} never open" if levels.never_open else ""
+    return f"{first}\n{Table(headings, rows).to_text()}"

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import as_json, described, exit_if_interrupted, write_answer
+from percolab.cli.options import (
+    as_json,
+    counted,
+    described,
+    exit_if_interrupted,
+    input_files,
+    refuse,
+    write_answer,
+)
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
+from percolab.errors import InputError
 from percolab.kernels.registry import list_names
 from percolab.run.request import make_options
 from percolab.run.runner import run_study
@@ -18,6 +27,14 @@ from percolab.tasks.setting_groups import MACHINE, WHAT
 from percolab.tasks.study_file import make_request
 from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
 
+if TYPE_CHECKING:
+    from percolab.trees.given import SpanningTree
+
+#: What --weights is for the weights in a graph's own file.
+IN_FILE = "file"
+#: Settings that only a graph has, and those of a study of samples.
+_OF_GRAPHS = ("source", "target", "multi", "columns")
+_OF_SAMPLES = ("samples", "seed", "rng", "workers")
 #: Samples a size and the results file, where they are not given.
 _SAMPLES, _OUT = 1000, "tree.h5"
 #: Settings of a sweep that trees have, too.
@@ -72,9 +89,7 @@ def command(
     A graph that is not connected has a forest, a tree for each part.
     """
     if weights is not None:
-        from percolab.cli.tree_given import write_given_tree
-
-        write_given_tree(weights, given, method=method, as_json=as_json)
+        write_answer(*_find_given_tree(weights, given_settings(given), method), as_json=as_json)
         return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
@@ -87,3 +102,104 @@ def command(
     found = fit_trees(results)
     text = f"{described(results.study)}; results in {request.out}\n{tree_table(found)}"
     write_answer(found.to_dict(), text, as_json=as_json)
+
+
+# The tree of given weights
+
+
+def _find_given_tree(
+    weights: str, settings: dict[str, Any], method: str | None
+) -> tuple[dict[str, Any], str]:
+    """Find the tree of given weights, write it to a file if requested; return record and text.
+
+    weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
+    (classes, ..., y, x), of a graph one for each bond.  settings: those that are given.
+
+    InputError: options that do not go together, weights that cannot be used.
+    """
+    from percolab.configurations.tree_files import check_tree_file, write_tree_file
+
+    refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    out = settings.get("out")
+    if out is not None:
+        check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
+    ways = {"method": method, "device": settings.get("device", "auto")}
+    find = _span_graph if "graph" in settings else _span_lattice
+    found = find(weights, settings, ways)
+    if out is not None:
+        write_tree_file(out, found)
+    paths = _find_paths(found)
+    record = {"of": _name_structure(found)} | found.to_dict() | {"paths": paths}
+    text = _describe_tree(found, paths)
+    if out is not None:
+        record, text = {"tree": str(out)} | record, f"{text}\ntree in {out}"
+    return record, text
+
+
+def _find_paths(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
+    """Return length and largest weight of the path between the sides of every open axis by name.
+
+    None where they are not connected, or where a site is in both.
+    """
+    from percolab.lattices.lattice import AXIS_NAMES
+
+    paths: dict[str, dict[str, Any] | None] = {}
+    for axis in tree.topology.open_axes:
+        name = AXIS_NAMES[axis] if tree.topology.shape else "source-target"
+        trunk = tree.trunk(axis)
+        paths[name] = None
+        if trunk.size:
+            largest = tree.weights[trunk[-1]].item()
+            paths[name] = {"length": int(trunk.size), "largest": largest}
+    return paths
+
+
+def _describe_tree(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> str:
+    name = _name_structure(tree)
+    what = f"minimum spanning tree of {name}"
+    if tree.parts > 1:
+        parts = counted(tree.parts, "tree")
+        what = f"minimum spanning forest of {name}, which is not connected: {parts}"
+    bonds = f"{counted(len(tree.bonds), 'bond')} of {tree.topology.num_bonds}"
+    first = f"{what}; {counted(tree.num_sites, 'site')}, {bonds} ({tree.method})"
+    lines = [first, f"weight {tree.weight}"]
+    for name, path in paths.items():
+        shown = "none"
+        if path is not None:
+            shown = f"{counted(path['length'], 'bond')}, largest weight {path['largest']}"
+        lines.append(f"path {name}: {shown}")
+    return "\n".join(lines)
+
+
+def _name_structure(tree: SpanningTree) -> str:
+    return "" if tree.structure is None else tree.structure.name
+
+
+def _span_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+    from percolab.configurations.tree import read_weight_list, tree
+    from percolab.lattices.graph import load_graph
+
+    refuse(settings, "a graph (--graph) has its own", "lattice", "L", "boundary")
+    keys = {name: settings[name] for name in _OF_GRAPHS if name in settings}
+    if weights == IN_FILE:
+        return tree(settings["graph"], **keys, **ways)
+    graph = load_graph(settings["graph"], **keys)
+    return tree(graph, weights=read_weight_list(weights, graph), **ways)
+
+
+def _span_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+    from percolab.configurations.tree import read_weights, tree_from_array
+    from percolab.lattices.structure import load_structure
+
+    refuse(settings, "only a graph (--graph) has it", *_OF_GRAPHS)
+    if weights == IN_FILE:
+        own = "of a lattice they are a .npy file or file.h5:/dataset"
+        raise InputError(f"--weights file: only a graph's file (--graph) holds weights; {own}")
+    if "lattice" not in settings:
+        raise InputError(f"--weights {weights}: name the lattice (--lattice) or graph (--graph)")
+    lattice = load_structure(settings["lattice"])
+    sizes = settings.get("L", (None,))
+    if len(sizes) > 1:
+        raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
+    where = sizes[0], settings.get("boundary")
+    return tree_from_array(lattice, read_weights(weights, lattice, *where), *where, **ways)

@@ -25,13 +25,8 @@ _BEYOND_TWO, _BEYOND_FOUR = math.erfc(2 / math.sqrt(2)), math.erfc(4 / math.sqrt
 @click.command()
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--full", is_flag=True, help="More samples, larger lattices, all of them: for a GPU.")
-@click.option(
-    "--seed",
-    type=WholeNumber(min=0, max=2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of every sample that is drawn.",
-)
+@click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1), default=1, show_default=True,
+              help="Seed of every sample that is drawn.")  # fmt: skip
 @as_json
 def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     """Compare this installation with what is known exactly, and say whether to trust it.
@@ -53,12 +48,11 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
         echo("interrupted", err=True)
         sys.exit(error.exit_code)
     seconds = time.monotonic() - start
-    failed = [row for row in rows if not row["holds"]]
     if as_json:
         echo_json(_record(conditions, rows, seconds))
     else:
-        _conclude(conditions, rows, failed, seconds)
-    return 1 if failed else 0
+        _conclude(conditions, rows, seconds)
+    return 0 if all(row["holds"] for row in rows) else 1
 
 
 def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
@@ -72,13 +66,8 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     terminal = sys.stderr.isatty()
     # A row must not be written into the bar, which is drawn again below it.
     write = partial(tqdm.write, file=sys.stdout) if terminal else echo
-    with tqdm(
-        total=len(checks),
-        file=sys.stderr,
-        unit=" checks",
-        mininterval=0.1 if terminal else 10.0,
-        dynamic_ncols=True,
-    ) as bar:
+    look: dict[str, Any] = {"unit": " checks", "file": sys.stderr, "dynamic_ncols": True}
+    with tqdm(total=len(checks), mininterval=0.1 if terminal else 10.0, **look) as bar:
         for check in checks:
             bar.set_postfix_str(f"{check.group}: {check.name}", refresh=terminal)
             for outcome in run_check(check, conditions):
@@ -96,15 +85,11 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as JSON values; what is not finite is None."""
-    numbers = {key: getattr(outcome, key) for key in ("value", "expected", "sigma", "z")}
-    plain = {
-        key: None if number is None or not math.isfinite(number) else float(number)
-        for key, number in numbers.items()
-    }
-    exact = outcome.sigma is None
-    text = {"exact": exact, "holds": bool(outcome.holds), "note": outcome.note}
-    text["correlated"] = outcome.correlated
-    return {"name": outcome.name, **plain, **text}
+    from percolab.analysis.json_values import plain
+
+    names = ("name", "value", "expected", "sigma", "z", "note", "correlated")
+    record: dict[str, Any] = plain({name: getattr(outcome, name) for name in names})
+    return record | {"exact": outcome.sigma is None, "holds": bool(outcome.holds)}
 
 
 def _line(outcome: Outcome) -> str:
@@ -113,9 +98,8 @@ def _line(outcome: Outcome) -> str:
     shown = [f"{outcome.value:g}", f"{outcome.expected:g}", "exact", ""]
     if outcome.z is not None and outcome.sigma is not None:
         # Two digits of the error, as far as they go.
-        digits = 4
-        if outcome.sigma > 0:
-            digits = min(max(1 - math.floor(math.log10(outcome.sigma)), 0), 10)
+        leading = math.floor(math.log10(outcome.sigma)) if outcome.sigma > 0 else -3
+        digits = min(max(1 - leading, 0), 10)
         shown = [f"{number:.{digits}f}" for number in (outcome.value, outcome.expected)]
         shown += [f"{outcome.sigma:.1e}", f"{outcome.z:+.1f}"]
     return _ROW.format(outcome.name, *shown, verdict + note)
@@ -156,10 +140,8 @@ def _record(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) 
     }
 
 
-def _conclude(
-    conditions: Conditions, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
-) -> None:
-    chance = _by_chance(rows)
+def _conclude(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) -> None:
+    chance, failed = _by_chance(rows), [row for row in rows if not row["holds"]]
     echo(
         f"\n{chance['values_with_error']} of {len(rows)} values have an error.  Those of the same "
         f"samples taken together, {chance['independent_values']} are independent: "

@@ -15,11 +15,9 @@ from percolab.configurations.flow import flow
 from percolab.configurations.label_files import read_labels
 from percolab.configurations.tree import read_weights, tree, tree_from_array
 from percolab.errors import InputError
-from percolab.figures.bethe import check_shells, plot_bethe
+from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
 from percolab.figures.configuration import check_drawable, plot_clusters
-from percolab.figures.flow import plot_flow
-from percolab.figures.network import check_network, plot_network
-from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
+from percolab.figures.networks import check_network, check_shells, plot_bethe, plot_network
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
@@ -65,7 +63,6 @@ def draw_sample_picture(
 
 
 def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
-    """Return the picture of a sample on a graph, and its numbers."""
     check_network(graph)
     chosen = random_configuration(graph, graph.num_sites, p, **keys)
     words = chosen.opened.ravel()
@@ -193,7 +190,8 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     if "phase" in record:
         parts.append(f"phase {record['phase'].replace(',', ', ')}")
     if "sweeps" in record:
-        parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
+        coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
+        parts.append(f"$k_B T / J = {1 / coupling if coupling else float('inf'):.6g}$")
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
         if key in record and not (key == "p" and "sweeps" in record):
             parts.append(text.format(record[key]))
@@ -209,9 +207,3 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     seed = f"seed {record.get('seed')}"
     second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
     return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
-
-
-def _temperature(record: dict[str, Any]) -> float:
-    """Return k_B T / J of a sample of spins; infinite at p = 0."""
-    coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
-    return 1 / coupling if coupling else float("inf")

@@ -10,14 +10,16 @@ are enough for a tree then, and six for every planar lattice.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from percolab.figures import COLOURS
-from percolab.lattices.site_bonds import at_other_end
-from percolab.lattices.topology import unpack_bits
+from percolab.figures.style import Figure
+from percolab.lattices.shown import counted
+from percolab.lattices.topology import at_other_end, unpack_bits
 from percolab.measure.clusters import Clusters
 
 NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]
@@ -30,6 +32,8 @@ _FIRST_SPANNING = 3
 _FIRST_MUTED = _FIRST_SPANNING + len(SPANNING)
 #: So many clusters, the largest, are kept apart from their neighbours; the others take turns.
 _MOST_KEPT_APART = 20_000
+#: Clusters that a legend names one by one.
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -190,3 +194,88 @@ def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
         found.setdefault(one - 1, set()).add(other - 1)
         found.setdefault(other - 1, set()).add(one - 1)
     return {number: sorted(others) for number, others in found.items()}
+
+
+# The legend
+
+
+def add_legend(
+    figure: Figure,
+    clusters: Clusters,
+    colours: ClusterColours,
+    *,
+    with_bonds: bool,
+    grey_singles: bool = True,
+) -> None:
+    """Name the prominent clusters below the panels, and what the other colours mean.
+
+    grey_singles: whether single sites have a colour, and so an entry, of their own.
+    """
+    from matplotlib.legend_handler import HandlerTuple
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"marker": "o" if with_bonds else "s", "markersize": 6.5}
+    look |= {"linestyle": "-" if with_bonds else "none", "linewidth": 2.0}
+
+    def sample(colour: str, **other: Any) -> Line2D:
+        return Line2D([], [], color=colour, **look | other)
+
+    entries: list[tuple[Any, str]] = [
+        (sample(item.colour), _described(item, clusters))
+        for item in colours.prominent[:_MOST_NAMED]
+    ]
+    hidden = len(colours.prominent) - _MOST_NAMED
+    if hidden > 0:
+        entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
+    named = [item.number for item in colours.prominent]
+    rest = np.delete(clusters.sizes, named)
+    singles = int(np.count_nonzero(rest == 1))
+    others = rest.size - (singles if grey_singles else 0)
+    text = counted(others, "other cluster")
+    if singles and not grey_singles:
+        text += f", {counted(singles, 'single site')} among them"
+    if others:
+        several = tuple(sample(colour, linestyle="none") for colour in MUTED[:4])
+        entries.append((several, text))
+    if singles and grey_singles:
+        entries.append((sample(SINGLE, linestyle="none"), counted(singles, "single site")))
+    if entries:
+        columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
+        figure.legend(
+            *zip(*entries, strict=True), loc="outside lower center", ncols=columns,
+            handler_map={tuple: HandlerTuple(ndivide=None)},
+        )  # fmt: skip
+
+
+def _described(item: Prominent, clusters: Clusters) -> str:
+    size = int(clusters.sizes[item.number])
+    name = "largest cluster" if item.is_largest else "cluster"
+    text = f"{name}, {size} of {int(clusters.sizes.sum())} sites"
+    if item.spanning == ("source-target",):
+        return f"{text}, from the centre to the outermost shell"
+    if item.spanning:
+        text += f", spans along {_listed(item.spanning)}"
+    return f"{text}, wraps around {_listed(item.wrapping)}" if item.wrapping else text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def legend_numbers(
+    clusters: Clusters,
+    colours: ClusterColours,
+    title: str,
+    *,
+    drawn: str,
+    layers: list[int] | None = None,
+) -> dict[str, Any]:
+    """Return what a figure of clusters shows, as plain JSON values."""
+    prominent = []
+    for each in colours.prominent:
+        size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
+        ways = {"spanning": list(each.spanning)}
+        ways |= {"wrapping": list(each.wrapping)} if each.wrapping else {}
+        prominent.append({"label": label, "size": size, **ways, "colour": each.colour})
+    summary = {"title": title, "drawn": drawn, **clusters.summary(), "prominent": prominent}
+    return summary if layers is None else {**summary, "layers": layers}

@@ -14,14 +14,18 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.axes import set_title
-from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
+from percolab.figures.colours import (
+    ClusterColours,
+    add_legend,
+    choose_colours,
+    legend_numbers,
+    spin_rgb,
+)
+from percolab.figures.elements import set_title
 from percolab.figures.lattice import check_places
-from percolab.figures.legend import add_legend, legend_numbers
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.site_bonds import is_open
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
 
 #: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
@@ -75,7 +79,7 @@ def plot_clusters(
         most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
         if places is not None and opened is not None and topology.num_points <= most:
             drawn = "bonds"
-            _draw_bonds(panels[0], clusters, colours, lattice, places, opened)
+            _draw_bonds(panels[0], clusters, colours, lattice, opened)
         else:
             drawn = "cells"
             for axes, layer in zip(panels, layers, strict=True):
@@ -156,27 +160,19 @@ def draw_cells(
     from matplotlib.transforms import Affine2D
 
     (a, b), (c, d) = plane
-    axes.imshow(
-        image,
-        origin="lower",
-        extent=extent,
-        interpolation="nearest",
-        transform=Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData,
-    )
+    sheared = Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData
+    look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "transform": sheared}
+    axes.imshow(image, extent=extent, **look)
 
 
 def _draw_bonds(
-    axes: Axes,
-    clusters: Clusters,
-    colours: ClusterColours,
-    lattice: Lattice,
-    places: np.ndarray,
-    opened: np.ndarray,
+    axes: Axes, clusters: Clusters, colours: ClusterColours, lattice: Lattice, opened: np.ndarray
 ) -> None:
     """Draw every open bond as a line and every site as a disc, in the colours of their clusters."""
     from matplotlib.collections import LineCollection
 
     topology = clusters.topology
+    places = lattice.positions(topology.shape)
     length = _bond_length(lattice, topology, places)
     lines, owners = bond_lines(lattice, topology, places, opened)
     # In points, of a figure 4.4 inches wide.
@@ -203,15 +199,9 @@ def draw_discs(axes: Axes, places: np.ndarray, size: float, **look: Any) -> None
     from matplotlib.collections import EllipseCollection
 
     across = np.full(len(places), size)
-    usual: dict[str, Any] = {
-        "units": "xy",
-        "offset_transform": axes.transData,
-        "linewidths": 0,
-        "zorder": 3,
-    }
-    axes.add_collection(
-        EllipseCollection(across, across, 0 * across, offsets=places, **usual | look)
-    )
+    usual: dict[str, Any] = {"units": "xy", "offset_transform": axes.transData}
+    usual |= {"linewidths": 0, "zorder": 3, "offsets": places}
+    axes.add_collection(EllipseCollection(across, across, 0 * across, **usual | look))
 
 
 def bond_lines(
@@ -226,7 +216,7 @@ def bond_lines(
     strides = np.cumprod([1, *topology.shape[:-1]])
     lines, sites = [], []
     for klass, offset in enumerate(topology.offsets):
-        owner = np.flatnonzero(is_open(topology, bonds, klass))
+        owner = np.flatnonzero(unpack_bits(bonds[klass], topology.num_points))
         end = owner[:, None] // strides % shape + offset
         around = end // shape
         other = (end - around * shape) @ strides

@@ -8,22 +8,16 @@ the capillary pressure curve.  matplotlib loads when a figure is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from percolab.analysis.json_values import plain
 from percolab.errors import InputError
-from percolab.figures.axes import letter_panels, set_title
-from percolab.figures.configuration import (
-    MOST_LAYERS,
-    choose_layers,
-    draw_cells,
-    draw_discs,
-    in_plane,
-    make_map,
-)
+from percolab.figures import configuration as maps
+from percolab.figures.elements import letter_panels, set_title
 from percolab.figures.lattice import why_no_places
 from percolab.figures.style import COLOURS, EXACT_LINE, Axes, Figure, new_figure
 from percolab.lattices.lattice import Lattice
@@ -58,30 +52,18 @@ class Curves:
 
     def plus(self, other: Curves) -> Curves:
         """Return both together; the pressure curve stays the first one's."""
-        return Curves(
-            self.edges,
-            self.tried + other.tried,
-            self.accepted + other.accepted,
-            np.concatenate([self.bursts, other.bursts]),
-            self.bursts_at,
-            self.pressures,
-            self.saturations,
-        )
+        tried, accepted = self.tried + other.tried, self.accepted + other.accepted
+        bursts = np.concatenate([self.bursts, other.bursts])
+        return replace(self, tried=tried, accepted=accepted, bursts=bursts)
 
     @property
     def numbers(self) -> dict[str, Any]:
         """Every number drawn, as plain JSON values."""
         sizes, counts = np.unique(self.bursts, return_counts=True)
-        return {
-            "weights": (0.5 * (self.edges[1:] + self.edges[:-1])).tolist(),
-            "tried": self.tried.tolist(),
-            "accepted": self.accepted.tolist(),
-            "burst_sizes": sizes.tolist(),
-            "burst_counts": counts.tolist(),
-            "bursts_at": self.bursts_at,
-            "pressures": self.pressures.tolist(),
-            "saturations": self.saturations.tolist(),
-        }
+        own = vars(self) | {"weights": 0.5 * (self.edges[1:] + self.edges[:-1])}
+        del own["edges"], own["bursts"]
+        numbers: dict[str, Any] = plain(own | {"burst_sizes": sizes, "burst_counts": counts})
+        return numbers
 
 
 def can_draw_places(structure: Any) -> bool:
@@ -107,13 +89,12 @@ def plot_invasion(
     places = can_draw_places(structure)
     with new_figure(7.2, 7.4 if places else 2.7) as figure:
         set_title(figure, title)
+        lower: Any = figure
         if places:
             both: Any = figure.subfigures(2, 1, height_ratios=[2.0, 1.0])
             upper, lower = both
             _draw_picture(upper, invasion, structure)
-        else:
-            lower = figure
-        panels: Any = lower.subplots(1, 3)
+        panels = lower.subplots(1, 3)
         _draw_acceptance(panels[0], curves, threshold)
         _draw_bursts(panels[1], curves)
         _draw_pressure(panels[2], curves, invasion)
@@ -128,15 +109,15 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    layers = choose_layers(invasion.shape)
-    rows = 2 if len(layers) == MOST_LAYERS else 1
+    layers = maps.choose_layers(invasion.shape)
+    rows = 2 if len(layers) == maps.MOST_LAYERS else 1
     panels: Any = figure.subplots(rows, len(layers) // rows, squeeze=False).ravel()
     # All sources are there when it begins.
     begin = max(invasion.num_sources - 1, 0)
     norm = Normalize(begin, max(invasion.num_invaded - 1, begin + 1))
     few = lattice.dimension == 2 and prod(invasion.shape) <= MOST_WITH_BONDS
     for axes, layer in zip(panels, layers):
-        make_map(axes)
+        maps.make_map(axes)
         if few:
             _draw_sites(axes, invasion, lattice, norm)
         else:
@@ -167,9 +148,9 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     width = float(np.clip(0.28 * unit / extent * 4.2 * 72, 0.5, 4.0))
     points = {"cmap": _MAP, "norm": norm, "array": steps[taken][near], "zorder": 2}
     axes.add_collection(LineCollection(list(lines), linewidths=width, **points))
-    draw_discs(axes, places[is_site], 0.16 * unit, facecolors="0.85", zorder=1)
+    maps.draw_discs(axes, places[is_site], 0.16 * unit, facecolors="0.85", zorder=1)
     look = {"cmap": _MAP, "norm": norm, "array": steps}
-    draw_discs(axes, places[invasion.sites], 0.42 * unit, **look)
+    maps.draw_discs(axes, places[invasion.sites], 0.42 * unit, **look)
     low, high = places.min(axis=0) - 0.7 * unit, places.max(axis=0) + 0.7 * unit
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
@@ -195,11 +176,11 @@ def _draw_cells(axes: Axes, invasion: Invasion, lattice: Lattice, layer: int, no
     np.minimum.at(first, place, here)
     image = colormaps[_MAP](norm(np.maximum(first, norm.vmin)))
     image[first == invasion.num_invaded] = to_rgba(_NEVER)
-    plane = in_plane(lattice)
+    plane = maps.in_plane(lattice)
     left, bottom = low - 0.5
     right, top = low - 0.5 + coarse * pixels
     image = image.reshape(pixels[1], pixels[0], 4)
-    draw_cells(axes, image, (left, right, bottom, top), plane)
+    maps.draw_cells(axes, image, (left, right, bottom, top), plane)
     corners = np.array([[left, bottom], [right, bottom], [left, top], [right, top]]) @ plane
     axes.set_xlim(corners[:, 0].min(), corners[:, 0].max())
     axes.set_ylim(corners[:, 1].min(), corners[:, 1].max())
@@ -241,21 +222,15 @@ def _draw_bursts(axes: Axes, curves: Curves) -> None:
     error = density / np.sqrt(np.maximum(counts, 1))
     # A bar down to nothing has no lower end on a logarithmic axis.
     below = np.minimum(error, 0.9 * density)
-    axes.errorbar(
-        centres[there], density[there], yerr=[below[there], error[there]], fmt="o",
-        color=COLOURS[0],
-    )  # fmt: skip
+    bars = np.array([below[there], error[there]])
+    axes.errorbar(centres[there], density[there], bars, fmt="o", color=COLOURS[0])
 
 
 def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
     """Draw pressure up against saturation along, as is the custom, as far as it was measured."""
     begin = invasion.num_sources / invasion.num_sites
-    axes.step(
-        np.append(begin, curves.saturations),
-        np.append(curves.pressures[:1], curves.pressures),
-        where="pre",
-        color=COLOURS[0],
-    )
+    pressures = np.append(curves.pressures[:1], curves.pressures)
+    axes.step(np.append(begin, curves.saturations), pressures, where="pre", color=COLOURS[0])
     axes.set(xlabel="invaded fraction", ylabel="largest weight so far")
     axes.set_ylim(float(curves.edges[0]), float(curves.edges[-1]))
     axes.set_xlim(left=0.0)

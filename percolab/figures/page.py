@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Symbols as captions and tables have them in plain text, and how they are written in LaTeX.
 _SYMBOLS = {
+    "k_B T_c / J": "k_B T_c / J",
     "<sum s^2 - s_1^2>/N": r"\langle \sum s^2 - s_1^2 \rangle / N",
     "(<s_1^2> - <s_1>^2)/<s_1>": (
         r"(\langle s_1^2 \rangle - \langle s_1 \rangle^2)/\langle s_1 \rangle"
@@ -34,36 +35,23 @@ _SYMBOLS = {
     "<s_2>": r"\langle s_2 \rangle",
     "s^tau n_s": r"s^{\tau} n_s",
     "tau = A L^z": r"\tau = A L^z",
-    "k_B T_c / J": r"k_B T_c / J",
     "sum s^2": r"\sum s^2",
     "L^d_f": r"L^{d_f}",
     "P_inf": r"P_\infty",
     "beta/nu": r"\beta/\nu",
     "gamma/nu": r"\gamma/\nu",
     "chi2/dof": r"\chi^2/\mathrm{dof}",
-    "1/d_f": "1/d_f",
     "1/nu": r"1/\nu",
     "chi^2": r"\chi^2",
     "chi2": r"\chi^2",
     "chi": r"\chi",
     "tau": r"\tau",
-    "p_c": "p_c",
     "p*": "p^*",
-    "R_s": "R_s",
-    "n_s": "n_s",
-    "n_c": "n_c",
-    "d_f": "d_f",
-    "T_c": "T_c",
     "xi": r"\xi",
     "2 s": "2s",
-    "p": "p",
-    "s": "s",
-    "L": "L",
-    "N": "N",
-    "R": "R",
-    "S": "S",
-    "T": "T",
 }
+for _name in ("1/d_f", "p_c", "R_s", "n_s", "n_c", "d_f", "T_c", *"psLNRST"):
+    _SYMBOLS[_name] = _name
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,20 @@ make equal pages, which therefore carry no date but those of the runs.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from percolab.analysis import (
-    AnalysisError,
-    Known,
-    ThresholdFit,
-    estimate_table,
-    fit_table,
-    format_with_error,
-)
+from percolab.analysis import AnalysisError, Known, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.root_text import coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.text import quantity_table, spin_table, tree_table
 from percolab.analysis.trees import fit_trees
+from percolab.analysis.value import Value, format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
 from percolab.errors import InputError
@@ -146,7 +141,7 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
         fit = figures.fit
     except (AnalysisError, InputError):
         return infinite
-    notes = [paragraph(f"Note: {note}") for note in fit.notes]
+    notes = _make_notes(fit.notes)
     if fit.problem is not None:
         return [answer(fit.problem), *infinite, *notes]
     line = mathematics(f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}")
@@ -170,11 +165,11 @@ def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 
 def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
     """Return the critical temperature in one line, next to the published one."""
-    notes = [paragraph(f"Note: {note}") for note in figures.notes]
-    found = figures.spin_fit_or_problem
-    if isinstance(found, str):
+    notes = _make_notes(figures.notes)
+    fit = figures.spin_fit_or_problem
+    if isinstance(fit, str):
         return notes
-    temperature, error = found.temperature
+    temperature, error = fit.temperature
     value = f"about {temperature:.4g}" if error is None else format_with_error(temperature, error)
     line = f"k_B T_c / J = {value}"
     known = figures.critical_temperature
@@ -191,57 +186,62 @@ def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
 
 def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
     """Return p_c from the roots in one line, next to the published one."""
-    try:
-        fit = fit_roots(figures.results)
-    except AnalysisError:
-        return []
-    notes = [paragraph(f"Note: {note}") for note in fit.notes]
-    if fit.problem is not None:
-        return [answer(fit.problem), *notes]
-    study = figures.study
-    line = mathematics(f"p_c = {fit.threshold}")
-    for name, text, _ in coupling_rows(fit.threshold, study.model):
-        line += ", " + mathematics(f"{name} = {text}")
-    known = known_threshold(study.structure, study.model)
-    if known is not None:
-        away = (fit.threshold.value - known.value) / fit.threshold.error
-        line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"
-    return [answer(line), *notes]
-
-
-def fits_of_roots(figures: StudyFigures) -> list[PageBlock]:
-    """Return the table of p_c from the roots."""
-    study = figures.study
-    try:
-        fit = fit_roots(figures.results)
-    except AnalysisError as error:
-        return [paragraph(str(error))]
-    return [preformatted(root_table(fit, study.structure, study.model))]
+    return _answer_threshold(figures, fit_roots, lambda fit: fit.threshold)
 
 
 def answer_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
     """Return p_c from wrapping probabilities in one line, next to the published one."""
+    return _answer_threshold(figures, fit_wrapping, lambda fit: fit.p_c)
+
+
+def _answer_threshold(
+    figures: StudyFigures, find: Callable[[StoredResults], Any], take: Callable[[Any], Value]
+) -> list[PageBlock]:
+    """Return p_c, as it is taken from a fit, and of spins couplings, with the published p_c."""
     try:
-        fit = fit_wrapping(figures.results)
+        fit = find(figures.results)
+        value = take(fit)
     except AnalysisError:
         return []
-    notes = [paragraph(f"Note: {note}") for note in fit.notes]
+    notes = _make_notes(fit.notes)
     if fit.problem is not None:
         return [answer(fit.problem), *notes]
-    line = mathematics(f"p_c = {fit.p_c}")
-    known = figures.study.structure.threshold(figures.study.model)
+    study = figures.study
+    line = mathematics(f"p_c = {value}")
+    for name, text, _ in coupling_rows(value, study.model):
+        line += ", " + mathematics(f"{name} = {text}")
+    known = known_threshold(study.structure, study.model)
     if known is not None:
-        away = (fit.p_c.value - known.value) / fit.p_c.error
+        away = (value.value - known.value) / value.error
         line += f"; published {known.value:.12g} ({known.reference}), {away:+.1f} sigma away"
     return [answer(line), *notes]
 
 
-def fits_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
+def _make_notes(notes: Iterable[str]) -> list[PageBlock]:
+    return [paragraph(f"Note: {note}") for note in notes]
+
+
+def fits_of_roots(figures: StudyFigures) -> str:
+    """Return the table of p_c from the roots."""
+    return root_table(fit_roots(figures.results), figures.study.structure, figures.study.model)
+
+
+def fits_of_wrapping(figures: StudyFigures) -> str:
     """Return the table of p_c from wrapping probabilities."""
-    try:
-        return [preformatted(quantity_table(fit_wrapping(figures.results)))]
-    except AnalysisError as error:
-        return [paragraph(str(error))]
+    return quantity_table(fit_wrapping(figures.results))
+
+
+def fits_of_spins(figures: StudyFigures) -> str:
+    """Return the table of the transition of spins."""
+    fit = figures.spin_fit_or_problem
+    if isinstance(fit, str):
+        raise AnalysisError(fit)
+    return spin_table(fit)
+
+
+def fits_of_trees(figures: StudyFigures) -> str:
+    """Return the table of the fits of trees."""
+    return tree_table(fit_trees(figures.results))
 
 
 def _study(results: StoredResults) -> PageBlock:
@@ -267,29 +267,17 @@ def _study(results: StoredResults) -> PageBlock:
     )
 
 
-def fits_of_spins(figures: StudyFigures) -> list[PageBlock]:
-    """Return the fit of the transition of spins."""
-    found = figures.spin_fit_or_problem
-    return [paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))]
-
-
-def fits_of_trees(figures: StudyFigures) -> list[PageBlock]:
-    """Return the fits of trees."""
-    return [preformatted(tree_table(fit_trees(figures.results)))]
-
-
 def _fits(
     figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int
 ) -> list[PageBlock]:
-    if figures.of_kind.fits:
-        blocks: list[PageBlock] = load(figures.of_kind.fits)(figures)
-        return blocks
-    if not figures.study.structure.is_scalable:
-        try:
-            estimates = estimate_table(read_estimates(figures.results, bootstrap=bootstrap))
-        except AnalysisError as error:
-            return [paragraph(str(error))]
-        return [preformatted(estimates)]
+    try:
+        if figures.of_kind.fits:
+            return [preformatted(load(figures.of_kind.fits)(figures))]
+        if not figures.study.structure.is_scalable:
+            estimates = read_estimates(figures.results, bootstrap=bootstrap)
+            return [preformatted(estimate_table(estimates))]
+    except AnalysisError as error:
+        return [paragraph(str(error))]
     if not fits:
         return [paragraph("There is no probability that p_c could be read off.")]
     rows = [_fit_row(name, fit) for name, fit in fits.items() if not isinstance(fit, str)]
@@ -299,10 +287,8 @@ def _fits(
         parts.append(paragraph("All rows are of the same samples, so they are not independent."))
     parts += [paragraph(line) for line in missing]
     if not isinstance(figures.fit_or_problem, str):
-        parts += [
-            heading(f"The fit of {figures.name} in full"),
-            preformatted(fit_table(figures.fit)),
-        ]
+        parts.append(heading(f"The fit of {figures.name} in full"))
+        parts.append(preformatted(fit_table(figures.fit)))
     return parts + _exponents(figures)
 
 
@@ -349,19 +335,19 @@ def _exponents(figures: StudyFigures) -> list[PageBlock]:
     if figures.exponents is None:
         return []
     rows = []
-    for item in figures.exponents.exponents:
-        known = item.known
-        shown = _known(known) if known else "-"
-        value = str(item.result)
-        away = f"{item.difference:+.1f}" if np.isfinite(item.difference) else "-"
-        name, source = mathematics(item.name), mathematics(item.source)
-        rows.append((name, value, source, shown, away))
+    for each in figures.exponents.exponents:
+        known = _known(each.known) if each.known else "-"
+        away = f"{each.difference:+.1f}" if np.isfinite(each.difference) else "-"
+        name, source = mathematics(each.name), mathematics(each.source)
+        rows.append((name, str(each.result), source, known, away))
     header = ("exponent", "value", "read off", "known", "sigma away")
-    notes = [paragraph(f"Note: {note}") for note in figures.exponents.notes]
+    notes = _make_notes(figures.exponents.notes)
     return [heading("Exponents at p_c"), table(header, rows), *notes]
 
 
-def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
+def _figures(
+    figures: StudyFigures,
+) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
     """Return all figures that the results give, why others are not drawn, and their numbers."""
     from markupsafe import Markup
 
@@ -383,15 +369,12 @@ def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[PageBlock], 
 
 def _samples(figures: StudyFigures) -> PageBlock:
     rows = []
-    for item in figures.measured():
-        task = item.task
+    for stored in figures.measured():
+        task, counts = stored.task, (stored.num_blocks, stored.num_samples)
         grid = find_in_figures(task).grid
         if task.p:
             grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}"
-        rows.append(
-            (task.size, task.num_sites, task.seed, grid, item.num_blocks, item.num_samples,
-             task.id)
-        )  # fmt: skip
+        rows.append((task.size, task.num_sites, task.seed, grid, *counts, task.id))
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
 
 
@@ -412,32 +395,21 @@ def _methods(results: StoredResults) -> list[PageBlock]:
             (name, formula(label.partition("$")[2].rpartition("$")[0]), meaning)
             for name, (label, _, meaning) in PANELS.items()
         ]
-        parts += [
-            paragraph("From these the figures draw, as means over samples, N being all sites:"),
-            table(("mean", "symbol", "meaning"), drawn),
-        ]
+        text = "From these the figures draw, as means over samples, N being all sites:"
+        parts += [paragraph(text), table(("mean", "symbol", "meaning"), drawn)]
     return [*parts, *(paragraph(text) for text in of_kind.errors)]
 
 
 def _provenance(results: StoredResults, name: str, checksum: str) -> list[PageBlock]:
-    runs = [
-        (
-            run["started"],
-            shlex.join(map(str, run.get("command", ()))),
-            f"{run.get('device', '?')}, {run.get('device_name', '?')}",
-            f"{run.get('labeler', '?')}, workers: {run.get('workers', '?')}",
-            f"{run.get('seconds', 0.0):.1f}",
-            sum(run["blocks"].values()),
-        )
-        for run in results.runs
-    ]
-    machines = {
-        (
-            f"{run.get('processor', '?')}, {run.get('system', '?')}",
-            ", ".join(f"{key} {value}" for key, value in dict(run.get("versions", {})).items()),
-        )
-        for run in results.runs
-    }
+    runs, machines = [], set()
+    for run in results.runs:
+        known = defaultdict(lambda: "?", run)
+        used = (f"{known['device']}, {known['device_name']}",
+                f"{known['labeler']}, workers: {known['workers']}")  # fmt: skip
+        ends = (f"{run.get('seconds', 0.0):.1f}", sum(run["blocks"].values()))
+        runs.append((run["started"], shlex.join(map(str, run.get("command", ()))), *used, *ends))
+        versions = (f"{key} {value}" for key, value in dict(run.get("versions", {})).items())
+        machines.add((f"{known['processor']}, {known['system']}", ", ".join(versions)))
     parts = [table((), [("results file", name), ("SHA-256", checksum)])]
     if runs:
         header = ("started", "command", "device", "labeler", "seconds", "blocks")

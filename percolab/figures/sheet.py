@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.figures.axes import add_legend, set_title, sizes_first
-from percolab.figures.style import STYLE, Axes, new_figure
+from percolab.figures.elements import add_legend, set_title, sizes_first
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, STYLE, Axes, new_figure
 
 #: How far below the axes a second legend is, in points.
 _BELOW = 32
@@ -153,6 +153,12 @@ class Target:
         given = GivenAxes(self.axes, self.name)
         yield given
         given.place_legends()
+
+    @contextmanager
+    def column(self, height: float) -> Iterator[tuple[Sheet, Any]]:
+        """Give a sheet as wide as a column of a journal, and its only axes."""
+        with self.sheet(COLUMN_WIDTH, height, style=COLUMN_STYLE) as sheet:
+            yield sheet, sheet.subplots()
 
 
 NEW_FIGURE = Target()

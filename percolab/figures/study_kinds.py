@@ -25,17 +25,18 @@ _TREES = (
     "measured is the minimum spanning tree of these weights, which is unique. Its bonds with "
     "weights below p join the clusters that the sample has at p."
 )
-_SWEEP = (
+_ANY_SWEEP = (
     "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
-    "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
-    "that are not measured; those of even number start ordered, those of odd number at random. A "
-    "block is a chain, and chains at different p are independent."
+    "are open: each bond between equal spins, with probability p. "
 )
-_SWEEP_OF_ONE_CHAIN = (
-    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
-    "are open: each bond between equal spins, with probability p. At every size and p there is one "
-    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
-    "after the other, and chains at different p are independent."
+_SWEEP = _ANY_SWEEP + (
+    "Every chain begins with sweeps that are not measured; those of even number start ordered, "
+    "those of odd number at random. A block is a chain, and chains at different p are independent."
+)
+_SWEEP_OF_ONE_CHAIN = _ANY_SWEEP + (
+    "At every size and p there is one long chain, which starts ordered with sweeps that are not "
+    "measured; blocks are its parts, one after the other, and chains at different p are "
+    "independent."
 )
 _OPENINGS = (
     "A sample is a field of independent uniform numbers, one a bond or site, which opens in the "
@@ -52,6 +53,7 @@ _ERRORS_OF_OPENINGS = (
     "By method microcanonical a probability at p scatters less than a count of samples, as which "
     "the fit takes it, so its statistical error is slightly too large."
 )
+_PUBLISHED = "The published threshold is drawn and compared with, and enters no number."
 #: How errors are found: for every reader of a page, whatever it draws.
 _ERRORS = (
     "Errors are one sigma. Samples are independent, and so are the blocks "
@@ -61,7 +63,7 @@ _ERRORS = (
     "spanning counts, with every known correction to scaling under natural priors, and averaged "
     "over degrees and smallest sizes. Their errors have a statistical part (other samples) and a "
     "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
-    "The published threshold is drawn and compared with, and enters no number.",
+    _PUBLISHED,
 )
 _ERRORS_OF_SPINS = (
     "Errors are one sigma and statistical alone, from the scatter of chains, which are "
@@ -80,7 +82,7 @@ _ERRORS_OF_ROOTS = (
     "p_c is the mean of the roots of all sizes, each of which may be off by a drift whose "
     "amplitude has a prior. The error has a statistical part (other samples) and a systematic one "
     "(the drift), added in squares.",
-    "The published threshold is drawn and compared with, and enters no number.",
+    _PUBLISHED,
 )
 
 
@@ -140,7 +142,7 @@ _ERRORS_OF_CROSSINGS = (
     "one, and all, of all sizes at once, with their covariance and with every known correction to "
     "scaling under natural priors. Its error has a statistical part (other samples) and a "
     "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
-    "The published threshold is drawn and compared with, and enters no number.",
+    _PUBLISHED,
 )
 
 

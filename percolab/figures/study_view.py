@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,8 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
-#: A figure and every number drawn, as plain JSON values.
+#: Every number drawn, as plain JSON values, and a figure with these.
+Numbers = Mapping[str, Any]
 Drawn = tuple[Any, dict[str, Any]]
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
@@ -122,12 +123,11 @@ class StudyView:
             raise AnalysisError(self.fit_or_problem)
         return self.fit_or_problem
 
-    @cached_property
-    def head(self) -> dict[str, Any]:
-        """What every figure is given: its title, and the published threshold."""
+    @property
+    def title(self) -> str:
+        """The title of every figure."""
         removed = describe_removal(self.study.order)
-        title = f"{self.model.title}, {self.structure_title}{removed}"
-        return {"title": title, "exact": self._critical_p()}
+        return f"{self.model.title}, {self.structure_title}{removed}"
 
     @property
     def structure_title(self) -> str:
@@ -135,8 +135,9 @@ class StudyView:
         # A dollar sign in a file's name begins no mathematics.
         return self.study.structure.title.replace("$", r"\$")
 
-    def _critical_p(self) -> Exact | None:
-        """Return the published p_c and its source; None if there is none."""
+    @cached_property
+    def exact(self) -> Exact | None:
+        """The published p_c and its source; None if there is none."""
         if self.model.has_spins:
             spins = critical_bond_probability(self._library_name, self.model.states)
             about = spins and f"at the critical temperature [{spins.reference}]"
@@ -189,36 +190,25 @@ class StudyView:
         Cluster sizes are collapsed over the same range of x, with the exponents read off at p_c,
         whose errors are the second of each pair.
         """
-        found: list[tuple[Collapse, float]] = []
+        collapses: list[tuple[Collapse, float]] = []
         try:
-            first = self._collapsed(self.name, 0.0)
-            found.append((first, 0.0))
-            reach = float(np.abs(first.x).max())
+            fit = self.fit
+            options: dict[str, Any] = {"threshold": fit.threshold, "y_t": fit.y_t, "bootstrap": 0}
+            options["min_size"] = min(fit.sizes)
+            first = compute_collapse(self.results, self.name, exponent=0.0, **options)
+            collapses.append((first, 0.0))
+            options["reach"] = float(np.abs(first.x).max())
             exponents = self.exponents.exponents if self.exponents is not None else ()
             for name, (exponent, sign) in _COLLAPSED.items():
                 # Few samples can leave an exponent without a value.
-                read_off = [
-                    each for each in exponents if each.name == exponent and np.isfinite(each.value)
-                ]
-                for each in read_off[:1]:
-                    item = self._collapsed(name, sign * each.value, reach=reach)
-                    found.append((item, each.error))
+                known = [e for e in exponents if e.name == exponent and np.isfinite(e.value)]
+                for each in known[:1]:
+                    power = sign * each.value
+                    collapse = compute_collapse(self.results, name, exponent=power, **options)
+                    collapses.append((collapse, each.error))
         except AnalysisError as error:
-            return found or str(error)
-        return found
-
-    def _collapsed(self, name: str, exponent: float, *, reach: float | None = None) -> Collapse:
-        fit = self.fit
-        return compute_collapse(
-            self.results,
-            name,
-            threshold=fit.threshold,
-            y_t=fit.y_t,
-            exponent=exponent,
-            min_size=min(fit.sizes),
-            reach=reach,
-            bootstrap=0,
-        )
+            return collapses or str(error)
+        return collapses
 
     def measured(self, method: str | None = None) -> list[TaskResult]:
         """Return the tasks that have blocks, of one method or all, ascending in L and then p."""
@@ -228,6 +218,11 @@ class StudyView:
             if item.blocks and item.task.method == (method or item.task.method)
         ]
         return sorted(found, key=lambda item: (item.task.size, item.task.seed, item.task.p[:1]))
+
+    @property
+    def num_sites(self) -> dict[int, int]:
+        """The sites N of each L."""
+        return {each.task.size: each.task.num_sites for each in self.measured()}
 
     def no_spins(self) -> str | None:
         """Return why there are no thermal means, or None."""
@@ -281,7 +276,7 @@ class StudyView:
         """Return the grid point of the largest size that is taken for p_c, and why it is."""
         largest = self.measured("grid")[-1]
         p = np.array(largest.task.p)
-        known = self.head["exact"]
+        known = self.exact
         if known is not None and p[0] <= known[0] <= p[-1]:
             at = int(np.argmin(np.abs(p - known[0])))
             return float(p[at]), "the p nearest to the published threshold, without an error"
@@ -309,3 +304,47 @@ class FigureKind:
     def alt_text(self, numbers: Mapping[str, Any]) -> str:
         """Return what is seen, or else what the figure means, for readers who do not see it."""
         return " ".join(filter(None, self.alt(numbers))) or self.meaning
+
+
+# What several kinds of figures say to readers who do not see them
+
+
+def describe_curves(numbers: Numbers) -> list[str]:
+    """Return what is seen of curves, in sentences."""
+    return [sizes_and_range(numbers.get("curves") or [])]
+
+
+def describe_panels(numbers: Numbers) -> list[str]:
+    """Return what is seen of thermal means: the range of each panel's values."""
+    panels = numbers["panels"]
+    found = [sizes_and_range(panels[0]["curves"])]
+    for panel in panels:
+        largest = panel["curves"][-1]
+        values = [value for value in largest["values"] if value is not None]
+        if values:
+            name = panel["quantity"].replace("_", " ")
+            ends = f"from {min(values):.4g} to {max(values):.4g}"
+            found.append(f"The {name} of L = {largest['L']} is {ends}.")
+    return found
+
+
+def sizes_and_range(curves: Sequence[Numbers]) -> str:
+    """Return how many sizes there are, and over which range."""
+    sizes = sorted({curve["L"] for curve in curves})
+    if not sizes:
+        return ""
+    shown = f"L = {sizes[0]}"
+    if len(sizes) > 1:
+        shown = f"{len(sizes)} sizes, L = {sizes[0]} to {sizes[-1]}"
+    key, name = ("temperature", "k_B T / J") if "temperature" in curves[0] else ("p", "p")
+    ends = [curve[key] for curve in curves]
+    flat = [x for own in ends for x in (own if isinstance(own, list) else [own])]
+    if not flat or min(flat) == max(flat):
+        return f"{shown}."
+    return f"{shown}, {name} from {min(flat):.4g} to {max(flat):.4g}."
+
+
+def goes_from(what: str, curve: Numbers) -> str:
+    """Return from where to where a probability goes."""
+    values = curve["probability"]
+    return f"{what} goes from {values[0]:.3g} to {values[-1]:.3g} at L = {curve['L']}."

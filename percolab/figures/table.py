@@ -11,19 +11,13 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.table_fit import TableFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError, InputError, nearest
-from percolab.figures.axes import (
-    few_ticks,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    rejection_label,
-)
+from percolab.figures import elements
 from percolab.figures.kinds.collapse import draw_points
-from percolab.figures.kinds.crossings import draw_threshold
+from percolab.figures.kinds.roots import draw_threshold
 from percolab.figures.math_text import name_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn
-from percolab.figures.style import BAND, COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, size_look
+from percolab.figures.style import BAND, PAGE_WIDTH, size_look
 
 _ERRORS = "Error bars: one standard error"
 
@@ -51,8 +45,7 @@ def _label(fit: TableFit) -> str:
 def _draw_curves(fit: TableFit, into: Target) -> Drawn:
     """Draw all rows, and the fit through those that are used."""
     lines, symbol = [], name_text(fit.axis)
-    with into.sheet(COLUMN_WIDTH, 3.6, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
+    with into.column(3.6) as (sheet, axes):
         rows, near = fit.series, fit.series.at(fit.used)
         draw_points(axes, rows.L, rows.x, rows.values, rows.errors, rows.sizes)
         for size in near.sizes:
@@ -66,14 +59,13 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
             text = format_with_error(fit.threshold, fit.threshold_error)
             axes.axvspan(low, high, label=f"${symbol}_c = {text}$", zorder=0, **BAND)
         else:
-            reason = rejection_label(fit.chi_square) or "no answer"
-            axes.plot([], [], " ", label=reason)
+            axes.plot([], [], " ", label=elements.rejection_label(fit.chi_square) or "no answer")
         axes.set(xlabel=f"${symbol}$", ylabel=_label(fit))
         if fit.kappa is not None and rows.values.max() > 20 * rows.values.min():
             axes.set_yscale("log")
-        few_ticks(axes, number=6)
+        elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(axes), ncols=3, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=_ERRORS)
     names = ("L", "x", "values", "errors")
     return sheet.figure, {
         "rows": plain({name: getattr(rows, name) for name in names}),
@@ -85,29 +77,23 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
 
 def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
     """Draw the crossing of each size with the next smaller one."""
-    found = [item for item in fit.crossings if item.found]
-    if not found:
+    crossings = [crossing for crossing in fit.crossings if crossing.found]
+    if not crossings:
         raise AnalysisError("the curves of neighbouring sizes do not cross near the fitted point")
     symbol = name_text(fit.axis)
-    with into.sheet(COLUMN_WIDTH, 3.3, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
-        draw_threshold(axes, fit, symbol)
-        sizes, x = [item.L2 for item in found], [item.p for item in found]
-        errors = np.nan_to_num([item.p_error for item in found])
-        axes.errorbar(
-            sizes, x, errors, **size_look(0), elinewidth=0.9, capsize=2.0, linestyle="none",
-            label="crossings",
-        )  # fmt: skip
-        place_sizes(axes, sizes)
+    with into.column(3.3) as (sheet, axes):
+        draw_threshold(axes, fit.p_c, fit.problem, symbol)
+        sizes, x = [each.L2 for each in crossings], [each.p for each in crossings]
+        errors = [crossing.p_error for crossing in crossings]
+        style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.0, "label": "crossings"}
+        elements.draw_bars(axes, sizes, x, errors, size_look(0), **style)
+        elements.place_sizes(axes, sizes)
         axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
-        few_ticks(axes, number=6)
+        elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(axes), ncols=2, title=_ERRORS)
-    return sheet.figure, {
-        "crossings": plain(found),
-        "x_c": fit.p_c.to_dict(),
-        "problem": fit.problem,
-    }
+        sheet.add_legend(elements.legend_entries(axes), ncols=2, title=_ERRORS)
+    numbers = {"crossings": plain(crossings), "x_c": fit.p_c.to_dict(), "problem": fit.problem}
+    return sheet.figure, numbers
 
 
 def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
@@ -119,10 +105,8 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         draw_points(before, item.L, item.p, item.value, item.value_error, sizes)
         draw_points(after, item.L, item.x, item.y, item.dy, sizes)
         threshold = format_with_error(item.threshold, item.threshold_error)
-        values = [
-            f"${symbol}_c = {threshold}$",
-            rf"$1/\nu = {format_with_error(item.y_t, item.y_t_error)}$",
-        ]
+        y_t = format_with_error(item.y_t, item.y_t_error)
+        values = [f"${symbol}_c = {threshold}$", rf"$1/\nu = {y_t}$"]
         scaled = _label(fit)
         if fit.kappa is not None:
             kappa = format_with_error(item.exponent, item.exponent_error)
@@ -132,10 +116,10 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
         after.set(xlabel=rf"$({symbol} - {symbol}_c)\, L^{{1/\nu}}$", ylabel=scaled)
         for axes in (before, after):
-            few_ticks(axes, number=6)
-        letter_panels((before, after))
+            elements.few_ticks(axes, number=6)
+        elements.letter_panels((before, after))
         sheet.set_title(_title(fit))
-        sheet.add_legend(legend_entries(after), ncols=6, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(after), ncols=6, title=_ERRORS)
     return sheet.figure, {"collapse": item.to_dict()}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.figures.axes import label_ends, letter_panels, plain_ticks, set_title
+from percolab.figures.elements import draw_bars, label_ends, letter_panels, plain_ticks, set_title
 from percolab.figures.style import DASHES, PAGE_WIDTH, Axes, Figure, choose_look, new_figure
 
 # Diameter of the smallest marker in points, and by how much the next ones are larger.
@@ -103,19 +103,18 @@ def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, 
             own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
             if not own:
                 continue
-            look = choose_look(number, ratios.index(ratio))
-            look |= {"linestyle": DASHES[number % len(DASHES)]}
+            at = ratios.index(ratio)
+            look = choose_look(number, at) | {"linestyle": DASHES[number % len(DASHES)]}
             look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
-            look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
+            look |= {"markersize": _MARKER * _GROWTH**at}
             drawn.append(_draw_series(axes, own, look))
             together[ratio] = drawn[-1]["milliseconds"][-1]
         name = group[1] if len({lattice for lattice, _ in groups}) == 1 else group[0]
         last = max(record.num_sites for record in records)
+        colour = choose_look(number, 0)["color"]
         for alike in _alike(together):
             middle = float(np.exp(np.mean(np.log([together[ratio] for ratio in alike]))))
-            ends.append(
-                (last, middle, f"{name}, {_times_p_c(alike)}", choose_look(number, 0)["color"])
-            )
+            ends.append((last, middle, f"{name}, {_times_p_c(alike)}", colour))
     label_ends(axes, ends)
 
 
@@ -139,22 +138,16 @@ def _times_p_c(ratios: Sequence[float]) -> str:
 
 def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:
     ordered = sorted(records, key=lambda record: record.num_sites)
-    sites = [record.num_sites for record in ordered]
-    times = [record.milliseconds for record in ordered]
-    errors = [record.error for record in ordered]
-    first = ordered[0]
-    # A bar of no length is drawn as a dash, as if the error were known to be small.
-    bars = np.where(np.array(errors) > 0, errors, np.nan) if any(errors) else None
-    axes.errorbar(sites, times, bars, **look, linewidth=0.7, capsize=1.5)
-    return {
-        "lattice": first.lattice,
-        "labeler": first.labeler,
-        "ratio": first.ratio,
-        "num_sites": sites,
-        "milliseconds": times,
-        "error": errors,
-        "batch": [record.batch for record in ordered],
+    columns = {
+        name: [getattr(record, name) for record in ordered]
+        for name in ("num_sites", "milliseconds", "error", "batch")
     }
+    # A bar of no length is drawn as a dash, as if the error were known to be small.
+    errors = [error or np.nan for error in columns["error"]]
+    style = {"linewidth": 0.7, "capsize": 1.5}
+    draw_bars(axes, columns["num_sites"], columns["milliseconds"], errors, look, **style)
+    own = {name: getattr(ordered[0], name) for name in ("lattice", "labeler", "ratio")}
+    return own | columns
 
 
 def _guide(records: Sequence[Timing]) -> dict[str, Any]:

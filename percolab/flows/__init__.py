@@ -8,4 +8,5 @@ blocks       what paths between the terminals use: the backbone, which carries c
 paths        the shortest path, and all bonds on shortest paths
 elimination  the conductance, and the current in every bond
 readers      what sweeps measure of these
+flow_batch   the same on a CUDA device, by the kernels of the files ``*_cuda.py``
 """

@@ -59,11 +59,12 @@ FOREST_BYTES = 17
 
 def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
     """Return what keys the words of the bonds of a sample, uint64 (2,): start and step."""
-    return np.array(_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
+    return np.array(word_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
 
 
 @njit
-def _streams(seed, sample):
+def word_streams(seed, sample):
+    """Return what keys the words of the bonds of a sample, uint64: start and step."""
     return stream_keys(mix64(uint64(seed) ^ uint64(_PURPOSE)), uint64(sample))
 
 

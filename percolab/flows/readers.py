@@ -1,8 +1,8 @@
 """What sweeps measure of what flows: the readers of bridges, backbone, path and conductance.
 
-A reader takes the open bonds of every sample to the host and works on them there, whatever device
-drew them, so that all devices give the same integers.  The terminals are the two sides of the last
-open axis, and the source and the target of a graph.
+On a CUDA device it counts there, but for the conductance, for which the open bonds of every sample
+are taken to the host.  All devices give the same integers.  The terminals are the two sides of the
+last open axis, and the source and the target of a graph.
 """
 
 from __future__ import annotations
@@ -14,37 +14,44 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.batch_cpu import CpuBatch
 from percolab.errors import InputError
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, net_bytes, unpack_open
 from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
+from percolab.measure.measurements import Reader
 
 #: Binary digits of a conductance behind the point.
 _DIGITS = 30
 
 
-class FlowReader:
+class FlowReader(Reader):
     """Reads some numbers of the flow through samples.
 
-    Each is a :class:`percolab.measure.measurements.Reader`.  word: of ``--measure``, and the name
-    of its dataset.  numbers: of a :class:`Flow`, in the order of the columns.  with_terminals:
-    whether they need any.
+    word: of ``--measure``, and the name of its dataset.  numbers: of a :class:`Flow`, in the order
+    of the columns.  with_terminals: whether they need any.  cuda: place of the class that reads on
+    a CUDA device, if there is one.
     """
 
     word: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
     with_terminals: ClassVar[bool] = True
+    cuda: ClassVar[str] = ""
     #: Memory of one sample beside the net, in bytes a site and a bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
+    #: Memory of one sample on a CUDA device, in bytes a site.
+    device_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
         self._lock = threading.Lock()
         self._circuit: Circuit | None = None
+        self._on_device: Any = None
 
     @classmethod
     def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
@@ -53,40 +60,56 @@ class FlowReader:
             what = "an open axis (--boundary)" if structure.is_scalable else "--source and --target"
             raise InputError(f"measure {cls.word}: between two terminals; give {what}")
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Need no more of a labeler than its batch."""
-        return needs
-
     @classmethod
     def memory(cls, extent: Extent) -> Memory:
         """Return the memory of the net, and of one sample."""
         bonds = extent.num_classes * extent.num_points
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
-        return Memory(net_bytes(extent) + own)
+        # On a device, every bond at both of its ends, and where the bonds of a site begin.
+        device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.cuda else 0
+        return Memory(net_bytes(extent) + own, device)
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch
-        circuit = self._of_topology(batch.topology)
         found = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
                 items = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                for n, words in enumerate(batch.copy_open_words(items)):
-                    is_open = np.empty(len(circuit.bonds.places), np.uint8)
-                    unpack_open(words, circuit.bonds.places, is_open)
-                    flow = Flow(circuit, is_open, seed, int(part[n]))
-                    found[first + n, k] = self.read(flow)
+                if self._reads_on(batch):
+                    rows = self._device_rows(coupling.labeler, items)
+                else:
+                    rows = self._host_rows(batch, seed, part)
+                found[first : first + items, k] = rows
         return found
+
+    def _reads_on(self, batch: Any) -> bool:
+        """Return whether samples of a batch are read where they are drawn, on a CUDA device."""
+        if not self.cuda or isinstance(batch, CpuBatch):
+            return False
+        fits: bool = load("flows.flow_batch:net_fits")(batch.topology.num_bond_words)
+        return fits
+
+    def _device_rows(self, labeler: Any, items: int) -> NDArray[np.int64]:
+        """Return the numbers of the first items of a batch on a CUDA device, (items, numbers)."""
+        if self._on_device is None:
+            circuit = self._make_circuit(labeler.batch.topology)
+            net = load("flows.flow_batch:copy_net")(circuit)
+            self._on_device = load(self.cuda)(labeler, net)
+        rows: NDArray[np.int64] = self._on_device.rows(items)
+        return rows
+
+    def _host_rows(self, batch: Any, seed: int, samples: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the numbers of the samples in a batch, whose open bonds are taken to the host."""
+        circuit, rows = self._of_topology(batch.topology), []
+        for sample, words in zip(samples, batch.copy_open_words(len(samples)), strict=True):
+            is_open = np.empty(len(circuit.bonds.places), np.uint8)
+            unpack_open(words, circuit.bonds.places, is_open)
+            rows.append(self.read(Flow(circuit, is_open, seed, int(sample))))
+        return np.array(rows)
 
     def read(self, flow: Flow) -> list[int]:
         """Return the numbers of a sample."""
@@ -100,13 +123,17 @@ class FlowReader:
         """Return the one circuit of all threads."""
         with self._lock:
             if self._circuit is None:
-                ends: Any = [np.empty(0, np.int32)] * 2
-                if self.with_terminals:
-                    ends = topology.end_layers[topology.open_axes[-1]]
-                self._circuit = Circuit(list_bonds(topology), topology.num_points, *ends)
+                self._circuit = self._make_circuit(topology)
                 # Made before threads ask for it.
                 _ = self._circuit.joined if self.with_terminals else self._circuit.net
             return self._circuit
+
+    def _make_circuit(self, topology: Topology) -> Circuit:
+        """Return the bonds and terminals of a topology."""
+        ends: Any = [np.empty(0, np.int32)] * 2
+        if self.with_terminals:
+            ends = topology.end_layers[topology.open_axes[-1]]
+        return Circuit(list_bonds(topology), topology.num_points, *ends)
 
 
 class Bridges(FlowReader):
@@ -116,6 +143,13 @@ class Bridges(FlowReader):
     numbers = ("num_bridges",)
     with_terminals = False
     site_bytes = 17
+    device_bytes = 24
+    cuda = "flows.flow_batch:BridgesBatch"
+
+    @classmethod
+    def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
+        """Return the needs with labels: a search on a CUDA device begins at all roots."""
+        return needs._replace(labels=True)
 
 
 class Backbone(FlowReader):
@@ -124,6 +158,8 @@ class Backbone(FlowReader):
     word = "backbone"
     numbers = ("num_red", "num_trails", "num_backbone", "num_backbone_sites")
     site_bytes = 47
+    device_bytes = 40
+    cuda = "flows.flow_batch:BackboneBatch"
 
 
 class Path(FlowReader):
@@ -132,6 +168,8 @@ class Path(FlowReader):
     word = "path"
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
+    device_bytes = 8
+    cuda = "flows.flow_batch:PathBatch"
 
 
 class Conductance(FlowReader):

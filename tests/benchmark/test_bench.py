@@ -19,7 +19,7 @@ from percolab.benchmark import (
     time_topology,
     timer,
 )
-from percolab.benchmark.peers import open_bond_list, scipy_times, site_image_time
+from percolab.benchmark.records import open_bond_list, scipy_times, site_image_time
 from percolab.benchmark.stages import (
     GRID_POINTS,
     SEED,
@@ -326,7 +326,7 @@ def test_every_open_bond_is_listed_once_from_owner_to_neighbour():
 
 
 def test_large_samples_are_not_given_to_scipy(monkeypatch):
-    monkeypatch.setattr("percolab.benchmark.peers.MAX_SCIPY_SITES", 15)
+    monkeypatch.setattr("percolab.benchmark.records.MAX_SCIPY_SITES", 15)
     assert scipy_times("square", 4, lattice("square").topology((4, 4)), 0.5, None) == []
 
 

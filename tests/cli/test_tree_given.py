@@ -10,7 +10,7 @@ from cli_support import answer, left_in, refusal, run
 from matplotlib.collections import LineCollection
 
 import percolab
-from percolab.figures.tree import plot_spanning_tree
+from percolab.figures.bond_maps import plot_spanning_tree
 from percolab.lattices.graph_files import read_graph
 
 pytestmark = pytest.mark.usefixtures("own_directory")

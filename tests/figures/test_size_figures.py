@@ -63,8 +63,8 @@ def test_the_figure_tells_the_stored_n_s():
     output = json.loads(answer("plot", path, "--kind", "sizes", "--bootstrap", 60, "--json"))
     assert Path("sizes-sizes.png").exists()
     assert set(output) == {
-        "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
-        "local_slopes", "notes",
+        "kind", "title", "exact", "threshold", "threshold_source", "curves", "fit", "y_t",
+        "scaled", "local_slopes", "notes",
     }  # fmt: skip
     for curve, counts in zip(output["curves"], read_size_counts(counted()), strict=True):
         coarse = counts.coarse()

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from percolab.configurations import random_configuration
-from percolab.figures.axes import keep_to_probabilities, letter_panels, set_title
-from percolab.figures.bethe import open_inwards
 from percolab.figures.colours import LARGEST, MUTED, SPANNING, choose_colours
+from percolab.figures.elements import keep_to_probabilities, letter_panels, set_title
+from percolab.figures.networks import open_inwards
 from percolab.figures.style import COLOURS, new_figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 

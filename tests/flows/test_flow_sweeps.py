@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer
-from helpers import assert_same_blocks, run_simulated
+from helpers import assert_same_blocks, slow
 
 import percolab
 from percolab.configurations.configuration import random_configuration
@@ -43,7 +43,7 @@ def own_sums(column_numbers, model="bond"):
     return sums
 
 
-@pytest.mark.parametrize("model", ["bond", pytest.param("site", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["bond", slow("site")])
 def test_columns_have_the_sums_over_the_samples(model):
     results = percolab.sweep("square", measure=",".join(FLOW_WORDS), model=model, **ASKED)
     (item,) = results.tasks.values()
@@ -104,11 +104,7 @@ def test_memory_of_what_flows_is_stated():
     plain, own = (
         make_request("square", **task, measure=words).study.task(64) for words in ((), "backbone")
     )
-    more = estimate_memory(own, None, "cpu").host - estimate_memory(plain, None, "cpu").host
-    assert more > 64 * 64 * 100
-
-
-def test_samples_that_a_gpu_draws_have_the_same_flow():
-    done = run_simulated("simulated_flows.py")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2 * len(FLOW_WORDS)
+    for kind, part, least in (("cpu", 0, 100), ("cuda", 1, 80)):
+        more = estimate_memory(own, None, kind)[part] - estimate_memory(plain, None, kind)[part]
+        assert more >= 64 * 64 * least
+    assert estimate_memory(own, None, "cpu").device == 0

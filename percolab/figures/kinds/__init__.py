@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
+from percolab.figures import elements
 from percolab.figures.kinds import (
     chains,
     clusters,
     collapse,
-    crossings,
     curves,
     flow,
     gyration,
@@ -25,10 +26,8 @@ from percolab.figures.kinds import (
     tree,
     wrapping,
 )
-from percolab.figures.kinds.clusters import draw_maxima
-from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import Axes
 from percolab.store.results import StoredResults
 
@@ -37,7 +36,7 @@ KINDS: dict[str, FigureKind] = {
     "curves": curves.CURVES,
     "drift": curves.DRIFT,
     "roots": roots.ROOTS,
-    "crossings": crossings.CROSSINGS,
+    "crossings": roots.CROSSINGS,
     "collapse": collapse.COLLAPSE,
     "clusters": clusters.CLUSTERS,
     "sizes": sizes.SIZES,
@@ -82,7 +81,12 @@ class StudyFigures(StudyView):
             others = ", ".join(self.kinds()) or "nothing"
             raise InputError(f"kind {kind}: {problem}; these results give: {others}")
         figure, numbers = KINDS[kind].draw(self, into)
-        return figure, {"kind": kind} | numbers | {"notes": self.notes}
+        return figure, {"kind": kind, **self.complete(numbers)}
+
+    def complete(self, numbers: Numbers) -> dict[str, Any]:
+        """Return the numbers drawn with those that all figures have."""
+        head = {"title": self.title, "exact": elements.exact_record(self.exact)}
+        return {**head, **numbers, "notes": self.notes}
 
 
 def study_figure(
@@ -106,7 +110,9 @@ def study_figure(
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
     if ax is not None:
-        return _drawn_into(ax, figures, kind)
+        usual = "curves" if figures.study.structure.is_scalable else "maxima"
+        kind = kind or figures.of_kind.overview or usual
+        return figures.draw(kind, Target(ax, f"kind {kind}"))
     if kind is None and figures.measured():
         kind = figures.of_kind.overview or None
     if kind is not None:
@@ -114,13 +120,5 @@ def study_figure(
     if not figures.measured():
         raise AnalysisError("no samples yet")
     is_spanning = results.study.structure.is_scalable or figures.no_clusters() is not None
-    figure, numbers = (draw_spanning if is_spanning else draw_maxima)(figures)
-    return figure, numbers | {"notes": figures.notes}
-
-
-def _drawn_into(ax: Axes, figures: StudyFigures, kind: str | None) -> Drawn:
-    """Return the figure that the axes are in, with a kind drawn into them, and its numbers."""
-    if kind is None:
-        usual = "curves" if figures.study.structure.is_scalable else "maxima"
-        kind = figures.of_kind.overview or usual
-    return figures.draw(kind, Target(ax, f"kind {kind}"))
+    figure, numbers = (curves.draw_spanning if is_spanning else clusters.draw_maxima)(figures)
+    return figure, figures.complete(numbers)

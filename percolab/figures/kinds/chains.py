@@ -20,11 +20,10 @@ from percolab.analysis.stored_spins import (
 )
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
-from percolab.figures.alt_text import Numbers, describe_curves
-from percolab.figures.axes import few_ticks, legend_entries, place_sizes, plain_ticks, size_label
+from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, choose_look, size_look
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, describe_curves
+from percolab.figures.style import Axes, choose_look, size_look
 from percolab.lattices.shown import counted
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
@@ -39,6 +38,7 @@ _SERIES: Mapping[str, str] = {
 _LOWEST = 1e-3
 #: Series stand side by side, by this factor of L, so that none hides another.
 _ASIDE = 1.05
+_LINE: dict[str, Any] = {"linestyle": "-", "linewidth": 0.6, "elinewidth": 0.7}
 
 
 def _time_unit(study: Study) -> str:
@@ -46,62 +46,48 @@ def _time_unit(study: Study) -> str:
     return "updates" if study.every == 1 else f"{study.every} updates"
 
 
-def _near_transition(figures: StudyView, item: TaskResult) -> tuple[int, dict[str, Any]]:
+def _near_transition(figures: StudyView, task: TaskResult) -> tuple[int, dict[str, Any]]:
     """Return which of a task's p is nearest to the transition, and where that is."""
     threshold, source = figures.taken_for_threshold()
-    p = np.array(item.task.p)
+    p = np.array(task.task.p)
     at = int(np.argmin(np.abs(p - threshold)))
-    temperature = float(describe_system(item).temperatures(p)[at])
-    return at, {
-        "L": item.task.size,
-        "p": float(p[at]),
-        "p_source": source,
-        "temperature": temperature,
-    }
+    temperature = float(describe_system(task).temperatures(p)[at])
+    place = {"L": task.task.size, "p": float(p[at]), "p_source": source}
+    return at, place | {"temperature": temperature}
 
 
 def _draw_autocorrelation(figures: StudyView, into: Target) -> Drawn:
     """Draw rho(t) of the largest size, at its p nearest to the transition, logarithmically."""
-    item = list_spin_tasks(figures.results)[-1]
-    found = compute_autocorrelations(item)
-    at, place = _near_transition(figures, item)
+    task = list_spin_tasks(figures.results)[-1]
+    series = compute_autocorrelations(task)
+    at, place = _near_transition(figures, task)
     curves = []
-    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
+    with into.column(3.7) as (sheet, axes):
         for number, (name, label) in enumerate(_SERIES.items()):
-            own = found[name][at]
+            own = series[name][at]
             if own is None:
                 continue
-            errors = correlation_errors(item, name, at)
-            lags = np.arange(own.correlation.size)
+            rho, errors = own.correlation, correlation_errors(task, name, at)
+            lags = np.arange(rho.size)
             # Up to the first whose rho is lost in its error.
-            above = own.correlation > np.maximum(np.nan_to_num(errors), _LOWEST)
-            drawn = np.logical_and.accumulate(above)
-            axes.errorbar(
-                lags[drawn], own.correlation[drawn], np.nan_to_num(errors[drawn]),
-                **choose_look(number, number), markersize=2.6, linewidth=0.6, elinewidth=0.7,
-                label=f"{label}: {_tau_text(own)}", zorder=3,
-            )  # fmt: skip
-            curves.append(
-                {
-                    "series": name,
-                    "lag": plain(lags),
-                    "correlation": plain(own.correlation),
-                    "correlation_error": plain(errors),
-                    "autocorrelation": plain(own),
-                }
-            )
+            drawn = np.logical_and.accumulate(rho > np.maximum(np.nan_to_num(errors), _LOWEST))
+            style = _LINE | {"markersize": 2.6, "label": f"{label}: {_tau_text(own)}", "zorder": 3}
+            look = choose_look(number, number)
+            elements.draw_bars(axes, lags[drawn], rho[drawn], errors[drawn], look, **style)
+            numbers: dict[str, Any] = {"series": name, "lag": lags, "correlation": rho}
+            numbers |= {"correlation_error": errors, "autocorrelation": own}
+            curves.append(plain(numbers))
         axes.set_yscale("log")
         smallest = min((line.get_ydata().min(initial=1.0) for line in axes.lines), default=_LOWEST)
         axes.set_ylim(bottom=max(_LOWEST, min(0.5 * float(smallest), 0.08)), top=1.3)
         axes.set(xlabel=f"$t$ ({_time_unit(figures.study)})", ylabel=r"autocorrelation $\rho(t)$")
-        few_ticks(axes, number=5)
-        title = f"{figures.head['title']}, $L = {place['L']}$"
+        elements.few_ticks(axes, number=5)
+        title = f"{figures.title}, $L = {place['L']}$"
         title += f", $k_B T / J = {place['temperature']:.6g}$"
         sheet.set_title(title)
-        update = item.task.update
+        update = task.task.update
         about = f"update {update}; error bars: one standard error"
-        sheet.add_legend(legend_entries(axes), title=about)
+        sheet.add_legend(elements.legend_entries(axes), title=about)
     return sheet.figure, {"title": title, "update": update, "curves": curves} | place
 
 
@@ -113,10 +99,10 @@ def _tau_text(own: Autocorrelation) -> str:
 
 
 def _no_autocorrelation(figures: StudyView) -> str | None:
-    item = list_spin_tasks(figures.results)[-1]
-    at, _ = _near_transition(figures, item)
-    if all(series[at] is None for series in compute_autocorrelations(item).values()):
-        return f"L = {item.task.size}: nothing varies within a chain, or it has a single sweep"
+    task = list_spin_tasks(figures.results)[-1]
+    at, _ = _near_transition(figures, task)
+    if all(series[at] is None for series in compute_autocorrelations(task).values()):
+        return f"L = {task.task.size}: nothing varies within a chain, or it has a single sweep"
     return None
 
 
@@ -143,38 +129,36 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
     """Draw tau of each series against L, each size at its p nearest to the transition."""
     rows = _tau_rows(figures)
     curves = []
-    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
+    with into.column(3.7) as (sheet, axes):
         for number, (name, label) in enumerate(_SERIES.items()):
             own = [row for row in rows if row["series"] == name]
             if own:
                 fit = _fit_z(own)
-                aside = _ASIDE ** (number - 1)
-                _draw_series(axes, own, fit, label, choose_look(number, number), aside)
-                found = fit and {"z": fit.exponent.value, **fit.exponent.to_dict()}
-                curves.append({"series": name, "points": plain(own), "fit": found})
+                _draw_series(axes, own, fit, label, number)
+                z = fit and {"z": fit.exponent.value, **fit.exponent.to_dict()}
+                curves.append({"series": name, "points": plain(own), "fit": z})
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         if high < 4 * low:
             # Times that are nearly equal are not drawn far apart.
             middle = (low * high) ** 0.5
             axes.set_ylim(middle / 2, 2 * middle)
-        place_sizes(axes, sorted({row["L"] for row in rows}))
-        plain_ticks(axes)
+        elements.place_sizes(axes, sorted({row["L"] for row in rows}))
+        elements.plain_ticks(axes)
         axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({_time_unit(figures.study)})")
-        sheet.set_title(f"{figures.head['title']}, near the transition")
+        sheet.set_title(f"{figures.title}, near the transition")
         update = figures.study.update
         about = f"update {update}; error bars: one standard error"
-        sheet.add_legend(legend_entries(axes), title=about)
-    return sheet.figure, {"title": figures.head["title"], "update": update, "curves": curves}
+        sheet.add_legend(elements.legend_entries(axes), title=about)
+    return sheet.figure, {"update": update, "curves": curves}
 
 
 def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
     """Return tau of every series and task at its p nearest to the transition."""
     rows = []
-    for item in list_spin_tasks(figures.results):
-        at, place = _near_transition(figures, item)
-        for name, series in compute_autocorrelations(item).items():
+    for task in list_spin_tasks(figures.results):
+        at, place = _near_transition(figures, task)
+        for name, series in compute_autocorrelations(task).items():
             own = series[at]
             if own is not None:
                 times = {key: getattr(own, key) for key in ("tau", "error", "window", "complete")}
@@ -194,14 +178,10 @@ def _fit_z(rows: list[dict[str, Any]]) -> PowerLaw | None:
 
 
 def _draw_series(
-    axes: Any,
-    rows: list[dict[str, Any]],
-    fit: PowerLaw | None,
-    label: str,
-    look: dict[str, Any],
-    aside: float,
+    axes: Axes, rows: list[dict[str, Any]], fit: PowerLaw | None, label: str, number: int
 ) -> None:
-    text = label
+    """Draw the times of a series, the one with this number, and their power law."""
+    text, look = label, choose_look(number, number)
     if fit is not None:
         text += f": $z$ = {fit.exponent}"
         ends = np.geomspace(min(row["L"] for row in rows), max(row["L"] for row in rows), 50)
@@ -210,34 +190,30 @@ def _draw_series(
         own = [row for row in rows if row["complete"] == complete]
         if not own:
             continue
-        bound: dict[str, Any] = {} if complete else {"lolims": True, "markerfacecolor": "white"}
-        errors = np.nan_to_num([row["error"] for row in own])
+        sizes, taus, errors = (np.array([row[key] for row in own]) for key in ("L", "tau", "error"))
+        style: dict[str, Any] = {"capsize": 1.5, "zorder": 3, "label": text}
         if not complete:
             # Lower bounds have arrows, which show no error.
-            errors = 0.25 * np.array([row["tau"] for row in own])
-        at, taus = (np.array([row[key] for row in own]) for key in ("L", "tau"))
-        axes.errorbar(
-            aside * at, taus, errors, **(look | bound), linestyle="none",
-            elinewidth=0.8, capsize=1.5, zorder=3,
-            label=text if complete else f"{label}: lower bounds, no window among the lags",
-        )  # fmt: skip
-        text = label
+            errors = 0.25 * taus
+            style |= {"lolims": True, "markerfacecolor": "white"}
+            style["label"] = f"{label}: lower bounds, no window among the lags"
+        sizes = sizes * _ASIDE ** (number - 1)
+        elements.draw_bars(axes, sizes, taus, errors, look, **style)
 
 
 def _no_tau(figures: StudyView) -> str | None:
-    if len({item.task.size for item in list_spin_tasks(figures.results)}) < 2:
+    if len({task.task.size for task in list_spin_tasks(figures.results)}) < 2:
         return "a single size does not tell how times grow with L: autocorrelation"
     return None if _tau_rows(figures) else "nothing varies within a chain"
 
 
 def _describe_tau(numbers: Numbers) -> list[str]:
-    found = []
+    sentences = []
     for curve in numbers["curves"]:
-        points = curve["points"]
-        taus = f"from {points[0]['tau']:.3g} at L = {points[0]['L']}"
-        taus += f" to {points[-1]['tau']:.3g} at L = {points[-1]['L']}"
-        found.append(f"The time of {curve['series'].replace('_', ' ')} goes {taus}.")
-    return found
+        taus = [f"{point['tau']:.3g} at L = {point['L']}" for point in curve["points"]]
+        name = curve["series"].replace("_", " ")
+        sentences.append(f"The time of {name} goes from {taus[0]} to {taus[-1]}.")
+    return sentences
 
 
 TAU = FigureKind(
@@ -259,87 +235,66 @@ TAU = FigureKind(
 
 def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
     """Draw the energy histograms of all sizes, each at its p nearest to the transition."""
-    curves = []
-    items = _with_series(figures)
-    sizes = sorted({item.task.size for item in items})
-    with into.sheet(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
-        for item in items:
-            curve = _histogram(figures, item)
-            if curve is None:
-                continue
-            curves.append(curve)
-            look = size_look(sizes.index(item.task.size))
-            axes.errorbar(
-                curve["energy"], curve["density"], np.nan_to_num(curve["error"]),
-                **look, markersize=2.2, linewidth=0.7, elinewidth=0.7,
-                label=size_label(item.task.size, {}),
-            )  # fmt: skip
+    tasks = _with_series(figures)
+    sizes = sorted({task.task.size for task in tasks})
+    curves = [curve for task in tasks if (curve := _histogram(figures, task)) is not None]
+    one = len({curve["temperature"] for curve in curves}) == 1
+    with into.column(3.7) as (sheet, axes):
+        for curve in curves:
+            at = f", $k_B T / J = {curve['temperature']:.6g}$"
+            label = elements.size_label(curve["L"], {}) + ("" if one else at)
+            look = size_look(sizes.index(curve["L"])) | {"markersize": 2.2, "label": label}
+            points = (curve["energy"], curve["density"], curve["error"])
+            elements.draw_bars(axes, *points, look, **_LINE)
         axes.set_ylim(bottom=0)
         axes.set(xlabel=r"energy per site $E / (J N)$", ylabel="probability density")
-        few_ticks(axes, number=5)
-        title = figures.head["title"]
-        temperatures = sorted({curve["temperature"] for curve in curves})
-        if len(temperatures) == 1:
-            title = f"{title}, $k_B T / J = {temperatures[0]:.6g}$"
-        else:
-            handles, _ = axes.get_legend_handles_labels()
-            for handle, curve in zip(handles, curves, strict=True):
-                where = f"$k_B T / J = {curve['temperature']:.6g}$"
-                handle.set_label(f"{handle.get_label()}, {where}")
-        sheet.set_title(title)
+        elements.few_ticks(axes, number=5)
+        sheet.set_title(figures.title + (at if one else ""))
         two = [curve for curve in curves if curve["first_order"] is not None]
         if two:
             heat = format_with_error(*two[-1]["latent_heat"])
             text = f"two peaks at $L = {two[-1]['L']}$, ${heat}\\,J$ per site apart"
             axes.annotate(text, (0.04, 0.96), None, "axes fraction", va="top", fontsize=7)
             axes.set_ylim(top=1.35 * axes.get_ylim()[1])
-        sheet.add_legend(
-            legend_entries(axes),
-            ncols=3,
-            title="Error bars: one standard error, jackknife over chains",
-        )
-    return sheet.figure, {"title": figures.head["title"], "curves": plain(curves)}
+        about = "Error bars: one standard error, jackknife over chains"
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=about)
+    return sheet.figure, {"curves": plain(curves)}
 
 
-def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:
+def _histogram(figures: StudyView, task: TaskResult) -> dict[str, Any] | None:
     """Return the distribution of the energy per site of one task, or None if it does not vary."""
-    at, place = _near_transition(figures, item)
-    satisfied, system = read_series(item)["satisfied"][at], describe_system(item)
-    beta = system.bond_energy * float(system.couplings(np.array(item.task.p))[at])
+    at, place = _near_transition(figures, task)
+    satisfied, system = read_series(task)["satisfied"][at], describe_system(task)
+    unit, sites = system.bond_energy, system.num_sites
+    keys: dict[str, Any] = {"q": system.model.states, "one_chain": task.task.is_serial}
+    keys["beta"] = unit * float(system.couplings(np.array(task.task.p))[at])
     try:
-        found = energy_histogram(satisfied)
-        states, sites = system.model.states, system.num_sites
-        first = find_first_order(
-            satisfied, beta=beta, q=states, num_sites=sites, one_chain=item.task.is_serial
-        )
+        histogram = energy_histogram(satisfied)
+        first = find_first_order(satisfied, num_sites=sites, **keys)
     except AnalysisError:
         return None
-    per_bond = system.bond_energy / system.num_sites
-    middles = (found.edges[1:] + found.edges[:-1]) / 2
     # Satisfied bonds per energy, so that the integral over the energy is 1.
     return place | {
-        "energy": system.energy(middles),
-        "density": found.density / per_bond,
-        "error": found.errors / per_bond,
+        "energy": system.energy((histogram.edges[1:] + histogram.edges[:-1]) / 2),
+        "density": histogram.density * sites / unit,
+        "error": histogram.errors * sites / unit,
         "first_order": first,
         # Per site in units of J, with its error.
-        "latent_heat": first
-        and (system.bond_energy * first.latent_heat, system.bond_energy * first.latent_heat_error),
+        "latent_heat": first and (unit * first.latent_heat, unit * first.latent_heat_error),
     }
 
 
 def _with_series(figures: StudyView) -> list[TaskResult]:
-    return [item for item in list_spin_tasks(figures.results) if item.has("satisfied_series")]
+    return [task for task in list_spin_tasks(figures.results) if task.has("satisfied_series")]
 
 
 def _no_histogram(figures: StudyView) -> str | None:
-    items = _with_series(figures)
-    if not items:
+    tasks = _with_series(figures)
+    if not tasks:
         return f"the energy of single sweeps was not kept: {figures.how_to_measure('series')}"
-    if max(len(item.blocks) for item in items) < 2:
+    if max(len(task.blocks) for task in tasks) < 2:
         return "a histogram with errors needs 2 chains"
-    drawn = any(_histogram(figures, item) is not None for item in items)
+    drawn = any(_histogram(figures, task) is not None for task in tasks)
     return None if drawn else "the energy does not vary"
 
 

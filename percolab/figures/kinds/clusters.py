@@ -14,25 +14,9 @@ from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
-from percolab.figures.alt_text import Numbers, sizes_and_range
-from percolab.figures.axes import (
-    Exact,
-    draw_bars,
-    draw_exact,
-    exact_record,
-    interval_bars,
-    jackknife_title,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    plain_ticks,
-    size_label,
-    title_with_p,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, sizes_and_range
 from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -59,7 +43,7 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
-_BARS: dict[str, Any] = {"linewidth": 0.7, "capsize": 1.5}
+_BARS: dict[str, Any] = {"linewidth": 0.7, "linestyle": "-", "capsize": 1.5}
 
 #: Of figure maxima, a panel each: its axis; an estimator of the same name is marked in it.
 _MAXIMA = {
@@ -99,7 +83,7 @@ def plot_clusters(
     curves: Sequence[ClusterMeans],
     *,
     title: str,
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     into: Target = NEW_FIGURE,
 ) -> Drawn:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
@@ -108,41 +92,36 @@ def plot_clusters(
     numbers drawn.
     """
     sites = {curve.L: curve.num_sites for curve in curves}
-    at = only_p(curves)
+    at = elements.only_p(curves)
     with into.sheet(PAGE_WIDTH, 5.9) as sheet:
         panels: Any = sheet.subplots(2, 2, sharex=True)
         for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
             for curve, look, new in choose_looks(curves):
-                draw_bars(
-                    axes, curve.p if at is None else [curve.L], curve.means[name],
-                    curve.errors[name], look, **_BARS, markersize=3.2,
-                    label=size_label(curve.L, sites) if new else None,
-                )  # fmt: skip
+                x, errors = curve.p if at is None else [curve.L], curve.errors[name]
+                look |= {"label": elements.size_label(curve.L, sites) if new else None}
+                elements.draw_bars(axes, x, curve.means[name], errors, look | _BARS, markersize=3.2)
             axes.set_ylabel(label)
             values = np.concatenate([curve.means[name] for curve in curves])
             if name == "mean_cluster_size" and 0 < _WIDE * values.min() < values.max():
                 axes.set_yscale("log")
             elif values.max() > 4 * values.min():
                 axes.set_ylim(bottom=0.0)
-            if at is None:
-                draw_exact(axes, exact)
+            elements.draw_exact(axes, exact if at is None else None)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
             if at is not None:
-                place_sizes(axes, sorted(sites))
+                elements.place_sizes(axes, sorted(sites))
         if at is None and _is_uneven(curves):
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
-            plain_ticks(axes)
-        sheet.set_title(title_with_p(title, at))
-        letter_panels(panels.flat)
+            elements.plain_ticks(axes)
+        sheet.set_title(elements.title_with_p(title, at))
+        elements.letter_panels(panels.flat)
         if at is None:
-            keep_to_probabilities(*panels.flat)
-        about = jackknife_title(each for curve in curves for each in curve.errors.values())
-        sheet.add_legend(legend_entries(panels.flat[0]), ncols=3, title=about)
+            elements.keep_to_probabilities(*panels.flat)
+        about = elements.jackknife_title(each for curve in curves for each in curve.errors.values())
+        sheet.add_legend(elements.legend_entries(panels.flat[0]), ncols=3, title=about)
     return sheet.figure, {
-        "title": title,
-        "exact": exact_record(exact),
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
         "curves": [_list_numbers(item, item.samples, item.means, item.errors) for item in curves],
     }
@@ -164,26 +143,22 @@ def _list_numbers(
     return numbers
 
 
-def _cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
+def _cluster_means(study: Study, task: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
-    (curve,) = read_cluster_curves(StoredResults(study, {item.task.id: item}))
-    sites = item.task.num_sites
-    counts = item.column("clusters") / item.samples[:, None] / sites
-
-    def named(found: Mapping[str, Floats], density: Floats) -> dict[str, Floats]:
-        values = found["largest"] / sites, found["chi"], found["second"] / sites, density
-        return dict(zip(PANELS, values, strict=True))
-
-    return ClusterMeans(
-        curve.L, sites, item.num_samples, curve.p,
-        means=named(curve.means(), mean_of_blocks(counts, item.samples)),
-        errors=named(curve.errors(), standard_error(counts, item.samples)),
-    )  # fmt: skip
+    (curve,) = read_cluster_curves(StoredResults(study, {task.task.id: task}))
+    sites = task.task.num_sites
+    counts = task.column("clusters") / task.samples[:, None] / sites
+    density = mean_of_blocks(counts, task.samples), standard_error(counts, task.samples)
+    means, errors = (
+        dict(zip(PANELS, (own["largest"] / sites, own["chi"], own["second"] / sites, clusters)))
+        for own, clusters in zip((curve.means(), curve.errors()), density)
+    )
+    return ClusterMeans(curve.L, sites, task.num_samples, curve.p, means, errors)
 
 
 def _draw_clusters(figures: StudyView, into: Target) -> Drawn:
-    means = [_cluster_means(figures.study, item) for item in figures.measured("grid")]
-    return plot_clusters(means, **figures.head, into=into)
+    means = [_cluster_means(figures.study, task) for task in figures.measured("grid")]
+    return plot_clusters(means, title=figures.title, exact=figures.exact, into=into)
 
 
 def _describe_clusters(numbers: Numbers) -> list[str]:
@@ -204,7 +179,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
 
     Of a single size the estimators of p_c are marked, with a band one error wide on either side.
     """
-    results, exact = figures.results, figures.head["exact"]
+    results, exact = figures.results, figures.exact
     clusters = read_cluster_curves(results)
     spanning: Sequence[SpanningCurve] = read_curves(results) if results.study.boundary else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
@@ -215,33 +190,34 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         for axes, name in zip(panels, names, strict=True):
             if name == "median":
                 for curve, look, _ in choose_looks(spanning):
-                    axes.errorbar(curve.p, curve.probability, interval_bars(curve), **look, **_BARS)
+                    bars = elements.interval_bars(curve)
+                    elements.draw_bars(axes, curve.p, curve.probability, bars, look | _BARS)
                 axes.set_ylabel("$R$")
             else:
                 _draw_mean(axes, clusters, name)
             top = axes.get_ylim()[1]
             axes.set_ylim(-0.04 * top, top)
-            draw_exact(axes, exact, labelled=name == "largest")
+            elements.draw_exact(axes, exact, labelled=name == "largest")
             if name in estimates and np.isfinite(estimates[name].p):
                 _mark(axes, estimates[name])
         if _is_uneven(clusters):
             panels[0].set_xscale("log")
-            plain_ticks(panels[0])
-        sheet.set_title(figures.head["title"])
-        letter_panels(panels)
-        keep_to_probabilities(*panels)
+            elements.plain_ticks(panels[0])
+        sheet.set_title(figures.title)
+        elements.letter_panels(panels)
+        elements.keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
-        entries = [entry for axes in panels for entry in legend_entries(axes)]
-        known = jackknife_title(each for curve in clusters for each in curve.errors().values())
+        entries = [entry for axes in panels for entry in elements.legend_entries(axes)]
+        known = elements.jackknife_title(
+            each for curve in clusters for each in curve.errors().values()
+        )
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None
         sheet.add_legend(entries, ncols=2, title=about)
     return sheet.figure, {
-        "title": figures.head["title"],
-        "exact": exact_record(exact),
         "curves": [
-            _list_numbers(item, item.samples.sum(), item.means(), item.errors())
-            for item in clusters
+            _list_numbers(each, each.samples.sum(), each.means(), each.errors())
+            for each in clusters
         ],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],
@@ -253,9 +229,9 @@ def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
-        label = size_label(curve.L, sites) if name == "largest" and new else None
+        label = elements.size_label(curve.L, sites) if name == "largest" and new else None
         values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
-        draw_bars(axes, curve.p, values, errors, look, **_BARS, elinewidth=None, label=label)
+        elements.draw_bars(axes, curve.p, values, errors, look | _BARS, label=label)
     axes.set_ylabel(_MAXIMA[name])
 
 

@@ -12,21 +12,9 @@ from percolab.analysis import Collapse, ThresholdFit
 from percolab.analysis.collapse import POOR_COLLAPSE
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import format_with_error
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_exact,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    is_size,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    rejection_label,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
@@ -52,7 +40,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     That of a probability has the fitted scaling function without its corrections, which fall as
     L^-omega: points miss the line by these and by their errors.
     """
-    fit, exact = figures.fit, figures.head["exact"]
+    fit, exact = figures.fit, figures.exact
     collapses: Any = figures.collapses
     axis_label = f"${figures.symbol}(p)$"
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
@@ -67,7 +55,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             if item.observable not in _CLUSTERS:
                 line = _draw_line(after, fit, item)
                 _draw_misses(beneath, fit, item, sizes)
-            draw_exact(before, exact)
+            elements.draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
             used = _fitted(fit, item)
@@ -77,24 +65,24 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             after.set_title(used, fontsize=9)
             if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
                 before.set_yscale("log")
-                plain_ticks(before)
+                elements.plain_ticks(before)
         panels = [axes for row in rows for axes in row]
         for axes in panels:
-            few_ticks(axes, number=5)
-        keep_to_probabilities(*(before for before, _ in rows))
-        letter_panels(panels)
-        sheet.set_title(figures.head["title"])
+            elements.few_ticks(axes, number=5)
+        elements.keep_to_probabilities(*(before for before, _ in rows))
+        elements.letter_panels(panels)
+        sheet.set_title(figures.title)
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
         # The sizes are in the lists of both panels of a row.
-        others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
-        entries = [*legend_entries(rows[0][1]), *others]
+        others = [
+            entry for entry in elements.legend_entries(rows[0][0]) if not elements.is_size(entry[1])
+        ]
+        entries = [*elements.legend_entries(rows[0][1]), *others]
         sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return sheet.figure, {
-        "title": figures.head["title"],
-        "exact": exact_record(exact),
         "fit": plain({name: getattr(fit, name) for name in names}),
         "collapses": [
             item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
@@ -106,29 +94,25 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
     """Return the panels before and after of every collapse, and one below that of a probability."""
-    heights = [
-        part
-        for item in collapses
-        for part in ([1, 0.4] if item.observable not in _CLUSTERS else [1])
-    ]
+    of_probability = [collapse.observable not in _CLUSTERS for collapse in collapses]
+    heights = [part for tall in of_probability for part in ([1, 0.4] if tall else [1])]
     places: Any = sheet.grid(len(heights), 2, height_ratios=heights)
     rows: list[tuple[Axes, Axes]] = []
     beneath, at = None, 0
-    for item in collapses:
-        end = at + (2 if item.observable not in _CLUSTERS else 1)
+    for tall in of_probability:
         first: Any = rows[0] if rows else (None, None)
-        before = sheet.figure.add_subplot(places[at:end, 0], sharex=first[0])
+        before = sheet.figure.add_subplot(places[at : at + 1 + tall, 0], sharex=first[0])
         after = sheet.figure.add_subplot(places[at, 1], sharex=first[1])
         rows.append((before, after))
-        if item.observable not in _CLUSTERS:
+        if tall:
             beneath = sheet.figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
-            after.tick_params(labelbottom=False)
-        at = end
-    for row in rows[:-1]:
-        for axes in row:
-            axes.tick_params(labelbottom=False)
-    if len(rows) > 1 and beneath is not None:
-        beneath.tick_params(labelbottom=False)
+        at += 1 + tall
+    under = [] if beneath is None else [beneath]
+    # Only the lowest of each column has labels.
+    for column in ([before for before, _ in rows], [*(after for _, after in rows), *under]):
+        lowest = max(column, key=lambda axes: axes.get_subplotspec().rowspan.stop)
+        for axes in column:
+            axes.tick_params(labelbottom=axes is lowest)
     return rows, beneath
 
 
@@ -139,7 +123,7 @@ def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[
         own = np.equal(item.L, size) & (item.value_error > 0)
         away = (item.value[own] - fit.probability(item.p[own], size)) / item.value_error[own]
         series.append((item.x[own], away, size_look(index)))
-    draw_residuals(axes, series, of="fit")
+    elements.draw_residuals(axes, series, of="fit")
 
 
 def draw_points(
@@ -149,10 +133,8 @@ def draw_points(
     for index, size in enumerate(sizes):
         own = np.equal(L, size)
         if own.any():
-            axes.errorbar(
-                x[own], y[own], dy[own], **size_look(index), linestyle="none", capsize=1.5,
-                markersize=3.2, elinewidth=0.8, label=f"$L = {size}$", zorder=3,
-            )  # fmt: skip
+            style = {"capsize": 1.5, "markersize": 3.2, "zorder": 3, "label": f"$L = {size}$"}
+            elements.draw_bars(axes, x[own], y[own], dy[own], size_look(index), **style)
 
 
 def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
@@ -169,7 +151,7 @@ def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
 def _fitted(fit: ThresholdFit, item: Collapse) -> str:
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
-    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", rejection_label(fit.chi_square)]
+    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", elements.rejection_label(fit.chi_square)]
     return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
 
 

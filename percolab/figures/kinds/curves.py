@@ -14,38 +14,15 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.threshold import cut
 from percolab.analysis.value import format_with_error
-from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
-from percolab.figures.axes import (
-    Exact,
-    add_legend,
-    draw_exact,
-    estimate_width,
-    exact_record,
-    few_ticks,
-    interval_bars,
-    is_size,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    rejection_label,
-    size_label,
-    title_with_p,
-)
+from percolab.figures import elements, style
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import (
-    BAND,
-    COLOURS,
-    COLUMN_STYLE,
-    COLUMN_WIDTH,
-    DOTTED_LINE,
-    PAGE_WIDTH,
-    STYLE,
-    Axes,
-    Figure,
-    size_look,
+from percolab.figures.study_view import (
+    Drawn,
+    FigureKind,
+    Numbers,
+    StudyView,
+    goes_from,
+    sizes_and_range,
 )
 from percolab.lattices.shown import counted
 
@@ -69,12 +46,12 @@ def plot_spanning(
     *,
     title: str,
     axis_label: str,
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     num_sites: Mapping[int, int] | None = None,
     with_drift: bool = True,
     median: Estimate | None = None,
     into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
+) -> tuple[style.Figure, dict[str, Any]]:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
     data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
@@ -88,46 +65,49 @@ def plot_spanning(
     """
     fit = data if isinstance(data, ThresholdFit) else None
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
-    at = only_p(curves)
+    at = elements.only_p(curves)
     two = with_drift and fit is not None
-    size = (PAGE_WIDTH, 4.5) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
+    size = (style.PAGE_WIDTH, 4.5) if two else (4.8, 4.3)
+    if not with_drift:
+        size = (style.COLUMN_WIDTH, 3.6)
     drift = None
-    with into.sheet(*size, style=STYLE if with_drift else COLUMN_STYLE) as sheet:
+    with into.sheet(*size, style=style.STYLE if with_drift else style.COLUMN_STYLE) as sheet:
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
         # Narrow figures name N only where there is no L in addition to it.
         sites = num_sites or {}
-        named = sites if with_drift or all(L == N for L, N in sites.items()) else {}
-        lines = _draw_curves(main, curves, fit, named)
+        if not with_drift and any(L != N for L, N in sites.items()):
+            sites = {}
+        lines = _draw_curves(main, curves, fit, sites)
         main.set(xlabel=r"$p$", ylabel=axis_label)
-        sheet.set_title(title_with_p(title, at))
+        sheet.set_title(elements.title_with_p(title, at))
         main.set_ylim(*_probability_range(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
         else:
-            place_sizes(main, sorted({curve.L for curve in curves}))
-        few_ticks(main, number=6)
+            elements.place_sizes(main, sorted({curve.L for curve in curves}))
+        elements.few_ticks(main, number=6)
         if fit:
             draw_estimate(main, fit)
             known = fit.known_probability
             if known is not None:
                 label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
-                main.axhline(known.value, label=label, zorder=0, **DOTTED_LINE)
+                main.axhline(known.value, label=label, zorder=0, **style.DOTTED_LINE)
             draw_close_up(main, fit)
         if fit and side is not None:
             drift = draw_drift(side, fit)
             draw_estimate(side, fit, across=True, labelled=False)
-            draw_exact(side, exact, across=True, labelled=False, zorder=1)
-            letter_panels(panels)
+            elements.draw_exact(side, exact, across=True, labelled=False, zorder=1)
+            elements.letter_panels(panels)
         if at is None:
-            draw_exact(main, exact, zorder=1)
-            keep_to_probabilities(main)
+            elements.draw_exact(main, exact, zorder=1)
+            elements.keep_to_probabilities(main)
         if median is not None:
             _draw_median(main, median)
         _add_legends(sheet, main, columns=2 if with_drift else 1)
     numbers = {
         "title": title,
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "curves": [curve.to_dict() for curve in curves],
         "lines": lines,
         "fit": fit.to_dict() if fit else None,
@@ -136,38 +116,33 @@ def plot_spanning(
     return sheet.figure, numbers | ({"median": plain(median)} if median is not None else {})
 
 
-def _draw_median(axes: Axes, median: Estimate) -> None:
+def _draw_median(axes: style.Axes, median: Estimate) -> None:
     """Draw where half of the samples span: what is found of a graph with a source and a target."""
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
-        axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **BAND)
-    axes.axvline(median.p, color=COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
-    axes.axhline(0.5, zorder=0, **DOTTED_LINE)
+        axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **style.BAND)
+    axes.axvline(median.p, color=style.COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
+    axes.axhline(0.5, zorder=0, **style.DOTTED_LINE)
 
 
 def _draw_curves(
-    axes: Axes,
+    axes: style.Axes,
     curves: Sequence[SpanningCurve],
     fit: ThresholdFit | None,
     num_sites: Mapping[int, int],
 ) -> list[dict[str, Any]]:
     """Points with Wilson bars and a fitted line for each size; return the lines."""
     lines = []
-    sizes = sorted({curve.L for curve in curves})
-    for index, size in enumerate(sizes):
-        own = [curve for curve in curves if size == curve.L]
-        x = [size] if only_p(curves) is not None else None
-        look = size_look(index)
-        for number, curve in enumerate(own):
-            axes.errorbar(
-                x or curve.p, curve.probability, interval_bars(curve), **look, linestyle="none",
-                capsize=1.5, elinewidth=0.8, zorder=3,
-                label=size_label(size, num_sites) if number == 0 else None,
-            )  # fmt: skip
-        line = _fitted_line(own, fit)
+    against_size = elements.only_p(curves) is not None
+    for curve, look, new in style.choose_looks(curves):
+        x, bars = [curve.L] if against_size else curve.p, elements.interval_bars(curve)
+        bar_style = {"capsize": 1.5, "zorder": 3}
+        label = elements.size_label(curve.L, num_sites) if new else None
+        elements.draw_bars(axes, x, curve.probability, bars, look, **bar_style, label=label)
+        line = _fitted_line([own for own in curves if own.L == curve.L], fit) if new else None
         if line is not None:
             axes.plot(*line, color=look["color"], zorder=2)
-            lines.append({"L": size, "p": line[0].tolist(), "probability": line[1].tolist()})
+            lines.append({"L": curve.L, "p": line[0].tolist(), "probability": line[1].tolist()})
     return lines
 
 
@@ -212,14 +187,14 @@ def _probability_range(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
     return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
 
 
-def _add_legends(sheet: Sheet, main: Axes, *, columns: int) -> None:
+def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
     """Sizes in the upper left corner where it is free, everything else below the panels."""
-    entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
-    sizes = [(handle, label) for handle, label in entries if is_size(label)]
+    entries = [pair for axes in sheet.panels for pair in elements.legend_entries(axes)]
+    sizes = [(handle, label) for handle, label in entries if elements.is_size(label)]
     rest = [entry for entry in entries if entry not in sizes]
     sheet.add_legend(rest, ncols=columns)
     for ncols in (1, 2):
-        add_legend(
+        elements.add_legend(
             main, sizes, loc="upper left", title=_INTERVALS, alignment="left", ncols=ncols,
             handlelength=1.2, columnspacing=1.2,
         )  # fmt: skip
@@ -230,7 +205,7 @@ def _add_legends(sheet: Sheet, main: Axes, *, columns: int) -> None:
     sheet.add_legend(entries, ncols=columns + 1, title=_INTERVALS)
 
 
-def _hides_a_line(axes: Axes) -> bool:
+def _hides_a_line(axes: style.Axes) -> bool:
     """Return whether a line passes below the legend of axes."""
     figure: Any = axes.figure.canvas.figure
     layout = figure.get_layout_engine()
@@ -256,47 +231,40 @@ def draw_spanning(
         fit = figures.fit
         shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)
         drawn = replace(fit, curves=shown)
-    figure, numbers = plot_spanning(
-        drawn,
-        axis_label=f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$",
-        num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
-        with_drift=with_drift,
-        median=figures.median,
-        **figures.head,
-        into=into,
-    )
+    label = f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
+    options: Any = {"title": figures.title, "exact": figures.exact, "median": figures.median}
+    options |= {"num_sites": figures.num_sites, "with_drift": with_drift, "into": into}
+    figure, numbers = plot_spanning(drawn, axis_label=label, **options)
     return figure, numbers | {"observable": figures.name}
 
 
 def _describe_curves(numbers: Numbers) -> list[str]:
-    curves = numbers["curves"]
-    found = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
-    fit = numbers.get("fit")
+    curves, fit = numbers["curves"], numbers["fit"]
+    sentences = [sizes_and_range(curves), goes_from("The probability", curves[-1])]
     if fit:
         p_c = format_with_error(fit["threshold"], fit["threshold_error"] or 0.0)
-        found.append(f"The curves become steeper with L and cross near p = {p_c}.")
+        sentences.append(f"The curves become steeper with L and cross near p = {p_c}.")
     if numbers.get("median"):
-        found.append(f"It is 1/2 at p = {numbers['median']['p']:.4g}.")
-    return found
+        sentences.append(f"It is 1/2 at p = {numbers['median']['p']:.4g}.")
+    return sentences
 
 
-def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
+def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
     """Draw an inset with the own fits of the sizes drawn, where they cross."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     sizes = sorted({curve.L for curve in fit.curves})
     own_fits = [own for own in fit.by_size.fits if own.L in sizes]
     crossings = fit.by_size.crossings
-    found = [c for c in crossings if c.found and c.L1 in sizes and c.L2 in sizes]
-    if not found:
-        return
-    p = np.array([crossing.p for crossing in found])
-    r = np.array([crossing.probability for crossing in found])
-    p_error = np.nan_to_num([crossing.p_error for crossing in found])
-    r_error = np.nan_to_num([crossing.probability_error for crossing in found])
+    points = [
+        (c.p, c.probability, c.p_error, c.probability_error)
+        for c in crossings
+        if c.found and c.L1 in sizes and c.L2 in sizes
+    ]
     place = _free_place(main, fit.curves)
-    if place is None:
+    if not points or place is None:
         return
+    p, r, p_error, r_error = np.nan_to_num(np.array(points).T)
     inset = main.inset_axes(place)
     steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
     p_range = _padded(p, p_error, least=0.02 / steepest)
@@ -306,7 +274,7 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
         grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
         # Markers tell the lines apart in grey; not at the same p, where lines cross.
         inset.plot(
-            grid, own.probability(grid), **size_look(number), linewidth=0.9, markersize=2.6,
+            grid, own.probability(grid), **style.size_look(number), linewidth=0.9, markersize=2.6,
             markevery=(6 + 7 * number % 24, 30),
         )  # fmt: skip
     inset.errorbar(
@@ -319,10 +287,10 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
         axis.set_major_locator(MaxNLocator(3, prune="both"))
         axis.set_major_formatter(ScalarFormatter(useOffset=False))
     inset.tick_params(labelsize=6.5, length=2)
-    few_ticks(inset, number=3, width=place[2] * estimate_width(main))
+    elements.few_ticks(inset, number=3, width=place[2] * elements.estimate_width(main))
 
 
-def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
+def _free_place(axes: style.Axes, curves: Sequence[SpanningCurve]) -> Box | None:
     """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
     lines = 1 + len({curve.L for curve in curves})
     legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
@@ -350,22 +318,21 @@ def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[fl
 
 
 def plot_drift(
-    fit: ThresholdFit, *, title: str, exact: Exact | None = None, into: Target = NEW_FIGURE
-) -> tuple[Figure, dict[str, Any]]:
+    fit: ThresholdFit, *, title: str, exact: elements.Exact | None = None, into: Target = NEW_FIGURE
+) -> tuple[style.Figure, dict[str, Any]]:
     """Draw the crossings of neighbouring sizes against L, and where they drift to.
 
     fit: with at least one crossing found.  Returns the figure and all numbers drawn.
     """
-    with into.sheet(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as sheet:
-        axes: Any = sheet.subplots()
+    with into.column(3.2) as (sheet, axes):
         drift = draw_drift(axes, fit)
         draw_estimate(axes, fit, across=True)
         sheet.set_title(title)
-        draw_exact(axes, exact, across=True, zorder=1)
-        sheet.add_legend(legend_entries(axes))
+        elements.draw_exact(axes, exact, across=True, zorder=1)
+        sheet.add_legend(elements.legend_entries(axes))
     return sheet.figure, {
         "title": title,
-        "exact": exact_record(exact),
+        "exact": elements.exact_record(exact),
         "drift": drift,
         "threshold": fit.threshold,
         "threshold_error": fit.threshold_error,
@@ -374,7 +341,7 @@ def plot_drift(
 
 
 def draw_estimate(
-    axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
+    axes: style.Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
 ) -> None:
     """Draw p_c as a band one error wide on either side, with its value in the legend.
 
@@ -382,44 +349,43 @@ def draw_estimate(
     """
     span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
     if fit.problem is not None:
-        reason = rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
+        reason = elements.rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
         axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
         return
     value = format_with_error(fit.threshold, fit.threshold_error)
     low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
     label = rf"$p_c = {value}$, finite-size scaling"
-    span(low, high, label=label if labelled else None, zorder=0, **BAND)
+    span(low, high, label=label if labelled else None, zorder=0, **style.BAND)
     line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
 
 
-def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
+def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
     """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
     exponent = fit.omega + fit.y_t
-    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
-    x = np.array([crossing.mean_size**-exponent for crossing in found])
-    p = np.array([crossing.p for crossing in found])
-    errors = np.nan_to_num([crossing.p_error for crossing in found])
-    axes.errorbar(
-        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
-        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
-    )  # fmt: skip
+    crossings = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    x = np.array([crossing.mean_size**-exponent for crossing in crossings])
+    p = np.array([crossing.p for crossing in crossings])
+    errors = np.nan_to_num([crossing.p_error for crossing in crossings])
+    look: dict[str, Any] = {"color": "black", "marker": "o", "markerfacecolor": "white"}
+    label = "crossings of neighbouring sizes"
+    elements.draw_bars(axes, x, p, errors, look, capsize=1.5, label=label)
     drift = fit.by_size.drift
     if drift is not None:
         # Of sizes that differ by the mean factor of those that cross.
-        factor = np.exp(np.mean([np.log(item.L2 / item.L1) for item in found]))
+        factor = np.exp(np.mean([np.log(each.L2 / each.L1) for each in crossings]))
         end = np.linspace(0.01, 1.04, 60) * x.max()
         small = end ** (-1 / exponent) / factor**0.5
         label = rf"$p_c$ = {drift.result}, drift of crossings"
-        axes.plot(end, drift.at(small, factor * small), color=COLOURS[1], zorder=1, label=label)
+        axes.plot(
+            end, drift.at(small, factor * small), color=style.COLOURS[1], zorder=1, label=label
+        )
         if not drift.result.rejected:
-            axes.errorbar(
-                0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
-                elinewidth=1.0, capsize=2.5,
-            )  # fmt: skip
+            look = {"color": style.COLOURS[1], "marker": "D", "elinewidth": 1.0, "capsize": 2.5}
+            elements.draw_bars(axes, 0.0, drift.threshold, drift.threshold_error, look)
     right = 1.1 * float(x.max()) if x.size else 1.0
     axes.set_xlim(-0.08 * right, right)
     axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
-    few_ticks(axes, number=5)
+    elements.few_ticks(axes, number=5)
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
     return {
         "exponent": exponent,
@@ -431,7 +397,7 @@ def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
 
 
 def _draw_drift(figures: StudyView, into: Target) -> Drawn:
-    figure, numbers = plot_drift(figures.fit, **figures.head, into=into)
+    figure, numbers = plot_drift(figures.fit, title=figures.title, exact=figures.exact, into=into)
     return figure, numbers | {"observable": figures.name}
 
 

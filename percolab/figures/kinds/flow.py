@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.exponents import FLOW_QUANTITIES, Exponent, Values
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import known_text, letter_panels, place_sizes, plain_ticks
+from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
@@ -36,11 +35,9 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         for axes, item in zip(panels, drawn, strict=True):
             laws = [each for each in found.exponents if each.source == item.meaning]
             numbers.append(_draw_values(axes, item, laws[0] if laws else None))
-        if len(drawn) > 1:
-            letter_panels(panels)
-        sheet.set_title(f"{figures.head['title']}, $p = {threshold:.6g}$")
+        elements.letter_panels(panels)
+        sheet.set_title(f"{figures.title}, $p = {threshold:.6g}$")
     return sheet.figure, {
-        "title": figures.head["title"],
         "threshold": threshold,
         "threshold_source": source,
         "quantities": numbers,
@@ -50,11 +47,9 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[str, Any]:
     """Draw one column against L and its law; return the numbers."""
     label, symbol = _LABELS[item.name]
-    for n, (size, value, error) in enumerate(
-        zip(item.sizes, item.values, item.errors, strict=True)
-    ):
-        if value > 0:
-            axes.errorbar(size, value, error, **size_look(n), linestyle="none", elinewidth=0.8)
+    for n, point in enumerate(zip(item.sizes, item.values, item.errors, strict=True)):
+        if item.values[n] > 0:
+            elements.draw_bars(axes, *point, size_look(n))
     axes.set(xscale="log", yscale="log", xlabel="$L$", ylabel=label)
     record = item.to_dict() | {"exponent": None if exponent is None else exponent.to_dict()}
     if exponent is not None and exponent.law is not None and not exponent.result.rejected:
@@ -62,10 +57,10 @@ def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[st
         axes.plot(sizes, exponent.law(sizes), color="black", linewidth=0.8, zorder=0)
         rising = item.quantity.sign > 0
         at, side = ((0.05, 0.94), "left") if rising else ((0.95, 0.94), "right")
-        text = f"${symbol}$ = {exponent.result}{known_text(exponent.known)}"
+        text = f"${symbol}$ = {exponent.result}{elements.known_text(exponent.known)}"
         axes.annotate(text, at, None, "axes fraction", ha=side, va="top", fontsize=8)
-    place_sizes(axes, list(item.sizes))
-    plain_ticks(axes)
+    elements.place_sizes(axes, list(item.sizes))
+    elements.plain_ticks(axes)
     return record
 
 

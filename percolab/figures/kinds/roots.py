@@ -1,33 +1,27 @@
-"""The roots of P(two directions) - P(none wraps) against L, and p_c with its error."""
+"""Figures of `percolab threshold`: roots of P(two directions) - P(none wraps), and crossings.
+
+Crossings are those of the wrapping probabilities of neighbouring sizes.  Both are drawn against L,
+with p_c and its error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from percolab.analysis import wrapping_fit
+from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.json_values import plain
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, read_differences
-from percolab.analysis.statistics import Floats
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    draw_exact,
-    exact_record,
-    few_ticks,
-    legend_entries,
-    place_sizes,
-    rejection_label,
-    size_label,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, size_look
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Greys of p_c plus and minus its whole error, and the statistical part of that.
 _WHOLE: dict[str, Any] = {"color": "0.88", "linewidth": 0}
@@ -35,30 +29,46 @@ _STATISTICAL: dict[str, Any] = {"color": "0.72", "linewidth": 0}
 _PRIOR: dict[str, Any] = {"color": "0.35", "linestyle": (0, (1, 2)), "linewidth": 0.8}
 #: Of P(two directions) - P(none wraps) what is drawn.
 _MOST = 0.5
+#: Neighbouring quantities are drawn so far apart, as a factor of L.
+_APART = 1.03
+_NAMES = {"wrapping_any": "any axis", "wrapping_axis": "one axis", "wrapping_all": "all axes"}
 
 
-def _draw(figures: StudyView, into: Target) -> Drawn:
+def draw_threshold(axes: Axes, value: Value, problem: str | None, symbol: str = "p") -> None:
+    """Draw p_c with its whole error and the statistical part of that; symbol: of what p is."""
+    if problem is not None:
+        axes.plot([], [], " ", label=elements.rejection_label(value.quality) or problem)
+        return
+    for error, look, name in (
+        (value.error, _WHOLE, rf"${symbol}_c = {value}$, whole error"),
+        (value.statistical_error, _STATISTICAL, "statistical part of it"),
+    ):
+        axes.axhspan(value.value - error, value.value + error, label=name, zorder=-2, **look)
+    axes.axhline(value.value, color="0.4", linewidth=0.7, zorder=-1)
+
+
+def _show_all(axes: Axes, points: Iterable[tuple[float, float]], margin: float) -> None:
+    """Let the vertical axis show all values with their errors, and a part of them as margin."""
+    ends = [value + sign * error for value, error in points for sign in (-1, 1)]
+    margin *= max(ends) - min(ends)
+    axes.set_ylim(min(ends) - margin, max(ends) + margin)
+    elements.few_ticks(axes, number=5)
+
+
+# Roots
+
+
+def _draw_root_figure(figures: StudyView, into: Target) -> Drawn:
     fit = fit_roots(figures.results)
-    width = COLUMN_WIDTH if into.axes is not None else PAGE_WIDTH
-    curves: list[dict[str, Any]] = []
-    with into.sheet(width, 3.3, style=COLUMN_STYLE) as sheet:
-        if into.axes is not None:
-            axes: Any = sheet.subplots()
-        else:
-            left, axes = sheet.subplots(1, 2)
-            curves = _draw_differences(left, figures, fit.roots)
+    alone = into.axes is not None
+    with into.sheet(COLUMN_WIDTH if alone else PAGE_WIDTH, 3.3, style=COLUMN_STYLE) as sheet:
+        *left, axes = np.atleast_1d(sheet.subplots(1, 1 if alone else 2))
+        curves = [each for own in left for each in _draw_differences(own, figures, fit.roots)]
         drift = _draw_roots(axes, fit)
-        draw_exact(axes, figures.head["exact"], across=True, zorder=1)
-        sheet.set_title(figures.head["title"])
-        entries = legend_entries(axes)
-        sheet.add_legend(entries, ncols=3)
-    return sheet.figure, {
-        "title": figures.head["title"],
-        "exact": exact_record(figures.head["exact"]),
-        "differences": curves,
-        "drift_of_prior": drift,
-        **fit.to_dict(),
-    }
+        elements.draw_exact(axes, figures.exact, across=True, zorder=1)
+        sheet.set_title(figures.title)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3)
+    return sheet.figure, {"differences": curves, "drift_of_prior": drift, **fit.to_dict()}
 
 
 def _draw_differences(
@@ -67,74 +77,51 @@ def _draw_differences(
     """Draw D near its root and the tangent there, size by size; return the numbers."""
     numbers = []
     for n, root in enumerate(roots):
-        look = size_look(n)
+        look, at = size_look(n), root.value.value
+        tasks = figures.results.tasks.values()
         p, mean, error = read_differences(
-            item
-            for item in figures.results.tasks.values()
-            if item.blocks and item.task.size == root.size
+            task for task in tasks if task.blocks and task.task.size == root.size
         )
         near = np.abs(mean) <= _MOST
         p, mean, error = p[near], mean[near], error[near]
         # Of one p the tangent goes on to the root, and as far beyond as the error does.
         reach = 3 * root.value.error if p.size == 1 else 0.0
-        every = [*p, root.value.value - reach, root.value.value + reach]
+        every = [*p, at - reach, at + reach]
         ends = np.array([min(every), max(every)])
-        axes.plot(ends, root.slope * (ends - root.value.value), color=look["color"], linewidth=0.9)
-        axes.errorbar(p, mean, error, **look, linestyle="none", elinewidth=0.8, capsize=1.5)
-        numbers.append(
-            {"L": root.size, "p": plain(p), "difference": plain(mean), "error": plain(error)}
-        )
+        axes.plot(ends, root.slope * (ends - at), color=look["color"], linewidth=0.9)
+        elements.draw_bars(axes, p, mean, error, look, capsize=1.5)
+        numbers.append(plain({"L": root.size, "p": p, "difference": mean, "error": error}))
     axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
     times = f"{figures.model.states} " if figures.model.has_spins else ""
     axes.set(xlabel="$p$", ylabel=rf"$D = P_\mathrm{{two}} - {times}P_\mathrm{{none}}$")
-    few_ticks(axes, number=5)
+    elements.few_ticks(axes, number=5)
     return numbers
 
 
-def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, list[float]]:
+def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, Any]:
     """Draw roots against L with p_c and its errors; return the width of the drift's prior."""
     value, roots = fit.threshold, fit.roots
-    if fit.problem is None:
-        for error, look, name in (
-            (value.error, _WHOLE, rf"$p_c = {value}$, whole error"),
-            (value.statistical_error, _STATISTICAL, "statistical part of it"),
-        ):
-            axes.axhspan(value.value - error, value.value + error, label=name, zorder=-2, **look)
-        axes.axhline(value.value, color="0.4", linewidth=0.7, zorder=-1)
-    else:
-        axes.plot([], [], " ", label=rejection_label(value.quality) or fit.problem)
+    draw_threshold(axes, value, fit.problem)
     for n, root in enumerate(roots):
-        axes.errorbar(
-            root.size, root.value.value, root.value.error, **size_look(n), elinewidth=0.9,
-            capsize=2.5, linestyle="none", label=f"root at {size_label(root.size, {})}",
-        )  # fmt: skip
-    sizes = [root.size for root in roots]
-    place_sizes(axes, sizes)
-    low, high = axes.get_xlim()
-    grid: Floats = np.geomspace(low, high, 100)
+        label = f"root at {elements.size_label(root.size, {})}"
+        style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.5, "label": label}
+        elements.draw_bars(
+            axes, root.size, root.value.value, root.value.error, size_look(n), **style
+        )
+    elements.place_sizes(axes, [root.size for root in roots])
+    grid = np.geomspace(*axes.get_xlim(), 100)
     points = grid * roots[0].length / roots[0].size
     drift = np.array([fit.drift.of_length(length) for length in points])
-    for sign, label in ((1, "drift of roots, width of prior"), (-1, None)):
-        axes.plot(grid, value.value + sign * drift, label=label, zorder=0, **_PRIOR)
-    axes.set_ylim(*_limits(fit))
+    for sign, name in ((1, "drift of roots, width of prior"), (-1, None)):
+        axes.plot(grid, value.value + sign * drift, label=name, zorder=0, **_PRIOR)
+    shown = (value, *(root.value for root in roots))
+    _show_all(axes, [(each.value, each.error) for each in shown], 0.15)
     axes.set_ylabel(r"root of $D(p, L)$")
-    few_ticks(axes, number=5)
-    return {"L": plain(grid), "width": plain(drift)}
+    numbers: dict[str, Any] = plain({"L": grid, "width": drift})
+    return numbers
 
 
-def _limits(fit: RootFit) -> tuple[float, float]:
-    """Return the range of p that shows every root with its error, and the band of p_c."""
-    ends = [
-        item.value + sign * item.error
-        for item in (fit.threshold, *(root.value for root in fit.roots))
-        for sign in (-1, 1)
-    ]
-    margin = 0.15 * (max(ends) - min(ends))
-    return min(ends) - margin, max(ends) + margin
-
-
-def _problem(figures: StudyView) -> str | None:
-    """Return why there are no roots, or None."""
+def _no_roots(figures: StudyView) -> str | None:
     try:
         fit_roots(figures.results)
     except AnalysisError as error:
@@ -142,14 +129,13 @@ def _problem(figures: StudyView) -> str | None:
     return None
 
 
-def _describe(numbers: Numbers) -> list[str]:
-    """Return what is seen, in sentences."""
-    roots = [f"{item['root']:.6g} at L = {item['L']}" for item in numbers["roots"]]
-    found = numbers["p_c"]
+def _describe_roots(numbers: Numbers) -> list[str]:
+    roots = [f"{root['root']:.6g} at L = {root['L']}" for root in numbers["roots"]]
+    p_c = numbers["p_c"]
     text = f"{counted(len(roots), 'root')} of D: {', '.join(roots)}."
-    if found["rejected"]:
+    if p_c["rejected"]:
         return [text, "They contradict each other."]
-    return [text, f"p_c is {found['value']:.6g} with an error of {found['error']:.1e}."]
+    return [text, f"p_c is {p_c['value']:.6g} with an error of {p_c['error']:.1e}."]
 
 
 ROOTS = FigureKind(
@@ -163,7 +149,72 @@ ROOTS = FigureKind(
         "statistical part of that. Dotted: how far a root of size L may be from p_c, one sigma of "
         "the prior."
     ),
-    problems=(_problem,),
-    draw=_draw,
-    alt=_describe,
+    problems=(_no_roots,),
+    draw=_draw_root_figure,
+    alt=_describe_roots,
+)
+
+
+# Crossings
+
+
+def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
+    fit: FittedThreshold = wrapping_fit.fit_wrapping(figures.results)
+    crossings = wrapping_fit.find_crossings(figures.results)
+    with into.column(3.3) as (sheet, axes):
+        draw_threshold(axes, fit.p_c, fit.problem)
+        for n, name in enumerate(wrapping_fit.QUANTITIES):
+            own = [crossing for crossing in crossings if crossing.quantity == name]
+            sizes = np.array([crossing.L2 for crossing in own]) * _APART ** (n - 1)
+            p, errors = [crossing.p for crossing in own], [crossing.error for crossing in own]
+            style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.0, "label": _NAMES[name]}
+            elements.draw_bars(axes, sizes, p, errors, size_look(n), **style)
+        elements.place_sizes(axes, sorted({crossing.L2 for crossing in crossings}))
+        elements.draw_exact(axes, figures.exact, across=True, zorder=1)
+        axes.set(ylabel="crossing with the next smaller size, $p$")
+        # The smallest sizes may lie far away.
+        near = [each for each in crossings if each.error < 20 * fit.p_c.error] or crossings
+        _show_all(axes, [(crossing.p, crossing.error) for crossing in near], 0.1)
+        sheet.set_title(figures.title)
+        sheet.add_legend(elements.legend_entries(axes), ncols=2)
+    return sheet.figure, {
+        "p_c": fit.p_c.to_dict("value"),
+        "problem": fit.problem,
+        "crossings": [crossing.to_dict() for crossing in crossings],
+        "sizes": plain(sorted(fit.sizes)),
+    }
+
+
+def _no_crossings(figures: StudyView) -> str | None:
+    if not wrapping_fit.asks_for_wrapping(figures.results):
+        return "these crossings are those of percolab threshold in three dimensions and more"
+    try:
+        wrapping_fit.find_crossings(figures.results)
+        wrapping_fit.fit_wrapping(figures.results)
+    except AnalysisError as error:
+        return str(error)
+    return None
+
+
+def _describe_crossings(numbers: Numbers) -> list[str]:
+    value = numbers["p_c"]
+    text = f"{counted(len(numbers['crossings']), 'crossing')} of wrapping probabilities against L."
+    if numbers["problem"] is not None:
+        return [text, f"There is {numbers['problem']}."]
+    return [text, f"p_c is {value['value']:.6g} with an error of {value['error']:.1e}."]
+
+
+CROSSINGS = FigureKind(
+    help="crossings of wrapping probabilities of neighbouring sizes, against L",
+    meaning=(
+        "The p at which a wrapping probability is the same at L and at the next smaller size, and "
+        "p_c, to which crossings go for large L."
+    ),
+    errors=(
+        "Error bars are one sigma and statistical, from the samples at one p of each size; the "
+        "bands are p_c with its whole error and the statistical part of that."
+    ),
+    problems=(_no_crossings,),
+    draw=_draw_crossings,
+    alt=_describe_crossings,
 )

@@ -19,21 +19,9 @@ from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.tau import TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    add_legend,
-    draw_bars,
-    jackknife_title,
-    known_text,
-    known_word,
-    legend_entries,
-    letter_panels,
-    plain_ticks,
-    rejection_label,
-    size_label,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.lattices.shown import counted
 
@@ -138,14 +126,13 @@ def plot_sizes(
             if with_off and y_t is not None:
                 off = _draw_off(panels[4], tasks, fisher, threshold, y_t)
             drawn = panels[:5] if with_off else panels
-            letter_panels(drawn)
+            elements.letter_panels(drawn)
             for axes in drawn:
-                plain_ticks(axes)
+                elements.plain_ticks(axes)
         sheet.set_title(title)
-        about = jackknife_title(curve.error for curve in curves)
+        about = elements.jackknife_title(curve.error for curve in curves)
         _add_legend(sheet, panels, in_last=with_off, title=about)
     return sheet.figure, {
-        "title": title,
         "threshold": threshold,
         "curves": [plain(curve) for curve in curves],
         "fit": fisher.to_dict() if fisher is not None else None,
@@ -161,11 +148,11 @@ def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: s
 
     tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
     # Of the local slopes the third panel has the published one.
-    others = legend_entries(panels[2]) if len(panels) > 2 else []
-    entries = [*legend_entries(panels[0]), (tick, _TICKS), *others]
+    others = elements.legend_entries(panels[2]) if len(panels) > 2 else []
+    entries = [*elements.legend_entries(panels[0]), (tick, _TICKS), *others]
     if in_last:
         panels[-1].set_axis_off()
-        add_legend(panels[-1], entries, title=title, loc="center")
+        elements.add_legend(panels[-1], entries, title=title, loc="center")
         return
     sheet.add_legend(entries, title=title, ncols=3 if len(panels) > 1 else 2)
 
@@ -175,7 +162,7 @@ def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
     text = f"$p = {threshold:.8g}$"
     if fit is not None:
         text = f"$p_c = {format_with_error(threshold, fit.threshold_error)}$"
-    rejection = rejection_label(None if fit is None else fit.chi_square)
+    rejection = elements.rejection_label(None if fit is None else fit.chi_square)
     if rejection:
         # In one line it would run into the points.
         text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
@@ -190,8 +177,8 @@ def _draw_numbers(
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
-        label = size_label(curve.L, sites) + elsewhere if new else None
-        _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
+        look |= {"label": elements.size_label(curve.L, sites) + elsewhere if new else None}
+        _bars(axes, (curve.s, curve.n_s, curve.error), curve.drawn, look)
         # A tick at <s_1>, where the size of the lattice cuts n_s off.
         foot = axes.get_xaxis_transform()
         axes.plot(max(curve.largest, 1.0), 0.0, color=look["color"], transform=foot, **_FOOT)
@@ -200,7 +187,9 @@ def _draw_numbers(
         limit = r", $L \to \infty$" if fisher.is_open else ""
         label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
         axes.plot(s, fisher.numbers(s), label=label, **_LINE)
-        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + known_text(fisher.known)
+        text = rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + elements.known_text(
+            fisher.known
+        )
         axes.annotate(text, (0.05, 0.08), None, "axes fraction", fontsize=9)
 
 
@@ -209,7 +198,7 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     for curve, look, _ in choose_looks(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
-        _bars(axes, curve.s, *_flattened(curve, fisher), kept, look | {"linestyle": ":"})
+        _bars(axes, (curve.s, *_flattened(curve, fisher)), kept, look | {"linestyle": ":"})
     s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
     flat = s**fisher.tau * fisher.numbers(s)
     axes.plot(s, flat, **_LINE)
@@ -242,10 +231,10 @@ def _draw_slopes(
         inside = curve.drawn & (curve.s <= curve.largest)
         own = local_slopes(curve.s[inside], curve.n_s[inside], without[:, inside])
         drawn = ~(own.error > _LARGEST_ERROR)
-        _bars(axes, own.x, -own.slope, own.error, drawn, look)
+        _bars(axes, (own.x, -own.slope, own.error), drawn, look)
         found.append(own)
     if fisher.known is not None:
-        label = rf"$\tau = {fisher.known.value:.5g}$, {known_word(fisher.known)}"
+        label = rf"$\tau = {fisher.known.value:.5g}$, {elements.known_word(fisher.known)}"
         axes.axhline(fisher.known.value, label=label, zorder=1, **EXACT_LINE)
     axes.axvspan(fisher.s_min, max(fisher.s_max), color="0.93", linewidth=0, zorder=-1)
     axes.set(xscale="log", xlabel="$s$ (sites)")
@@ -261,7 +250,7 @@ def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> Non
     for curve, look, _ in choose_looks(curves):
         x = curve.s / float(curve.L) ** d_f
         large = curve.drawn & (curve.s >= fisher.s_min)
-        _bars(axes, x, *_flattened(curve, fisher), large, look)
+        _bars(axes, (x, *_flattened(curve, fisher)), large, look)
     axes.axhline(fisher.coefficients[0], color="0.5", linestyle="--", linewidth=0.8, zorder=1)
     axes.set(xscale="log", yscale="log", ylabel=r"$s^{\tau} n_s$")
     axes.set_xlabel(rf"$s\,/\,L^{{d_f}}$,  $d_f = d/(\tau - 1) = {d_f:.3f}$")
@@ -281,14 +270,13 @@ def _draw_off(
         for index, p in enumerate(task.p):
             enough = task.counts[:, index].sum(axis=0) >= _LEAST_COUNT
             kept = enough & (s >= _SMALLEST) & (s <= reach)
+            power = s[kept] ** fisher.tau
             x = (p - threshold) * s[kept] ** sigma
-            y = s[kept] ** fisher.tau * numbers[index, kept]
-            dy = s[kept] ** fisher.tau * errors[index, kept]
-            _bars(axes, x, y, dy, np.ones(x.size, bool), look | {"markersize": 2.2})
-            points.append(
-                plain({"L": task.L, "p": p, "largest": largest[index], "s": s[kept], "x": x,
-                       "y": y, "error": dy})
-            )  # fmt: skip
+            y, dy = (power * each[index, kept] for each in (numbers, errors))
+            record = {"L": task.L, "p": p, "largest": largest[index], "s": s[kept]}
+            record |= {"x": x, "y": y, "error": dy}
+            _bars(axes, (x, y, dy), slice(None), look | {"markersize": 2.2})
+            points.append(plain(record))
     axes.axvline(0.0, color="0.5", linewidth=0.6, zorder=1)
     axes.set_xlabel(rf"$(p - p_c)\,s^{{\sigma}}$,  $\sigma = 1/(\nu d_f) = {sigma:.3f}$")
     axes.set_ylabel(r"$s^{\tau} n_s$")
@@ -303,16 +291,12 @@ def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:
 
 
 def _bars(
-    axes: Axes,
-    x: Floats,
-    y: Floats,
-    error: Floats,
-    kept: NDArray[np.bool_],
-    look: dict[str, Any],
-    label: str | None = None,
+    axes: Axes, points: tuple[Floats, Floats, Floats], kept: Any, look: dict[str, Any]
 ) -> None:
-    style = {"markersize": 3.0, "linestyle": "none", "linewidth": 0.6} | look
-    draw_bars(axes, x[kept], y[kept], error[kept], style, label=label, zorder=3)
+    """Draw those of some points, x, y and errors, that are kept."""
+    style: dict[str, Any] = {"markersize": 3.0, "linewidth": 0.6, "zorder": 3}
+    x, y, errors = (each[kept] for each in points)
+    elements.draw_bars(axes, x, y, errors, style | look)
 
 
 def _problem(figures: StudyView) -> str | None:
@@ -335,7 +319,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             fisher = None
     else:
         fisher = figures.exponents.tau_fit if figures.exponents is not None else None
-    counts, title = read_size_counts(figures.results), figures.head["title"]
+    counts, title = read_size_counts(figures.results), figures.title
     figure, numbers = plot_sizes(counts, threshold, fisher, fit, title=title, into=into)
     return figure, numbers | {"threshold_source": source}
 

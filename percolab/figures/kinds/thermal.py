@@ -8,52 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from percolab.analysis import stored_spins
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
-from percolab.analysis.stored_spins import (
-    compute_correlation_lengths,
-    compute_thermodynamics,
-    describe_system,
-    list_spin_tasks,
-)
-from percolab.analysis.theory.ising import (
-    BINDER_AT_CRITICALITY,
-    BINDER_SOURCE,
-    exact_infinite,
-    exact_on_torus,
-    is_square_ising,
-)
+from percolab.analysis.theory import ising
 from percolab.analysis.thermodynamics import THERMAL, Thermodynamics
 from percolab.analysis.value import format_with_error
-from percolab.bonds.model import Model
-from percolab.figures.alt_text import describe_panels
-from percolab.figures.axes import (
-    Exact,
-    bars_if_known,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    jackknife_title,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
+from percolab.figures import elements, style
 from percolab.figures.math_text import typeset
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import (
-    BAND,
-    COLUMN_STYLE,
-    COLUMN_WIDTH,
-    EXACT_LINE,
-    PAGE_WIDTH,
-    STYLE,
-    Axes,
-    choose_looks,
-)
+from percolab.figures.study_view import Drawn, FigureKind, StudyView, describe_panels
+from percolab.figures.style import Axes, choose_looks
 from percolab.lattices.lattice import AXIS_NAMES
 
 #: Temperatures at which exact curves are evaluated, and couplings their formulae are accurate for.
@@ -106,165 +71,148 @@ class ThermalPanel:
     meaning: str = ""
 
 
-def _is_ising_torus(figures: StudyView) -> bool:
-    known = is_square_ising(figures.study.structure, figures.model)
-    return known and set(figures.study.boundary) == {"periodic"}
+def _is_square_ising(figures: StudyView, *, on_torus: bool = False) -> bool:
+    known = ising.is_square_ising(figures.study.structure, figures.model)
+    return known and (not on_torus or set(figures.study.boundary) == {"periodic"})
 
 
 def _make_panel(
     figures: StudyView, name: str, label: str, *, hollow: str | None = None, **options: Any
 ) -> ThermalPanel:
     """Return the panel of a thermal mean with its exact curves; hollow: of a second estimator."""
-    found = compute_thermodynamics(figures.results)
-    is_torus = _is_ising_torus(figures)
-    curves = [_make_curve(item, name, is_torus=is_torus) for item in found]
-    seconds = [_make_curve(item, hollow) for item in found] if hollow is not None else ()
-    finite = np.concatenate([curve.temperature for curve in curves])
-    exact: list[ExactCurve | None] = []
-    known = is_square_ising(figures.study.structure, figures.model)
-    if known and finite.size and finite.min() < finite.max():
-        grid = np.linspace(finite.min(), finite.max(), _POINTS)
-        sizes = sorted({curve.L for curve in curves}) if is_torus else ()
-        exact = [_exact_curve(name, figures.model, size, grid) for size in (*sizes, None)]
-    drawn = [curve for curve in exact if curve is not None]
-    return ThermalPanel(name, label, curves, seconds, drawn, **options)
+    tasks = stored_spins.compute_thermodynamics(figures.results)
+    on_torus = _is_square_ising(figures, on_torus=True)
+    curves = [_make_curve(task, name, on_torus=on_torus) for task in tasks]
+    seconds = [_make_curve(task, hollow) for task in tasks] if hollow is not None else ()
+    temperatures = np.concatenate([curve.temperature for curve in curves])
+    exact: list[ExactCurve] = []
+    if _is_square_ising(figures) and temperatures.size and np.ptp(temperatures) > 0:
+        grid = np.linspace(temperatures.min(), temperatures.max(), _POINTS)
+        grid = grid[(1 / grid >= _COUPLINGS[0]) & (1 / grid <= _COUPLINGS[1])]
+        for size in (*(sorted({curve.L for curve in curves}) if on_torus else ()), None):
+            values = [_exact_value(name, figures, size, 1 / float(at)) for at in grid]
+            known = np.array([value is not None for value in values], bool)
+            if known.any():
+                exact.append(ExactCurve(size, grid[known], np.array(values)[known].astype(float)))
+    return ThermalPanel(name, label, curves, seconds, exact, **options)
 
 
-def _make_curve(item: Thermodynamics, name: str, *, is_torus: bool = False) -> ThermalCurve:
+def _exact_value(name: str, figures: StudyView, size: int | None, coupling: float) -> float | None:
+    if size is None:
+        return ising.exact_infinite(name, figures.model, coupling)
+    return ising.exact_on_torus(name, figures.model, size, coupling)
+
+
+def _make_curve(task: Thermodynamics, name: str, *, on_torus: bool = False) -> ThermalCurve:
     """Return a thermal mean where temperature and value are finite."""
-    values, errors = item.values[name], item.errors[name]
-    kept = np.isfinite(item.temperature) & np.isfinite(values)
+    kept = np.isfinite(task.temperature) & np.isfinite(task.values[name])
     exact = None
-    if is_torus and name in ("energy", "specific_heat"):
+    if on_torus and name in ("energy", "specific_heat"):
         # The coupling is 0 at p = 0, and too large for the formulae near p = 1.
-        kept &= (item.coupling >= _COUPLINGS[0]) & (item.coupling <= _COUPLINGS[1])
-        at = item.coupling[kept]
-        exact = np.array(
-            [exact_on_torus(name, item.system.model, item.L, float(x)) for x in at], float
-        )
-    return ThermalCurve(
-        item.L, item.p[kept], item.temperature[kept], values[kept], errors[kept], exact
-    )
-
-
-def _exact_curve(name: str, model: Model, size: int | None, grid: Floats) -> ExactCurve | None:
-    """Return the exact curve over a grid of temperatures, or None if there is none."""
-    inside = grid[(1 / grid >= _COUPLINGS[0]) & (1 / grid <= _COUPLINGS[1])]
-    pairs = [
-        (at, value)
-        for at in inside
-        for value in [
-            exact_infinite(name, model, 1 / float(at))
-            if size is None
-            else exact_on_torus(name, model, size, 1 / float(at))
-        ]
-        if value is not None
-    ]
-    return ExactCurve(size, *np.array(pairs, float).T) if pairs else None
+        kept &= (task.coupling >= _COUPLINGS[0]) & (task.coupling <= _COUPLINGS[1])
+        couplings, model = task.coupling[kept].tolist(), task.system.model
+        exact = np.array([ising.exact_on_torus(name, model, task.L, k) for k in couplings], float)
+    arrays = (task.p, task.temperature, task.values[name], task.errors[name])
+    p, temperature, values, errors = (array[kept] for array in arrays)
+    return ThermalCurve(task.L, p, temperature, values, errors, exact)
 
 
 def _draw(
     figures: StudyView,
     into: Target,
     panels: Sequence[ThermalPanel],
-    levels: Sequence[tuple[float, str]] = (),
+    level: tuple[float, str] | None = None,
     *,
     with_fit: bool = False,
 ) -> Drawn:
     """Draw thermal means against temperature, a panel each side by side, one curve a task.
 
     At a single temperature they are drawn against L.  Below a panel whose curves are known
-    exactly are the deviations in standard errors.  levels: values across the panels with their
-    labels.  with_fit: whether the fitted T_c is drawn.
+    exactly are the deviations in standard errors.  level: a value across the panels of an Ising
+    torus, and its label.  with_fit: whether the fitted T_c is drawn.
     """
-    model, title = figures.model, figures.head["title"]
-    critical, fitted = figures.critical_temperature, _fitted_temperature(figures, with_fit)
-    at, curves = only_p(panels[0].curves), panels[0].curves
+    model, critical = figures.model, figures.critical_temperature
+    fitted = _fitted_temperature(figures) if with_fit else None
+    curves = panels[0].curves
+    against_size = elements.only_p(curves) is not None
     has_exact = any(curve.exact is not None for curve in curves)
     wide = len(panels) > 1
-    (width, height), style = (
-        ((PAGE_WIDTH, 4.0), STYLE) if wide else ((COLUMN_WIDTH, 3.6), COLUMN_STYLE)
-    )
-    with into.sheet(width, height + 0.7 * has_exact, style=style) as sheet:
+    width, height = (style.PAGE_WIDTH, 4.0) if wide else (style.COLUMN_WIDTH, 3.6)
+    look = style.STYLE if wide else style.COLUMN_STYLE
+    with into.sheet(width, height + 0.7 * has_exact, style=look) as sheet:
         grid: Any = sheet.subplots(
             2 if has_exact else 1, len(panels), squeeze=False, sharex="col",
             height_ratios=[3, 1] if has_exact else None,
         )  # fmt: skip
         for axes, panel in zip(grid[0], panels, strict=True):
-            _draw_panel(axes, panel, against_size=at is not None)
-            if at is None:
+            _draw_panel(axes, panel, against_size=against_size)
+            if not against_size:
                 _draw_critical(axes, critical, fitted)
-            for value, label in levels:
-                axes.axhline(value, color="black", linestyle=":", linewidth=0.9, label=label)
+            if level is not None and _is_square_ising(figures, on_torus=True):
+                line: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9}
+                axes.axhline(level[0], label=level[1], **line)
         if has_exact:
-            _draw_deviations(grid[1, 0], curves, against_size=at is not None)
+            _draw_deviations(grid[1, 0], curves, against_size=against_size)
         for axes in grid.flat:
-            few_ticks(axes, number=5)
-            if at is not None:
-                place_sizes(axes, sorted({curve.L for curve in curves}))
-            plain_ticks(axes)
+            elements.few_ticks(axes, number=5)
+            if against_size:
+                elements.place_sizes(axes, sorted({curve.L for curve in curves}))
+            elements.plain_ticks(axes)
+            axes.set_xlabel("")
+        label = "$L$" if against_size else _temperature_label(figures)
         for axes in grid[-1]:
-            label = _temperature_label(model) if at is None else "$L$"
             # Three panels side by side have no room for long labels.
             axes.set_xlabel(label.replace("    ", "\n") if len(panels) > 2 else label)
-        for axes in grid[0] if has_exact else ():
-            axes.set_xlabel("")
-        shown = f", $k_B T / J = {curves[0].temperature[0]:.6g}$" if at is not None else ""
-        sheet.set_title(title + shown)
-        letter_panels(grid.flat)
+        at = f", $k_B T / J = {curves[0].temperature[0]:.6g}$" if against_size else ""
+        sheet.set_title(figures.title + at)
+        elements.letter_panels(grid.flat)
         errors = (curve.errors for panel in panels for curve in panel.curves)
-        sheet.add_legend(
-            legend_entries(grid[0, 0]),
-            ncols=4 if wide else 3,
-            title=jackknife_title(errors, over="chains"),
-        )
+        about = elements.jackknife_title(errors, over="chains")
+        sheet.add_legend(elements.legend_entries(grid[0, 0]), ncols=4 if wide else 3, title=about)
     return sheet.figure, {
-        "title": title,
         "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
-        "critical_temperature": exact_record(critical),
+        "critical_temperature": elements.exact_record(critical),
         "fitted_temperature": list(fitted) if fitted is not None else None,
         "panels": [
             {
                 "quantity": panel.name,
                 "meaning": panel.meaning or THERMAL[panel.name].meaning,
-                "curves": [plain(curve) for curve in panel.curves],
-                "second_estimator": [plain(curve) for curve in panel.hollow],
-                "exact": [plain(curve) for curve in panel.exact],
+                "curves": plain(panel.curves),
+                "second_estimator": plain(panel.hollow),
+                "exact": plain(panel.exact),
             }
             for panel in panels
         ],
     }
 
 
-def _fitted_temperature(figures: StudyView, with_fit: bool) -> tuple[float, float] | None:
+def _fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
     """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
-    found = figures.spin_fit_or_problem if with_fit else ""
-    if isinstance(found, str):
+    fit = figures.spin_fit_or_problem
+    if isinstance(fit, str) or fit.temperature[1] is None:
         return None
-    temperature, error = found.temperature
-    return None if error is None else (temperature, error)
+    return fit.temperature[0], fit.temperature[1]
 
 
-def _temperature_label(model: Model) -> str:
+def _temperature_label(figures: StudyView) -> str:
     """Return the label of a temperature axis: the unit, and the Hamiltonian it belongs to."""
-    if model.name == "ising":
+    if figures.model.name == "ising":
         return r"$k_B T / J = 1/K$    ($H = -J\,\Sigma\,s s^\prime,\ s = \pm 1$)"
     return r"$k_B T / J = 1/\beta$    ($H = -J\,\Sigma\,\delta_{s s^\prime}$)"
 
 
 def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
     infinite = [exact.L is None for exact in panel.exact]
-    for own, filled in ((panel.curves, True), (panel.hollow, False)):
-        for curve, look, new in choose_looks(own):
-            if not filled:
-                look |= {"markerfacecolor": "white", "markersize": 5.0}
-            axes.errorbar(
-                [curve.L] if against_size else curve.temperature, curve.values,
-                bars_if_known(curve.errors), **({"markersize": 2.8} | look),
-                linestyle="-" if all(infinite) and filled else "none", linewidth=0.6,
-                elinewidth=0.8, capsize=1.5, zorder=3 if filled else 2,
-                label=size_label(curve.L, {}) if new and filled else None,
-            )  # fmt: skip
+    bars: dict[str, Any] = {"linewidth": 0.6, "capsize": 1.5}
+    for curve, look, _ in choose_looks(panel.hollow):
+        x = [curve.L] if against_size else curve.temperature
+        look |= {"markerfacecolor": "white", "markersize": 5.0, "zorder": 2}
+        elements.draw_bars(axes, x, curve.values, curve.errors, look, **bars)
+    bars |= {"linestyle": "-" if all(infinite) else "none", "markersize": 2.8, "zorder": 3}
+    for curve, look, new in choose_looks(panel.curves):
+        x = [curve.L] if against_size else curve.temperature
+        label = elements.size_label(curve.L, {}) if new else None
+        elements.draw_bars(axes, x, curve.values, curve.errors, look, **bars, label=label)
     _draw_exact(axes, panel, against_size=against_size)
     axes.set_ylabel(panel.label)
     values = np.concatenate([curve.values for curve in panel.curves])
@@ -280,19 +228,18 @@ def _draw_exact(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
     """Draw the exact values: of each torus in the colour of its size, of one temperature dashes."""
     label = "exact, torus of each size"
     if against_size:
+        dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 14, "zorder": 1}
         for curve in panel.curves:
             if curve.exact is not None:
-                axes.plot(
-                    np.full(curve.exact.size, curve.L), curve.exact, linestyle="none", marker="_",
-                    markersize=14, color="black", zorder=1, label=label,
-                )  # fmt: skip
+                sizes = np.full(curve.exact.size, curve.L)
+                axes.plot(sizes, curve.exact, color="black", label=label, **dash)
                 label = "_nolegend_"
         return
     colours = {curve.L: look["color"] for curve, look, _ in choose_looks(panel.curves)}
     for exact in panel.exact:
-        line: dict[str, Any]
+        line: dict[str, Any] = {"color": "black", "linewidth": 0.9}
         if exact.L is None:
-            line = {"color": "black", "linewidth": 0.9, "label": "exact, infinite lattice"}
+            line["label"] = "exact, infinite lattice"
         else:
             line = {"color": colours[exact.L], "linewidth": 0.8}
         axes.plot(exact.temperature, exact.values, zorder=1, **line)
@@ -309,67 +256,56 @@ def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size
             away = (curve.values - curve.exact)[known] / curve.errors[known]
             x = np.full(away.size, curve.L) if against_size else curve.temperature[known]
             series.append((x, away, look))
-    draw_residuals(axes, series, of="exact")
+    elements.draw_residuals(axes, series, of="exact")
 
 
-def _draw_critical(axes: Axes, critical: Exact | None, fitted: tuple[float, float] | None) -> None:
+def _draw_critical(
+    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, float] | None
+) -> None:
     """Draw the published critical temperature where the axis shows it, and the fitted as a band."""
     low, high = axes.get_xlim()
     if critical is not None and low < critical[0] < high:
         label = f"$k_B T_c / J = {critical[0]:.8g}$ {typeset(critical[1])}"
-        axes.axvline(critical[0], label=label, zorder=0, **EXACT_LINE)
+        axes.axvline(critical[0], label=label, zorder=0, **style.EXACT_LINE)
     if fitted is not None:
         value, error = fitted
         label = f"$k_B T_c / J = {format_with_error(value, error)}$, fit of all sizes"
-        axes.axvspan(value - error, value + error, label=label, zorder=0, **BAND)
-
-
-def _problem(figures: StudyView, name: str) -> str | None:
-    for item in compute_thermodynamics(figures.results):
-        if not np.isfinite(item.values[name][np.isfinite(item.temperature)]).any():
-            return f"L = {item.L} has no {name} at any finite temperature"
-    return None
+        axes.axvspan(value - error, value + error, label=label, zorder=0, **style.BAND)
 
 
 def _draw_susceptibility(figures: StudyView, into: Target) -> Drawn:
     squares = r"\langle M^2 \rangle" if figures.model.states == 2 else r"\langle |M|^2 \rangle"
-    whole = _make_panel(
-        figures,
-        "improved_susceptibility",
-        r"$\langle M^2 \rangle / N$ (sites); hollow: by the spins",
-        hollow="susceptibility",
-        logarithmic=True,
-    )
-    label = rf"$({squares} - \langle |M| \rangle^2) / N$ (sites)"
-    connected = _make_panel(figures, "connected_susceptibility", label, logarithmic=True)
-    return _draw(figures, into, [whole, connected])
+    labels = {
+        "improved_susceptibility": r"$\langle M^2 \rangle / N$ (sites); hollow: by the spins",
+        "connected_susceptibility": rf"$({squares} - \langle |M| \rangle^2) / N$ (sites)",
+    }
+    hollow = {"improved_susceptibility": "susceptibility"}
+    panels = [
+        _make_panel(figures, name, label, hollow=hollow.get(name), logarithmic=True)
+        for name, label in labels.items()
+    ]
+    return _draw(figures, into, panels)
 
 
 def _draw_binder(figures: StudyView, into: Target) -> Drawn:
     panels = [_make_panel(figures, "binder", _RATIO)]
-    if all(item.has("sum_fourths") for item in list_spin_tasks(figures.results)):
+    if all(task.has("sum_fourths") for task in stored_spins.list_spin_tasks(figures.results)):
         panels += [_make_panel(figures, "improved_binder", f"{_RATIO}, by the clusters")]
-    label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"
-    levels = [(BINDER_AT_CRITICALITY, label)] if _is_ising_torus(figures) else []
-    return _draw(figures, into, panels, levels, with_fit=True)
+    at = ising.BINDER_AT_CRITICALITY
+    label = f"$Q_m(T_c) = {at}$ [{ising.BINDER_SOURCE}]"
+    return _draw(figures, into, panels, (at, label), with_fit=True)
 
 
 def _draw_correlation_length(figures: StudyView, into: Target) -> Drawn:
-    panels = [
-        ThermalPanel(
-            name=f"correlation_length_{letter}",
-            label=rf"$\xi_{letter} / L_{letter}$",
-            curves=_correlation_lengths(figures, axis),
-            meaning=(
-                f"second-moment correlation length along {letter} over the grid points along it"
-            ),
-        )
-        for axis in _periodic_axes(figures)[:_MOST_AXES]
-        for letter in AXIS_NAMES[axis]
-    ]
+    panels = []
+    for axis in _periodic_axes(figures)[:_MOST_AXES]:
+        x = AXIS_NAMES[axis]
+        meaning = f"second-moment correlation length along {x} over the grid points along it"
+        name, label = f"correlation_length_{x}", rf"$\xi_{x} / L_{x}$"
+        curves = _correlation_lengths(figures, axis)
+        panels.append(ThermalPanel(name, label, curves, meaning=meaning))
     label = rf"$\xi / L = {_XI_AT_CRITICALITY:.6f}$ at $T_c$ [{_XI_SOURCE}]"
-    levels = [(_XI_AT_CRITICALITY, label)] if _is_ising_torus(figures) else []
-    return _draw(figures, into, panels, levels, with_fit=True)
+    return _draw(figures, into, panels, (_XI_AT_CRITICALITY, label), with_fit=True)
 
 
 def _periodic_axes(figures: StudyView) -> list[int]:
@@ -382,22 +318,21 @@ def _correlation_lengths(figures: StudyView, axis: int) -> list[ThermalCurve]:
     There is none where S(k) exceeds S(0), as chance may have it far above the transition, and at
     infinite temperature.
     """
-    found = []
+    curves = []
     index = _periodic_axes(figures).index(axis)
-    for item in list_spin_tasks(figures.results):
-        task, p = item.task, np.array(item.task.p)
-        values, errors = (
-            each[index] / task.shape[axis] for each in compute_correlation_lengths(item)
-        )
-        temperature = describe_system(item).temperatures(p)
+    for task in stored_spins.list_spin_tasks(figures.results):
+        p, lengths = np.array(task.task.p), stored_spins.compute_correlation_lengths(task)
+        values, errors = (each[index] / task.task.shape[axis] for each in lengths)
+        temperature = stored_spins.describe_system(task).temperatures(p)
         kept = np.isfinite(values) & np.isfinite(temperature)
         arrays = (array[kept] for array in (p, temperature, values, errors))
-        found.append(ThermalCurve(task.size, *arrays))
-    return found
+        curves.append(ThermalCurve(task.task.size, *arrays))
+    return curves
 
 
 def _no_correlation_length(figures: StudyView) -> str | None:
-    if not all("structure_factor" in item.datasets() for item in list_spin_tasks(figures.results)):
+    tasks = stored_spins.list_spin_tasks(figures.results)
+    if not all("structure_factor" in task.datasets() for task in tasks):
         return f"no structure factors: {figures.how_to_measure('correlation')}"
     for axis in _periodic_axes(figures):
         for curve in _correlation_lengths(figures, axis):
@@ -408,9 +343,16 @@ def _no_correlation_length(figures: StudyView) -> str | None:
 
 def _make_kind(name: str, label: str, **fields: Any) -> FigureKind:
     """Return the kind that draws one thermal mean of this name, unless fields say otherwise."""
+
+    def problem(figures: StudyView) -> str | None:
+        for task in stored_spins.compute_thermodynamics(figures.results):
+            if not np.isfinite(task.values[name][np.isfinite(task.temperature)]).any():
+                return f"L = {task.L} has no {name} at any finite temperature"
+        return None
+
     usual: dict[str, Any] = {
         "errors": "Error bars are one standard error, of a jackknife over chains.",
-        "problems": (StudyView.no_spins, lambda figures: _problem(figures, name)),
+        "problems": (StudyView.no_spins, problem),
         "draw": lambda figures, into: _draw(figures, into, [_make_panel(figures, name, label)]),
         "alt": describe_panels,
     }

@@ -7,28 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
 from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    Exact,
-    draw_exact,
-    exact_record,
-    few_ticks,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, size_look
-from percolab.store.task_result import TaskResult
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
+from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, choose_looks
 
 #: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
 _WIDE = 4.0
@@ -100,7 +88,7 @@ def plot_thresholds(
     *,
     title: str,
     symbol: str = "T",
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
@@ -118,14 +106,14 @@ def plot_thresholds(
     with into.sheet(PAGE_WIDTH if several else 4.8, 4.1) as sheet:
         panels: Any = sheet.subplots(1, 2, width_ratios=[1.75, 1]) if several else None
         main, side = panels if several else (sheet.subplots(), None)
-        for index, item in enumerate(drawn):
-            numbers.append(_draw_density(main, item, size_look(index), sites))
+        for sample, look, _ in choose_looks(drawn):
+            numbers.append(_draw_density(main, sample, look, sites))
         moments = [item.moments() for item in drawn]
         if side is not None:
             _draw_moments(side, [item.L for item in drawn], moments)
             side.set(ylabel=f"${symbol}$", title="mean and median")
-            draw_exact(side, exact, across=True, labelled=False)
-            letter_panels(panels)
+            elements.draw_exact(side, exact, across=True, labelled=False)
+            elements.letter_panels(panels)
         elif np.isfinite(moments[0]["median_error"]):
             _mark_moments(main, moments[0])
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
@@ -136,16 +124,16 @@ def plot_thresholds(
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)
-            plain_ticks(main)
+            elements.plain_ticks(main)
         else:
             main.set_ylim(bottom=0.0)
-        draw_exact(main, exact)
-        keep_to_probabilities(main)
-        entries = [pair for axes in sheet.panels for pair in legend_entries(axes)]
+        elements.draw_exact(main, exact)
+        elements.keep_to_probabilities(main)
+        entries = [pair for axes in sheet.panels for pair in elements.legend_entries(axes)]
         about = "Points: histogram, lines: normal distribution;"
         about += f"{' ' if several else chr(10)}error bars: one standard error"
         sheet.add_legend(entries, ncols=3 if several else 1, title=about)
-    return sheet.figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
+    return sheet.figure, {"sizes": numbers}
 
 
 def _draw_density(
@@ -154,10 +142,9 @@ def _draw_density(
     """Draw one histogram with its normal fit, mean and median; return its numbers."""
     columns, moments = item.histogram(), item.moments()
     middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2
-    axes.errorbar(
-        middle, columns["density"], columns["density_error"], **look, linestyle="none",
-        markersize=3.2, elinewidth=0.7, label=size_label(item.L, sites), zorder=3,
-    )  # fmt: skip
+    style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.7, "zorder": 3}
+    style |= {"label": elements.size_label(item.L, sites)}
+    elements.draw_bars(axes, middle, columns["density"], columns["density_error"], look, **style)
     deviation = moments["deviation"]
     line: dict[str, Any] = {"T": [], "density": []}
     if deviation > 0:
@@ -187,45 +174,37 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
     for number, name in enumerate(("mean", "median")):
         errors = np.array([each[f"{name}_error"] for each in moments])
         # Side by side, so that neither error bar hides the other.
-        axes.errorbar(
-            np.array(sizes) * (0.97, 1.03)[number], [each[name] for each in moments],
-            np.nan_to_num(errors), color="black", marker="os"[number], linestyle="none",
-            markerfacecolor=("black", "white")[number], elinewidth=0.8, capsize=2.0,
-            label=f"{name} of each size",
-        )  # fmt: skip
-    place_sizes(axes, sizes)
-    few_ticks(axes, number=6)
-
-
-def _threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
-    """Return T of all samples of one size, of whatever seeds."""
-    found = np.concatenate([item.thresholds(name).ravel() for item in items])
-    spanning = found[found != np.uint64(NEVER)]
-    task = items[0].task
-    never = int(found.size - spanning.size)
-    return ThresholdSample(task.size, task.num_sites, np.sort(spanning / TOP), never)
+        x, values = np.array(sizes) * (0.97, 1.03)[number], [each[name] for each in moments]
+        look = {"marker": "os"[number], "markerfacecolor": ("black", "white")[number]}
+        look |= {"color": "black", "label": f"{name} of each size"}
+        elements.draw_bars(axes, x, values, errors, look, capsize=2.0)
+    elements.place_sizes(axes, sizes)
+    elements.few_ticks(axes, number=6)
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    items = figures.measured("threshold")
-    sizes = sorted({item.task.size for item in items})
-    samples = [
-        _threshold_sample([item for item in items if item.task.size == size], figures.name)
-        for size in sizes
-    ]
-    figure, numbers = plot_thresholds(
-        samples, symbol=f"T{figures.symbol[1:]}", **figures.head, into=into
-    )
+    samples, stored = [], _thresholds(figures)
+    for size in dict.fromkeys(each for each, _ in stored):
+        # Of whatever seeds.
+        thresholds = np.concatenate([own for each, own in stored if each == size])
+        spanning = np.sort(thresholds[thresholds != np.uint64(NEVER)]) / TOP
+        never = thresholds.size - spanning.size
+        samples.append(ThresholdSample(size, figures.num_sites[size], spanning, never))
+    head: dict[str, Any] = {"title": figures.title, "exact": figures.exact, "into": into}
+    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol[1:]}", **head)
     return figure, numbers | {"observable": figures.name}
+
+
+def _thresholds(figures: StudyView) -> list[tuple[int, NDArray[np.uint64]]]:
+    """Return L and T of every task's samples."""
+    tasks = figures.measured("threshold")
+    return [(task.task.size, task.thresholds(figures.name).ravel()) for task in tasks]
 
 
 def _no_thresholds(figures: StudyView) -> str | None:
     if not figures.measured("threshold"):
         return "T of single samples is found by method threshold, not on a grid of p"
-    spans = any(
-        (item.thresholds(figures.name) != np.uint64(NEVER)).any()
-        for item in figures.measured("threshold")
-    )
+    spans = any((own != np.uint64(NEVER)).any() for _, own in _thresholds(figures))
     return None if spans else "no sample spans, even with all bonds open"
 
 

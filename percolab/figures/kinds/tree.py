@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.trees import TreeFit, TreeMeans, fit_trees
-from percolab.figures.alt_text import Numbers
-from percolab.figures.axes import (
-    few_ticks,
-    legend_entries,
-    letter_panels,
-    place_sizes,
-    plain_ticks,
-    size_label,
-)
+from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import DASHES, EXACT_LINE, PAGE_WIDTH, size_look
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import counted
@@ -28,8 +20,8 @@ _LEAST_SHARE = 1e-7
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    found = fit_trees(figures.results)
-    means = found.means
+    fit = fit_trees(figures.results)
+    means = fit.means
     letters = list(means[0].paths)
     rows, columns = (2, 2) if letters else (1, 3)
     with into.sheet(PAGE_WIDTH, 2.8 * rows + 0.4) as sheet:
@@ -38,35 +30,28 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         is_self_dual = isinstance(structure, Lattice) and structure.name == "square"
         _draw_accepted(panels[0], means, is_self_dual=is_self_dual)
         _draw_degrees(panels[1], means)
-        _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
+        _draw_weights(panels[2], fit, periodic=set(figures.study.boundary) == {"periodic"})
         if letters:
-            _draw_paths(panels[3], found, letters[-1])
-        letter_panels(panels)
+            _draw_paths(panels[3], fit, letters[-1])
+        elements.letter_panels(panels)
         sheet.set_title(f"Minimum spanning trees, {figures.structure_title}")
-        sheet.add_legend(
-            legend_entries(panels[1]),
-            ncols=min(len(means), 6),
-            title="Error bars: one standard error over samples",
-        )
-    return sheet.figure, {"title": figures.head["title"]} | found.to_dict()
+        entries, about = elements.legend_entries(panels[1]), "Error bars: one standard error"
+        sheet.add_legend(entries, ncols=min(len(means), 6), title=f"{about} over samples")
+    return sheet.figure, fit.to_dict()
 
 
 def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: bool) -> None:
     """Draw f(w), the share of bonds with weight w that are in the tree."""
     middles = (np.arange(WEIGHT_BINS) + 0.5) / WEIGHT_BINS
     for n, item in enumerate(means):
-        look = size_look(n)
-        axes.errorbar(
-            middles, item.accepted, np.nan_to_num(item.accepted_errors),
-            label=size_label(item.L, {}), color=look["color"],
-            linestyle=DASHES[n % len(DASHES)], linewidth=1.0, elinewidth=0.7,
-        )  # fmt: skip
+        line = {"color": size_look(n)["color"], "linestyle": DASHES[n % len(DASHES)]}
+        line |= {"linewidth": 1.0, "elinewidth": 0.7, "label": elements.size_label(item.L, {})}
+        elements.draw_bars(axes, middles, item.accepted, item.accepted_errors, line)
     if is_self_dual:
         last = means[-1].accepted
-        (mirrored,) = axes.plot(
-            middles[::2], 1 - last[::-1][::2], linestyle="none", marker="o", markersize=3.2,
-            markerfacecolor="white", markeredgecolor="black", markeredgewidth=0.7,
-        )  # fmt: skip
+        ring: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black"}
+        ring |= {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7, "linestyle": "none"}
+        (mirrored,) = axes.plot(middles[::2], 1 - last[::-1][::2], **ring)
         axes.legend([mirrored], ["$1 - f(1 - w)$"], loc="lower left")
     axes.set(xlabel="weight $w$", ylabel="share in the tree $f(w)$", xlim=(0, 1), ylim=(0, 1.05))
 
@@ -77,60 +62,49 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
     for n, item in enumerate(means):
         degrees = np.flatnonzero(item.degrees > _LEAST_SHARE)
         largest = max(largest, int(degrees[-1]))
-        axes.plot(
-            degrees,
-            item.degrees[degrees],
-            **size_look(n),
-            linewidth=0.8,
-            label=size_label(item.L, {}),
-        )
+        label = elements.size_label(item.L, {})
+        axes.plot(degrees, item.degrees[degrees], **size_look(n), linewidth=0.8, label=label)
     axes.set_yscale("log")
-    plain_ticks(axes)
-    few_ticks(axes, number=min(largest + 1, 9))
+    elements.plain_ticks(axes)
+    elements.few_ticks(axes, number=min(largest + 1, 9))
     axes.set(xlabel="bonds of a site in the tree $k$", ylabel="share of the sites")
 
 
-def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
+def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
     """Draw the weight a site against 1 / N or 1 / L, and its limit."""
 
     def place(item: TreeMeans) -> float:
         return 1 / item.sites if periodic else 1 / item.L
 
-    for n, item in enumerate(found.means):
-        axes.errorbar(
-            place(item), item.weight.value, np.nan_to_num(item.weight.error),
-            **size_look(n), linestyle="none", elinewidth=0.8, label=size_label(item.L, {}),
-        )  # fmt: skip
-    if found.limit is not None and not found.limit.rejected:
-        value, error = found.limit.value, found.limit.error
-        axes.errorbar(0, value, error, color="black", marker="_", markersize=9, elinewidth=0.8)
+    for n, item in enumerate(fit.means):
+        elements.draw_bars(axes, place(item), item.weight.value, item.weight.error, size_look(n))
+    if fit.limit is not None and not fit.limit.rejected:
+        value, error = fit.limit.value, fit.limit.error
+        elements.draw_bars(axes, 0, value, error, {"color": "black", "marker": "_"}, markersize=9)
         axes.axhline(value, **EXACT_LINE)
-        shown = f"$L \\to \\infty$: {found.limit}"
+        shown = f"$L \\to \\infty$: {fit.limit}"
         # Where no point is: on a torus they lie below the limit, with an open side above it.
         corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
-    axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in found.means)))
-    few_ticks(axes, number=5)
+    axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in fit.means)))
+    elements.few_ticks(axes, number=5)
     axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree a site")
 
 
-def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
+def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
     """Draw the length of the way from side to side against L, and its power law."""
-    for n, item in enumerate(found.means):
+    for n, item in enumerate(fit.means):
         path = item.paths[letter]
-        axes.errorbar(
-            item.L, path.value, np.nan_to_num(path.error), **size_look(n), linestyle="none",
-            elinewidth=0.8, label=size_label(item.L, {}),
-        )  # fmt: skip
+        elements.draw_bars(axes, item.L, path.value, path.error, size_look(n))
     axes.set(xscale="log", yscale="log")
-    law = found.exponents.get(letter)
+    law = fit.exponents.get(letter)
     if law is not None:
-        sizes = np.geomspace(found.means[0].L, found.means[-1].L, 50)
+        sizes = np.geomspace(fit.means[0].L, fit.means[-1].L, 50)
         axes.plot(sizes, law(sizes), color="black", linewidth=0.7, zorder=0)
         shown = f"$L^D$, $D$ = {law.exponent}"
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
-    place_sizes(axes, [item.L for item in found.means])
-    plain_ticks(axes)
+    elements.place_sizes(axes, [item.L for item in fit.means])
+    elements.plain_ticks(axes)
     axes.set(xlabel="$L$", ylabel=f"bonds on the way along {letter}")
 
 

@@ -14,28 +14,20 @@ from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
-from percolab.figures.alt_text import Numbers, goes_from, sizes_and_range
-from percolab.figures.axes import (
-    Exact,
-    draw_exact,
-    draw_residuals,
-    exact_record,
-    few_ticks,
-    interval_bars,
-    jackknife_title,
-    keep_to_probabilities,
-    legend_entries,
-    letter_panels,
-    only_p,
-    place_sizes,
-    size_label,
-    title_with_p,
-)
+from percolab.figures import elements
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.study_view import (
+    Drawn,
+    FigureKind,
+    Numbers,
+    StudyView,
+    goes_from,
+    sizes_and_range,
+)
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
 from percolab.measure.columns import wrapping_names
+from percolab.store.task_result import TaskResult
 
 #: Theory's value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
@@ -102,7 +94,7 @@ def plot_wrapping(
     panels: Sequence[WrappingPanel],
     *,
     title: str,
-    exact: Exact | None = None,
+    exact: elements.Exact | None = None,
     num_sites: Mapping[int, int],
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
@@ -113,53 +105,47 @@ def plot_wrapping(
     and all numbers drawn.
     """
     columns = min(len(panels), 3)
-    at = only_p(panels[0].curves)
+    at = elements.only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
     compared = _compared(panels, exact)
+    against_size = at is not None
     width, height = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
     with into.sheet(width, height + (1.5 if compared else 0.0)) as sheet:
         if compared:
             places: Any = sheet.grid(rows + 1, columns, height_ratios=[*rows * [1], 0.55])
             drawn: list[Any] = []
-            for number in range(len(panels)):
-                place = places[number // columns, number % columns]
+            for place in [places[r, c] for r in range(rows) for c in range(columns)][: len(panels)]:
                 first = drawn[0] if drawn else None
                 drawn.append(sheet.figure.add_subplot(place, sharex=first))
-            lowest = sheet.figure.add_subplot(places[rows, :])
         else:
             grid: Any = sheet.subplots(rows, columns, sharex=True, squeeze=False)
             drawn = list(grid.flat[: len(panels)])
             for axes in grid.flat[len(panels) :]:
                 axes.set_axis_off()
-        for axes, panel in zip(drawn, panels, strict=True):
-            _draw_panel(axes, panel, num_sites, against_size=at is not None)
-            if at is None:
-                draw_exact(axes, exact)
-        for number, axes in enumerate(drawn):
+        for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
+            _draw_panel(axes, panel, num_sites, against_size=against_size)
+            elements.draw_exact(axes, None if against_size else exact)
             at_foot = number >= len(panels) - columns
             axes.tick_params(labelbottom=at_foot)
             if at_foot:
                 axes.set_xlabel("$p$")
-            if at_foot and at is not None:
-                place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
-            few_ticks(axes, number=4)
-        if at is None:
-            keep_to_probabilities(*drawn)
+            if at_foot and against_size:
+                elements.place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
+            elements.few_ticks(axes, number=4)
+        if not against_size:
+            elements.keep_to_probabilities(*drawn)
         if compared:
-            _draw_compared(lowest, compared)
-            drawn.append(lowest)
-        letter_panels(drawn)
-        sheet.set_title(title_with_p(title, at))
+            drawn.append(sheet.figure.add_subplot(places[rows, :]))
+            _draw_compared(drawn[-1], compared)
+        elements.letter_panels(drawn)
+        sheet.set_title(elements.title_with_p(title, at))
         errors = [curve.errors for curve in panels[0].curves if curve.errors is not None]
-        about = "Error bars: 68 % Wilson intervals"
-        sheet.add_legend(
-            _entries(drawn[0], panels),
-            ncols=3 if columns > 1 else 1,
-            title=jackknife_title(errors, over="chains") if errors else about,
-        )
+        about: str | None = "Error bars: 68 % Wilson intervals"
+        if errors:
+            about = elements.jackknife_title(errors, over="chains")
+        entries = _entries(drawn[0], panels)
+        sheet.add_legend(entries, ncols=3 if columns > 1 else 1, title=about)
     return sheet.figure, {
-        "title": title,
-        "exact": exact_record(exact),
         "panels": [
             {
                 "observable": panel.name,
@@ -175,40 +161,39 @@ def plot_wrapping(
             for panel in panels
         ],
         "at_threshold": [
-            {key: item[key] for key in item if key not in ("look", "symbol")} for item in compared
+            {key: value for key, value in each.items() if key not in ("look", "symbol")}
+            for each in compared
         ],
     }
 
 
-def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict[str, Any]]:
+def _compared(
+    panels: Sequence[WrappingPanel], exact: elements.Exact | None
+) -> list[dict[str, Any]]:
     """Return every probability at the published p_c with theory's value, where both are known."""
-    found = []
     # What one panel shows can be drawn into given axes.
-    for panel in panels if exact is not None and len(panels) > 1 else ():
-        if panel.known is None:
-            continue
-        for curve, look, _ in choose_looks(panel.curves):
-            own = curve.at(exact[0])  # type: ignore[index]
-            if own is not None and own[1] > 0:
-                found.append(
-                    {"observable": panel.name, "symbol": panel.symbol, "L": curve.L, "look": look,
-                     "value": own[0], "error": own[1], "theory": panel.known.value}
-                )  # fmt: skip
-    return found
+    if exact is None or len(panels) == 1:
+        return []
+    return [
+        {"observable": panel.name, "symbol": panel.symbol, "L": curve.L, "look": look,
+         "value": own[0], "error": own[1], "theory": panel.known.value}
+        for panel in panels if panel.known is not None
+        for curve, look, _ in choose_looks(panel.curves)
+        if (own := curve.at(exact[0])) is not None and own[1] > 0
+    ]  # fmt: skip
 
 
 def _draw_compared(axes: Axes, compared: Sequence[dict[str, Any]]) -> None:
     """Draw what is measured at p_c less theory's values, the sizes of each side by side."""
-    names = list(dict.fromkeys(item["observable"] for item in compared))
-    sizes = sorted({item["L"] for item in compared})
+    symbols = {each["observable"]: f"${each['symbol']}(p_c)$" for each in compared}
+    names, sizes = list(symbols), sorted({each["L"] for each in compared})
     series = []
-    for item in compared:
-        aside = 0.6 * ((sizes.index(item["L"]) + 0.5) / len(sizes) - 0.5)
-        away = (item["value"] - item["theory"]) / item["error"]
-        series.append(([names.index(item["observable"]) + aside], [away], item["look"]))
-    draw_residuals(axes, series, of="theory")
-    symbols = {item["observable"]: f"${item['symbol']}(p_c)$" for item in compared}
-    axes.set_xticks(range(len(names)), [symbols[name] for name in names])
+    for each in compared:
+        aside = 0.6 * ((sizes.index(each["L"]) + 0.5) / len(sizes) - 0.5)
+        away = (each["value"] - each["theory"]) / each["error"]
+        series.append(([names.index(each["observable"]) + aside], [away], each["look"]))
+    elements.draw_residuals(axes, series, of="theory")
+    axes.set_xticks(range(len(names)), list(symbols.values()))
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(names) - 0.5)
 
@@ -217,11 +202,10 @@ def _draw_panel(
     axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int], *, against_size: bool
 ) -> None:
     for curve, look, new in choose_looks(panel.curves):
-        axes.errorbar(
-            [curve.L] if against_size else curve.p, curve.probability, interval_bars(curve),
-            **look, markersize=2.8, linewidth=0.7, elinewidth=0.8, zorder=3,
-            label=size_label(curve.L, num_sites) if new else None,
-        )  # fmt: skip
+        style = {"markersize": 2.8, "linewidth": 0.7, "linestyle": "-", "zorder": 3}
+        style |= {"label": elements.size_label(curve.L, num_sites) if new else None}
+        x, bars = [curve.L] if against_size else curve.p, elements.interval_bars(curve)
+        elements.draw_bars(axes, x, curve.probability, bars, look, **style)
     axes.set_ylabel(f"${panel.symbol}$")
     if panel.known is not None:
         axes.axhline(panel.known.value, **_VALUE)
@@ -236,7 +220,7 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
     """Return what the legend lists, with one entry for theory's lines in all panels."""
     from matplotlib.lines import Line2D
 
-    entries = legend_entries(axes)
+    entries = elements.legend_entries(axes)
     named = [panel.known for panel in panels if panel.known is not None]
     if named:
         line = {key: value for key, value in _VALUE.items() if key != "zorder"}
@@ -256,43 +240,34 @@ def _problem(figures: StudyView) -> str | None:
 
 def _names(figures: StudyView) -> list[str]:
     """Return the wrapping observables that all tasks have."""
-    known = wrapping_names(figures.study.boundary)
-    items = figures.measured("grid")
-    stored = [{each.name for each in item.observables} for item in items]
-    return [name for name in known if items and all(name in own for own in stored)]
+    tasks = figures.measured("grid")
+    stored = [{each.name for each in task.observables} for task in tasks]
+    known = wrapping_names(figures.study.boundary) if tasks else ()
+    return [name for name in known if all(name in own for own in stored)]
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     study = figures.study
-    known = {item.name: item for item in study.observables}
-    panels = [
-        WrappingPanel(
-            name=name,
-            meaning=known[name].meaning,
-            symbol=symbol_text(known[name].symbol),
-            curves=[
-                WrappingCurve(
-                    item.task.size,
-                    item.num_samples,
-                    np.array(item.task.p),
-                    item.column(name).sum(axis=0),
-                    None if item.task.kind.independent else standard_error(means, samples),
-                    means,
-                    samples,
-                )
-                for item in figures.measured("grid")
-                for samples in [item.samples]
-                for means in [item.column(name) / samples[:, None]]
-            ],
-            # Theory's value is that of percolation, not of the clusters of spins.
-            known=None
-            if figures.model.has_spins
-            else critical_probability(study.structure, study.boundary, name, study.model),
-        )
-        for name in _names(figures)
-    ]
-    sites = {item.task.size: item.task.num_sites for item in figures.measured()}
-    return plot_wrapping(panels, num_sites=sites, **figures.head, into=into)
+    observables = {each.name: each for each in study.observables}
+    panels = []
+    for name in _names(figures):
+        # Theory's value is that of percolation, not of the clusters of spins.
+        known = None
+        if not figures.model.has_spins:
+            known = critical_probability(study.structure, study.boundary, name, study.model)
+        curves = [_make_curve(task, name) for task in figures.measured("grid")]
+        meaning, symbol = observables[name].meaning, symbol_text(observables[name].symbol)
+        panels.append(WrappingPanel(name, meaning, symbol, curves, known))
+    head: dict[str, Any] = {"title": figures.title, "exact": figures.exact}
+    return plot_wrapping(panels, num_sites=figures.num_sites, **head, into=into)
+
+
+def _make_curve(task: TaskResult, name: str) -> WrappingCurve:
+    samples, counts = task.samples, task.column(name)
+    means = counts / samples[:, None]
+    errors = None if task.task.kind.independent else standard_error(means, samples)
+    known = (np.array(task.task.p), counts.sum(axis=0), errors, means, samples)
+    return WrappingCurve(task.task.size, task.num_samples, *known)
 
 
 def _describe(numbers: Numbers) -> list[str]:

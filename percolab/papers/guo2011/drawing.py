@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from percolab.figures import new_figure
-from percolab.figures.axes import plain_ticks
+from percolab.figures.elements import plain_ticks
 from percolab.figures.style import DASHES, choose_look
 from percolab.papers.guo2011.figures import RECORD, SERIAL
 from percolab.papers.measured_record import draw_over, make_drawing_command

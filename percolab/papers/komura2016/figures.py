@@ -26,9 +26,9 @@ from percolab.api import open_results
 from percolab.benchmark import StageTime, choose_places, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
-from percolab.figures.bethe import plot_bethe
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.kinds.curves import draw_spanning
+from percolab.figures.networks import plot_bethe
 from percolab.figures.timing import Timing, plot_timing
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from percolab.figures import new_figure
-from percolab.figures.axes import place_sizes, plain_ticks
+from percolab.figures.elements import place_sizes, plain_ticks
 from percolab.figures.style import DASHES, choose_look
 from percolab.papers.measured_record import draw_over, make_drawing_command
 from percolab.papers.weigel2011.figures import LEAST_SEWN, RECORD, fits

@@ -1,24 +1,29 @@
-"""Rows of one sample at a whole grid of p: label at the lowest p, then add what opens.
+"""Kernels: a sample labeled at the lowest p by runs, and what opens above it joined to that.
 
-Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that a grid costs
-little more than one labeling.  The sums over clusters, the spanning bits and the tally are kept up
-to date at every union.  The second largest alone must be looked for again, when it was joined to
-the largest.
+Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that the rows of a
+grid cost little more than one labeling.  The sums over clusters, the spanning bits and the tally
+are kept up to date at every union.  The second largest alone must be looked for again, when it was
+joined to the largest.
+
+For the exact spanning thresholds the bonds that open in a window of p are put in the order of their
+uniform numbers and joined one by one, until the sample spans along every axis: the algorithm of
+Newman and Ziff (2001), on the few bonds that matter.
 
 parents, sizes: int32, reach: uint32, of all runs; row: int64 (ROW_WIDTH,), longer with a tally.
 """
 
 from typing import Any, NamedTuple
 
-from numba import int64, njit
+from numba import int64, njit, uint64
 
-from percolab.bonds.hooks import draw_samples
+from percolab.bonds.hooks import bond_number, draw_samples
 from percolab.bonds.sites import count_drawn, write_vacant
-from percolab.coupled.bond_order import list_opening_bonds, write_bond_steps
+from percolab.bonds.words import NEVER
+from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
-from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
+from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
 from percolab.measure.sums import SUMS, find_second
 from percolab.measure.tallies import tally_cluster
@@ -31,22 +36,14 @@ MAX_STEPS = 255
 
 
 class GridLists(NamedTuple):
-    """Memory for the bonds of a sample that open along a grid.
+    """Memory for the bonds of a sample that open along a grid."""
 
-    bonds:  uint32, their numbers, as many as there is room for
-    steps:  uint8, at which step of the grid each opens
-    order:  uint32, their positions by step
-    ends:   int64 (MAX_STEPS + 2,), where each step ends in the order
-    planes: uint32 (63,), scratch for digits
-    later:  uint32, the bond words at the highest p
-    """
-
-    bonds: Any
-    steps: Any
-    order: Any
-    ends: Any
-    planes: Any
-    later: Any
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    steps: Any  # uint8, at which step of the grid each opens
+    order: Any  # uint32, their positions by step
+    ends: Any  # int64 (MAX_STEPS + 2,), where each step ends in the order
+    planes: Any  # uint32 (63,), scratch for digits
+    later: Any  # uint32, the bond words at the highest p
 
 
 class Sample(NamedTuple):
@@ -81,33 +78,21 @@ def sort_by_step(steps, count, num_steps, order, ends):
 
 
 @njit
-def merge_clusters(sums, parents, sizes, reach, row, a, b):
-    """Join the clusters of runs a and b; return (the new sums, whether the second is lost).
-
-    The sums are not in the row; its flags and its tally are updated.
-    """
+def _join(parents, a, b):
+    """Join two runs; return the roots, that of both and the other one, equal if there was one."""
     a, b = find_halving(parents, a), find_halving(parents, b)
-    if a == b:
-        return sums, False
     if b < a:
         a, b = b, a
     parents[b] = a
-    return add_cluster(sums, sizes, reach, row, a, b)
+    return a, b
 
 
 @njit
-def merge_over_periods(sums, parents, sizes, reach, row, a, b, code, windings):
-    """Do as :func:`merge_clusters` over ``code`` periods, and note loops that wrap."""
-    a, b, wound = join_over_periods(parents, windings.periods, a, b, code)
-    if a == b:
-        row[SPANNING] |= note_loop(wound, windings.loop, windings.axes)
-        return sums, False
-    return add_cluster(sums, sizes, reach, row, a, b)
+def _add_cluster(sums, sizes, reach, row, a, b):
+    """Add root b to root a, which became its parent; return (the sums, whether the second is lost).
 
-
-@njit
-def add_cluster(sums, sizes, reach, row, a, b):
-    """Add root b to root a, which became its parent; return as :func:`merge_clusters` does."""
+    The sums are not in the row; its flags and its tally are updated.
+    """
     large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
     joined = large + small
     sizes[a], sizes[b] = joined, 0
@@ -142,7 +127,7 @@ def _grid_rows(sample, lists, rows):
     """Write the rows of a sample at every p of a grid, along which the listed bonds open."""
     starts, first, parents, sizes, reach = sample.runs
     count = _measure(sample.opened, sample, rows[0])
-    periods = sample.windings.periods.size > 0
+    periods = sample.windings.periods
     for step in range(1, len(rows)):
         row = rows[step]
         # NumPy's assignment would bring its messages about shapes, which take seconds to compile.
@@ -153,14 +138,16 @@ def _grid_rows(sample, lists, rows):
             number = int64(lists.bonds[lists.order[n]])
             i, j = find_bond_end(number, sample.adjacency)
             a, b = find_run(i, starts, first), find_run(j, starts, first)
-            if periods:
+            if periods.size:
                 code = bond_period_code(number, sample.adjacency)
-                sums, is_lost = merge_over_periods(
-                    sums, parents, sizes, reach, row, a, b, code, sample.windings
-                )
+                a, b, wound = join_over_periods(parents, periods, a, b, code)
+                if a == b:
+                    row[SPANNING] |= note_loop(wound, sample.windings.loop, sample.windings.axes)
             else:
-                sums, is_lost = merge_clusters(sums, parents, sizes, reach, row, a, b)
-            lost |= is_lost
+                a, b = _join(parents, a, b)
+            if a != b:
+                sums, is_lost = _add_cluster(sums, sizes, reach, row, a, b)
+                lost |= is_lost
         _put(row, 0, 1, sums)
         if lost:
             row[SECOND_LARGEST] = find_second(sizes, count, sums.largest)
@@ -225,3 +212,88 @@ def write_item_rows(generator, seed, samples, thresholds, record, sample, lists,
                 for k in range(items):
                     counts[n + k] = count_drawn(record, k, drawn[k])
             n += items
+
+
+class BondOrder(NamedTuple):
+    """Memory for the bonds of a sample that open in a window, to be put in order."""
+
+    later: Any  # uint32, the bond words at the upper end
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    numbers: Any  # uint64, the first digits of their uniform numbers
+    order: Any  # uint32, their positions in ascending order
+    heads: Any  # uint32, scratch, one more
+    planes: Any  # uint32, scratch for digits: how many are compared at first
+
+
+@njit(nogil=True, cache=True)
+def write_sample_thresholds(generator, seed, items, record, sample, axes, lists, found):
+    """Write T of every sample along every open axis, as ``scan_windows`` returns it.
+
+    items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
+    :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
+    open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
+    it.
+    """
+    runs = sample.runs
+    bonds, order = lists.bonds, lists.order
+    samples, lows, highs = items
+    complete = int64(0)
+    for axis in axes:
+        complete |= int64(1) << axis
+    for n in range(samples.size):
+        key, low, high = (seed, samples[n]), lows[n], highs[n]
+        words = sample.exists, sample.opened, lists.later
+        count = list_opening_bonds(generator, record, *key, low, high, *words, bonds)
+        if count < 0:
+            return False
+        num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
+        spanned = _flag_ends(sample.end_flags, num_runs, runs)
+        found[n] = uint64(NEVER)
+        _note(low, spanned, axes, found[n])
+        if spanned != complete:
+            scratch = lists.planes, lists.numbers, order, lists.heads
+            order_by_number(generator, record, *key, low, high, bonds, count, *scratch)
+        for k in range(count):
+            if spanned == complete:
+                break
+            bond = bonds[order[k]]
+            gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
+            if gained:
+                opens_at = bond_number(generator, record, *key, bond) + uint64(1)
+                _note(opens_at, gained, axes, found[n])
+                spanned |= gained
+    return True
+
+
+@njit
+def _note(threshold, spanned, axes, found):
+    """Write a threshold for those of the axes that are among the bits of ``spanned``."""
+    for n in range(axes.size):
+        if (spanned >> axes[n]) & 1:
+            found[n] = threshold
+
+
+@njit
+def _flag_ends(end_flags, count, runs):
+    """Set the end flags of all roots; return the axes along which a cluster spans, as bits."""
+    starts, first, parents, _, reach = runs
+    sites, flags = end_flags
+    reach[:count] = 0
+    bits = int64(0)
+    for n in range(sites.size):
+        root = find_halving(parents, find_run(int64(sites[n]), starts, first))
+        reach[root] |= flags[n]
+        bits |= spanning_bits(reach[root])
+    return bits
+
+
+@njit
+def _open_bond(bond, adjacency, runs):
+    """Join the clusters at the ends of a bond; return the axes along which the new one spans."""
+    starts, first, parents, _, reach = runs
+    i, j = find_bond_end(bond, adjacency)
+    a, b = _join(parents, find_run(i, starts, first), find_run(j, starts, first))
+    if a == b:
+        return int64(0)
+    reach[a] |= reach[b]
+    return spanning_bits(reach[a])

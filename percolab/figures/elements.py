@@ -214,9 +214,13 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
     return np.where(known, errors, np.nan) if known.any() else None
 
 
-def draw_bars(axes: Axes, x: Any, y: Any, errors: np.ndarray, look: Any, **style: Any) -> None:
-    """Draw points with their standard errors, NaN where one is not known, in a look and a style."""
-    axes.errorbar(x, y, bars_if_known(errors), **{"elinewidth": 0.8} | look | style)
+def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) -> None:
+    """Draw points with the errors that are known, (n,) or (2, n); look and style: of the points.
+
+    They are not connected unless the style has a linestyle.
+    """
+    known = bars_if_known(np.asarray(errors, float))
+    axes.errorbar(x, y, known, **{"elinewidth": 0.8, "linestyle": "none"} | look | style)
 
 
 def interval_bars(curve: Any) -> np.ndarray:
@@ -305,30 +309,21 @@ def plain_ticks(axes: Axes, *, decades: float = 2.0) -> None:
 
     Ticks that were set one by one stay.
     """
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-    )
+    from matplotlib import ticker
 
     for axis in (axes.xaxis, axes.yaxis):
         low, high = axis.get_view_interval()
-        if axis.get_scale() != "log" or isinstance(axis.get_major_locator(), FixedLocator):
+        if axis.get_scale() != "log" or isinstance(axis.get_major_locator(), ticker.FixedLocator):
             continue
-        if not 1 < high / low < 10**decades:
-            continue
-        if low < _LEAST_PLAIN or high > _MOST_PLAIN:
+        if not 1 < high / low < 10**decades or low < _LEAST_PLAIN or high > _MOST_PLAIN:
             continue
         within = [1.0, 2.0, 5.0] if high / low < 300 else [1.0]
         ticks = np.multiply.outer(10.0 ** np.arange(-4, 6), within)
         enough = np.count_nonzero((ticks >= low) & (ticks <= high)) > 2
-        axis.set_major_locator(
-            LogLocator(10, subs=within) if enough else MaxNLocator(5, steps=[1, 2, 5, 10])
-        )
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
+        few = ticker.MaxNLocator(5, steps=[1, 2, 5, 10])
+        axis.set_major_locator(ticker.LogLocator(10, subs=within) if enough else few)
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def legend_entries(axes: Axes) -> list[tuple[Any, str]]:

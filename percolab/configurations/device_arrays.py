@@ -1,0 +1,93 @@
+"""Labels of an array that lies on a GPU already, which stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from percolab.bonds.model import BOND
+from percolab.bonds.sites_cuda import mark_empty_kernel, open_between_kernel
+from percolab.configurations.configuration import image_lattice, lattice_problem
+from percolab.errors import InputError
+from percolab.kernels.device import Device, load_cuda
+from percolab.labelers import fitting_labeler, new_labeler
+from percolab.labelers.forest import Reading
+from percolab.lattices.lattice import Lattice
+from percolab.tasks.study import axis_boundaries
+
+cuda = load_cuda()
+
+
+def is_device_array(given: Any) -> bool:
+    """Return whether this is an array on a GPU: of CuPy, JAX, Numba, PyTorch ..."""
+    return hasattr(given, "__cuda_array_interface__")
+
+
+def label_device_array(
+    image: Any,
+    lattice: Lattice | None = None,
+    boundary: str | Sequence[str] = "open",
+    *,
+    connectivity: int | None = None,
+    labeler: str | None = None,
+) -> Any:
+    """Return the labels of an image on a GPU as a device array, int32, in the image's shape.
+
+    image: whole numbers or truth values, contiguous, in the memory of the current GPU; sites are
+    where it is not 0, and neighbours of one value are joined.  A label is the smallest site index
+    of the cluster, -1 where there is no site.  What returns has ``__cuda_array_interface__``:
+    ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.  It is finished.  The memory
+    for images of the last shape is kept.
+
+    InputError: other values, an array with gaps, one that the lattice or the labeler cannot have.
+    """
+    Device.parse("cuda").resolve()
+    given = _view(image)
+    if np.dtype(given.dtype).kind not in "biu":
+        raise InputError(
+            f"label: an array of {np.dtype(given.dtype)} on a GPU, but it must hold whole numbers "
+            "or truth values; compare it there first, as image > 0.5"
+        )
+    if not given.is_c_contiguous():
+        raise InputError("label: an array on a GPU must be contiguous (torch: image.contiguous())")
+    if problem := lattice_problem(lattice, connectivity, len(given.shape)):
+        raise InputError(f"label: {problem}")
+    lattice = lattice or image_lattice(connectivity, len(given.shape))
+    if not given.size:
+        raise InputError("label: the array has no sites")
+    kinds = axis_boundaries(lattice, boundary)
+    name, _ = fitting_labeler(labeler, "cuda", lattice)
+    device = getattr(cuda.get_current_device(), "id", 0)
+    chosen = _labeler(device, lattice, given.shape[::-1], kinds, name)
+    batch, points = chosen.batch, chosen.batch.topology.num_points
+    values = given.reshape(points)
+    bonds = batch.exists, batch.adjacency, values, batch.opened
+    batch.launches.one(open_between_kernel, batch.exists.size, 1, *bonds)
+    chosen.join(1, Reading.LABELS).make_labels()
+    labels = cuda.device_array(points, np.int32)
+    sites = batch.existing_sites, values, chosen.labels, labels
+    batch.launches.one(mark_empty_kernel, points, 1, *sites)
+    batch.launches.wait()
+    return labels.reshape(given.shape)
+
+
+@lru_cache(maxsize=1)
+def _labeler(
+    device: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
+) -> Any:
+    """Return a labeler of one item; the last is kept, as many images have one shape."""
+    topology = lattice.topology(shape, boundary)
+    try:
+        return new_labeler(name, "cuda", topology, BOND)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on a GPU: {error}") from error
+
+
+def _view(image: Any) -> Any:
+    """Return a device array as Numba has it, once what is under way on it is done."""
+    view = cuda.as_cuda_array(image)
+    cuda.synchronize()
+    return view

@@ -1,0 +1,60 @@
+"""CUDA: the number of bridges (:mod:`percolab.flows.cycle_words`), a block of threads a sample."""
+
+from numba import types, uint32, uint64
+
+from percolab.flows.cycle_words import word_streams
+from percolab.flows.search_cuda import ROOT, UNSEEN, level_range, low_half, own_rows, push, search
+from percolab.kernels.device import load_cuda
+
+cuda = load_cuda()
+
+
+@cuda.jit(cache=True)
+def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
+    """Count the bridges of every sample, from its labels, uint32 (items * points,).
+
+    net: without terminals.  words: of an item.  samples: the seed, then the items' samples.
+    found: uint64 (items, 1).
+    """
+    queued = cuda.shared.array(1, types.uint32)
+    bridges = cuda.shared.array(1, types.uint64)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    tree, item, points = own_rows(memory), uint32(cuda.blockIdx.x), uint32(net.nodes.size)
+    while item < items:
+        key = word_streams(samples[0], samples[uint32(item + uint32(1))])
+        if thread == uint32(0):
+            queued[0], bridges[0] = uint32(0), uint64(0)
+        cuda.syncthreads()
+        site = thread
+        while site < points:
+            is_root = labels[uint32(uint32(item * points) + site)] == site
+            tree.via[site] = uint64(ROOT) if is_root else uint64(UNSEEN)
+            if is_root:
+                tree.words[site] = uint64(0)
+                push(tree.queue, queued, site)
+            site = uint32(site + threads)
+        levels = search(net, opened, uint32(item * words), key, tree, queued)
+        cuda.atomic.add(bridges, 0, _add_up(tree, levels))
+        cuda.syncthreads()
+        if thread == uint32(0):
+            found[item, 0] = bridges[0]
+        item = uint32(item + uint32(cuda.gridDim.x))
+
+
+@cuda.jit(device=True)
+def _add_up(tree, levels):
+    """Sum the words up the forest; return how many bonds with the word 0 this thread came by."""
+    bridges, level = uint64(0), levels
+    while level > uint32(1):
+        level = uint32(level - uint32(1))
+        cuda.syncthreads()
+        n, last = level_range(tree, level)
+        while n < last:
+            site = tree.queue[n]
+            word = tree.words[site]
+            if word == uint64(0):
+                bridges = uint64(bridges + uint64(1))
+            else:
+                cuda.atomic.xor(tree.words, low_half(tree.via[site]), word)
+            n = uint32(n + uint32(cuda.blockDim.x))
+    return bridges

@@ -1,0 +1,215 @@
+"""CUDA: searches for what flows, in which a block of threads has one sample at a time.
+
+A block reaches the sites of its sample level by level, and keeps them in this order with the ends
+of the levels, so that words are summed up level by level on the way back.  Which bond reaches a
+site first may differ from run to run; nothing that is read depends on it, but for two words being
+equal by chance, with probability 2^-64.
+
+Blocks take the next sample when they are done with one; all of their memory has one row a block.
+Sites are rows of lists of bonds; a *node* is a site, or one of the two terminals, whose sites are
+short-circuited.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, uint32, uint64
+
+from percolab.flows.cycle_words import bond_word
+from percolab.kernels.bits import lowest_one
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import has_bit
+
+cuda = load_cuda()
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+#: In the place of the bond over which a node was reached: of one that was not, and of a root.
+UNSEEN, ROOT = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE
+
+
+class DeviceNet(NamedTuple):
+    """Where every bond leads; loops, and bonds within a terminal, are left out.
+
+    starts: uint32 (points + 1,), where the bonds of each site begin
+    bonds:  uint64, place << 32 | node at the other end; the place is 32 * word + bit
+    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 of the
+            first and the second terminal
+    source: uint32, the sites of the first terminal
+    target: uint32, those of the second; both are empty where there are none
+    """
+
+    starts: Any
+    bonds: Any
+    nodes: Any
+    source: Any
+    target: Any
+
+
+class Tree(NamedTuple):
+    """The memory of a search, a row for each block: (blocks, points + 2).
+
+    via:    uint64, of every node place << 32 | node of the bond over which it was reached
+    words:  uint64, of these bonds
+    queue:  uint32, the sites in the order in which they were reached
+    levels: uint32, where every level ends in the queue
+    """
+
+    via: Any
+    words: Any
+    queue: Any
+    levels: Any
+
+
+@cuda.jit(device=True)
+def own_rows(memory):
+    """Return the rows of this block of a record of four arrays."""
+    block = cuda.blockIdx.x
+    return Tree(memory.via[block], memory.words[block], memory.queue[block], memory.levels[block])
+
+
+@cuda.jit(device=True)
+def is_open(opened, base, bond):
+    """Return whether a bond of the net is open in the sample whose words begin at ``base``."""
+    place = uint32(bond >> uint64(32))
+    return has_bit(opened[uint32(base + uint32(place >> uint32(5)))], place & uint32(31))
+
+
+@cuda.jit(device=True)
+def open_bonds(net, opened, base, first, last):
+    """Return which of 32 bonds of the net, from ``first`` on and before ``last``, are open: bits.
+
+    Loads that do not wait for one another are under way together, here and in the next function.
+    """
+    bits = uint32(0)
+    for n in range(min(uint32(last - first), uint32(32))):
+        if is_open(opened, base, net.bonds[uint32(first + uint32(n))]):
+            bits = uint32(bits | uint32(uint32(1) << uint32(n)))
+    return bits
+
+
+@cuda.jit(device=True)
+def unseen_bonds(net, seen, unseen, first, last):
+    """Return which of the same bonds lead to a node that has the value ``unseen`` in an array."""
+    bits = uint32(0)
+    for n in range(min(uint32(last - first), uint32(32))):
+        if seen[low_half(net.bonds[uint32(first + uint32(n))])] == unseen:
+            bits = uint32(bits | uint32(uint32(1) << uint32(n)))
+    return bits
+
+
+@cuda.jit(device=True)
+def low_half(bond):
+    """Return the node of a bond, listed or that by which a node was reached."""
+    return uint32(bond & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def push(queue, queued, site):
+    """Put a site at the end of the queue."""
+    queue[cuda.atomic.add(queued, 0, uint32(1))] = site
+
+
+@cuda.jit(device=True)
+def push_node(net, queue, queued, node):
+    """Put the sites of a node, which is not the first terminal, at the end of the queue."""
+    if node < uint32(net.nodes.size):
+        push(queue, queued, node)
+    else:
+        for n in range(net.target.size):
+            push(queue, queued, net.target[n])
+
+
+@cuda.jit(device=True)
+def acts(net, site, node):
+    """Return whether this site is the one that does what is done once for its node."""
+    return node == site or site == net.target[0]
+
+
+@cuda.jit(device=True)
+def read_level(queued):
+    """Return where the queue ends now; all threads call it before they push anything more."""
+    cuda.syncthreads()
+    last = uint32(queued[0])
+    cuda.syncthreads()
+    return last
+
+
+@cuda.jit(device=True)
+def _reach(net, tree, queued, bond, node):
+    """Return whether an open bond from a node is the first that reaches its other end."""
+    other = low_half(bond)
+    mine = uint64(uint64(bond & uint64(0xFFFFFFFF00000000)) | uint64(node))
+    if cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine) != uint64(UNSEEN):
+        return False
+    tree.words[other] = uint64(0)
+    push_node(net, tree.queue, queued, other)
+    return True
+
+
+@cuda.jit(device=True)
+def _expand(net, opened, base, key, tree, queued, site):
+    """Reach what is next to a site, and give its node the words of bonds that reach nothing new."""
+    node, word = net.nodes[site], uint64(0)
+    own = uint64(tree.via[node] >> uint64(32))
+    first, last = net.starts[site], net.starts[uint32(site + uint32(1))]
+    while first < last:
+        bits = open_bonds(net, opened, base, first, last)
+        unseen = unseen_bonds(net, tree.via, uint64(UNSEEN), first, last)
+        while bits != uint32(0):
+            bit = uint32(lowest_one(bits))
+            bits = uint32(bits & uint32(bits - uint32(1)))
+            bond = net.bonds[uint32(first + bit)]
+            place = uint64(bond >> uint64(32))
+            is_new = has_bit(unseen, bit) and _reach(net, tree, queued, bond, node)
+            if place != own and not is_new:
+                word = uint64(word ^ bond_word(key, place))
+        first = uint32(first + uint32(32))
+    if word != uint64(0):
+        cuda.atomic.xor(tree.words, node, word)
+
+
+@cuda.jit(device=True)
+def search(net, opened, base, key, tree, queued):
+    """Reach all that is connected with the sites in the queue; return the number of levels.
+
+    Every node has the sum of the words of its bonds outside of the forest.
+    """
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    first, levels = uint32(0), uint32(0)
+    while True:
+        last = read_level(queued)
+        if first == last:
+            return levels
+        if thread == uint32(0):
+            tree.levels[levels] = last
+        n = uint32(first + thread)
+        while n < last:
+            _expand(net, opened, base, key, tree, queued, tree.queue[n])
+            n = uint32(n + threads)
+        first, levels = last, uint32(levels + uint32(1))
+
+
+@cuda.jit(device=True)
+def clear(array, value):
+    """Set all numbers of an array of this block."""
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(array.size):
+        array[n] = value
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def begin_at(sites, queue, queued):
+    """Begin a search at the sites of a terminal: put them, and nothing else, in the queue."""
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(sites.size):
+        queue[n] = sites[n]
+        n = uint32(n + uint32(cuda.blockDim.x))
+    if cuda.threadIdx.x == 0:
+        queued[0] = uint32(sites.size)
+
+
+@cuda.jit(device=True)
+def level_range(tree, level):
+    """Return where a level, not the first, begins in the queue for this thread, and ends."""
+    first = uint32(tree.levels[uint32(level - uint32(1))] + uint32(cuda.threadIdx.x))
+    return first, tree.levels[level]

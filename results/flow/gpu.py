@@ -1,0 +1,206 @@
+"""Bridges, backbones and paths on a GPU: the CPU's numbers, and times beside one core.
+
+    python results/flow/gpu.py [SECONDS]
+
+First all numbers of samples of many lattices are compared with the CPU's.  Then batches of samples
+at p_c are read twice each, their bonds being known: labels, which bridges need, are part of the
+time.  Lines have milliseconds of the batch and of one sample alone, and nanoseconds a site of the
+batch and of one core.  What would begin after SECONDS, 130 unless given, is left out, with a line.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+import percolab
+from percolab.bonds.model import Model
+from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.coupled import new_coupling
+from percolab.flows.flow import Flow
+from percolab.flows.flow_batch import BackboneBatch, BridgesBatch, PathBatch, copy_net
+from percolab.flows.net import unpack_open
+from percolab.flows.readers import Backbone, Bridges, Path
+from percolab.kernels.device import device_name, load_cuda
+from percolab.labelers import new_labeler
+from percolab.lattices.graph import graph_topology
+from percolab.lattices.lattice import load_lattice
+
+#: Lattice, cells along an axis, boundary, model, p, samples.
+CASES = (
+    ("square", 64, "oo", "bond", (0.45, 0.5, 0.6), 300),
+    ("square", 37, "po", "site", (0.55, 0.6, 0.7), 300),
+    ("square", 50, "pp", "bond", (0.5,), 300),
+    ("square", 600, "po", "bond", (0.5, 0.51), 4),
+    ("square", 2, "po", "bond", (0.5,), 100),
+    ("triangular", 40, "po", "bond", (0.35, 0.5), 100),
+    ("honeycomb", 24, "oo", "bond", (0.66, 0.8), 100),
+    ("kagome", 20, "po", "site", (0.66, 0.9), 100),
+    ("cubic", 16, "ooo", "bond", (0.25, 0.3), 100),
+    ("cubic", 2, "ppo", "bond", (0.3,), 100),
+    ("cubic", 40, "ppo", "site", (0.32,), 5),
+    ("hypercubic-4d", 6, "pppo", "bond", (0.17,), 50),
+)
+#: Lattice, p_c, sizes, and the sites of a batch.
+TIMED = (
+    ("square", 0.5, (16, 64, 256, 1024), 2**28),
+    ("cubic", 0.24881182, (16, 64), 2**28),
+    ("square", 0.5, (4096,), 2**30),
+)
+READERS = (Bridges, Backbone, Path)
+BATCHES = (BridgesBatch, BackboneBatch, PathBatch)
+START = time.perf_counter()
+
+
+def elapsed() -> float:
+    """Return the seconds since the start."""
+    return time.perf_counter() - START
+
+
+def compare(what: str, structure: Any, topology: Any, model: str, ps: Any, samples: int) -> bool:
+    """Compare numbers of samples with the CPU's; print whether they are equal, and return it."""
+    key = XORWOW, 2**63 + 9, np.arange(samples, dtype=np.uint64)
+    thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
+    # Labels are those of any labeler; the kernels of tiles, one for each lattice, take long.
+    name = None if "square" in what else "four_step"
+    device, host = (
+        new_coupling(labeler, kind, topology, Model.parse(model), capacity=capacity)
+        for labeler, kind, capacity in ((name, "cuda", 128), (None, "cpu", 1))
+    )
+    good = True
+    for reader in READERS if topology.open_axes else READERS[:1]:
+        found, expected = (
+            reader(structure, ()).rows(coupling, *key, thresholds) for coupling in (device, host)
+        )
+        different = np.argwhere(found != expected)
+        if different.size:
+            where = tuple(different[0].tolist())
+            good = False
+            print(
+                f"  DIFFERENT {reader.word}: {len(different)} of {found.size} numbers, first "
+                f"of (sample, p, number) {where}: GPU {found[where[:2]]}, CPU {expected[where[:2]]}"
+            )
+        elif not expected.any():
+            print(f"  nothing to compare: {reader.word}")
+    print(
+        f"{'OK' if good else 'NOT EQUAL'} {what} {model} p = {ps}  [{elapsed():.0f} s]", flush=True
+    )
+    return good
+
+
+def compare_all() -> bool:
+    """Compare all cases, and a graph with hubs, loops and parallel bonds."""
+    good = True
+    for name, size, letters, model, ps, samples in CASES:
+        lattice = load_lattice(name)
+        boundary = tuple({"o": "open", "p": "periodic"}[letter] for letter in letters)
+        topology = lattice.topology(lattice.shape(size), boundary)
+        what = f"{name} {size} {letters}"
+        good &= compare(what, lattice, topology, model, ps, samples)
+    rng = np.random.default_rng(1)
+    pairs = np.concatenate([rng.integers(0, 3000, (4000, 2)), [(0, i) for i in range(1, 900)]])
+    graph = graph_topology(3000, pairs, source=[5, 6, 7], target=range(100, 140))
+    for model in ("bond", "site"):
+        good &= compare("graph", None, graph, model, (0.4, 0.7), 100)
+    return good
+
+
+def least_ms(work: Any, launches: Any, repeats: int) -> float:
+    """Return the time of the fastest call, in ms."""
+    times = []
+    for _ in range(repeats):
+        launches.wait()
+        start = time.perf_counter()
+        work()
+        launches.wait()
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times)
+
+
+def core_ns(reader: Any, topology: Any, words: Any, seed: int, sites: int) -> tuple[float, Any]:
+    """Return the time of one core in ns a site, and the numbers of a sample."""
+    host = reader(None, ())
+    circuit = host._of_topology(topology)
+    is_open = np.empty(len(circuit.bonds.places), np.uint8)
+    times = []
+    for sample, own in enumerate(words):
+        unpack_open(own, circuit.bonds.places, is_open)
+        flow = Flow(circuit, is_open.copy(), seed, sample)
+        start = time.process_time()
+        found = host.read(flow)
+        times.append(time.process_time() - start)
+        if sample == 0:
+            first = found
+    return 1e9 * sum(times) / len(times) / sites, first
+
+
+def time_reading(what: str, reading: Any, items: int, sites: int, *, many: bool) -> None:
+    """Print the times of one reading; many: for several numbers of threads."""
+    reading.rows(items)  # compiles
+    launches, chosen = reading.batch.launches, reading._threads
+    for threads in sorted({32, 64, 128, 256, 512, chosen}) if many else (chosen,):
+        reading._threads = threads
+        whole = least_ms(lambda: reading.read(items), launches, 2)
+        blocks = min(reading._blocks, items)
+        print(
+            f"{what} {items:6} samples, {threads:3} threads, {blocks:5} blocks "
+            f"{whole:9.3f} ms {1e6 * whole / items / sites:8.4f} ns a site"
+            f"{' <- chosen' if threads == chosen else ''}",
+            flush=True,
+        )
+    reading._threads = chosen
+    alone = least_ms(lambda: reading.read(1), launches, 2)
+    print(f"{what} one sample alone {alone:9.3f} ms", flush=True)
+
+
+def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> None:
+    """Print the times of one size."""
+    lattice = load_lattice(name)
+    topology = lattice.topology(lattice.shape(size), ("open",) * lattice.dimension)
+    sites = topology.num_points
+    labeler = new_labeler(None, "cuda", topology, capacity=max(batch_sites // sites, 1))
+    batch, seed, net = labeler.batch, 3, None
+    items = batch.capacity
+    samples = np.arange(items, dtype=np.uint64)
+    batch.fill(XORWOW, seed, samples, np.full_like(samples, p_to_threshold(p)))
+    words = batch.copy_open_words(min(items, 20, max(2**21 // sites, 1)))
+    for reader, kind in zip(READERS, BATCHES, strict=True):
+        what = f"{name:7}{size:5} {reader.word:9}"
+        if elapsed() > last:
+            print(f"{what} left out after {elapsed():.0f} s")
+            continue
+        if net is None or not net.source.size:
+            net = copy_net(reader(None, ())._make_circuit(topology))
+        reading = kind(labeler, net)
+        time_reading(what, reading, items, sites, many=size in (64, 1024, 4096))
+        if sites <= 2**20:
+            core, expected = core_ns(reader, topology, words, seed, sites)
+            found = reading.rows(1)[0].tolist()
+            equal = "OK" if found == list(expected) else f"NOT EQUAL {found} {expected}"
+            print(f"{what} one core {core:9.1f} ns a site, {equal} [{elapsed():.0f} s]", flush=True)
+        # Its memory goes before that of the next is made.
+        del reading
+
+
+def main() -> None:
+    """Compare, and print times."""
+    last = float(sys.argv[1]) if len(sys.argv) > 1 else 130.0
+    print(f"percolab {percolab.__version__}, numba-cuda {version('numba-cuda')}", end=", ")
+    print(f"Python {platform.python_version()}, {device_name(load_cuda())}", flush=True)
+    good = compare_all()
+    for name, p, sizes, batch_sites in TIMED:
+        for size in sizes:
+            if elapsed() > last:
+                print(f"{name} {size}: left out after {elapsed():.0f} s")
+            else:
+                time_size(name, p, size, batch_sites, last)
+    print("all equal" if good else "NOT ALL EQUAL")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""Labels device arrays in CUDA's simulator, as the CPU labels host arrays; a test starts it."""
+
+from unittest.mock import patch
+
+import numpy as np
+from device_array_support import CASES, image
+from numba import cuda
+
+import percolab
+
+
+class DeviceArray:
+    """An array that says it is on a GPU."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = {"shape": array.shape}
+
+
+def main():
+    """Compare the labels of every case."""
+    view = "percolab.configurations.device_arrays._view"
+    with patch(view, lambda given: cuda.to_device(given.array)):
+        for shape, values, options in CASES:
+            given = image(shape, values)
+            found = percolab.label(DeviceArray(given), **options).copy_to_host()
+            expected = percolab.label(given, phase=list(range(1, values + 1)), **options)
+            assert found.dtype == np.int32
+            np.testing.assert_array_equal(found, expected)
+            assert (found == -1).any()
+            assert np.unique(found).size > 3
+            print(shape, options)
