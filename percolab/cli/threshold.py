@@ -101,8 +101,8 @@ def command(
         return
     if given["graph"] is not None:
         raise InputError(
-            f"--graph {given['graph']}: a finite graph has no p_c, which needs sizes that grow; its "
-            f"critical share is found by percolab sweep --graph {given['graph']} --order random "
+            f"--graph {given['graph']}: a finite graph has no p_c, which needs sizes that grow; "
+            f"its critical share: percolab sweep --graph {given['graph']} --order random "
             "--method microcanonical"
         )
     refuse(
