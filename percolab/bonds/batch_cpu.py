@@ -51,7 +51,7 @@ class CpuBatch:
         self.exists = topology.exists.ravel()
         together = max(_WORDS_TOGETHER // max(self.exists.size, 1), 1)
         self.drawn = np.zeros((together, self.exists.size), np.uint32)
-        self.opened = self.drawn[0]
+        self.opened: NDArray[np.uint32] = self.drawn[0]
         self.adjacency = make_adjacency(topology)
         self.occupied = topology.occupied
         self.record: Any = ()
