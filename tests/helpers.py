@@ -319,7 +319,10 @@ def assert_vacant_counts_equal(topology, model, generator, *, steps):
     grid = np.array([p_to_threshold(p) for p in np.linspace(0, 1, steps)], np.uint64)
     batch = new_batch("cuda", topology, model, capacity=samples.size)
     host = new_batch("cpu", topology, model)
-    at_all = host.count_vacant(generator, seed, samples, np.tile(grid, (samples.size, 1)))
+    at_all = np.empty((samples.size, steps), np.int64)
+    for n, step in np.ndindex(at_all.shape):
+        host.fill(generator, seed, samples[n : n + 1], grid[step : step + 1])
+        at_all[n, step] = host.copy_vacant(1)[0]
     batch.closed.make_room(samples.size, steps)
     for step in (0, steps // 2, steps - 1):
         # Two items first, so that what is counted was not zero before.

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.hooks import ClassLimits, fill_sample
+from percolab.bonds.hooks import ClassLimits, draw_samples
 from percolab.bonds.model import Model
 from percolab.bonds.models.bond_weights import BondWeight
-from percolab.bonds.sites import Sites, count_vacant_sites
+from percolab.bonds.sites import Sites
 from percolab.bonds.weights import BondWeights
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, UInt64s, count_words
+
+#: Bond words of small samples that are drawn at once.
+_WORDS_TOGETHER = 512
 
 
 def make_adjacency(topology: Topology) -> Adjacency:
@@ -37,6 +40,8 @@ class CpuBatch:
     """The bonds of one item; the protocol is :class:`percolab.bonds.batch.Batch`.
 
     opened:    uint32 (num_classes * num_words,), class by class
+    drawn:     uint32 (n, num_classes * num_words), of as many small samples as are drawn at once;
+               the first is ``opened``
     adjacency: where the bonds lead
     record:    what the model's hooks have to know (:mod:`percolab.bonds.hooks`)
     """
@@ -44,7 +49,9 @@ class CpuBatch:
     def __init__(self, topology: Topology, model: Model, capacity: int = 1) -> None:
         self.topology, self.model, self.capacity = topology, model, 1
         self.exists = topology.exists.ravel()
-        self.opened = np.zeros(self.exists.size, np.uint32)
+        together = max(_WORDS_TOGETHER // max(self.exists.size, 1), 1)
+        self.drawn = np.zeros((together, self.exists.size), np.uint32)
+        self.opened: NDArray[np.uint32] = self.drawn[0]
         self.adjacency = make_adjacency(topology)
         self.occupied = topology.occupied
         self.record: Any = ()
@@ -56,10 +63,10 @@ class CpuBatch:
             self.record = BondWeights(topology.bond_weights, np.uint32(model.is_rate))
         if model.draws_sites:
             topology.check_end_layers()
-            self.occupied = topology.occupied.copy()
-            first = np.uint32(self.exists.size)
-            there = topology.occupied
-            self.record = Sites(model.rule, first, self.adjacency, there, self.occupied)
+            first, there = np.uint32(self.exists.size), topology.occupied
+            drawn = np.tile(there, together)
+            self.occupied = drawn[: there.size]
+            self.record = Sites(model.rule, first, self.adjacency, there, drawn)
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
@@ -68,9 +75,9 @@ class CpuBatch:
         return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words + weights)
 
     def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
-        (sample,), (threshold,) = samples, thresholds
-        key = np.uint64(seed), np.uint64(sample), np.uint64(threshold)
-        fill_sample(generator, self.record, *key, self.exists, self.opened)
+        (threshold,) = thresholds
+        key = np.uint64(seed), np.ascontiguousarray(samples, np.uint64), np.uint64(threshold)
+        draw_samples(generator, self.record, *key, self.exists, self.drawn[:1])
         return 1
 
     def load(self, opened: NDArray[np.uint32]) -> int:
@@ -86,17 +93,3 @@ class CpuBatch:
     def copy_vacant(self, items: int) -> NDArray[np.int64]:
         occupied = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return np.array([self.topology.num_sites - occupied])
-
-    def count_vacant(
-        self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
-    ) -> NDArray[np.int64]:
-        """Return how many sites of each item the model leaves vacant, int64 like thresholds.
-
-        samples: (n,); thresholds: (n,), or (n, m) for m items of each sample.  The occupied sites
-        are overwritten.
-        """
-        counts = np.empty((len(samples), thresholds.size // max(len(samples), 1)), np.int64)
-        grids = np.ascontiguousarray(thresholds, np.uint64).reshape(counts.shape)
-        numbers = np.ascontiguousarray(samples, np.uint64)
-        count_vacant_sites(generator, np.uint64(seed), numbers, grids, self.record, counts)
-        return counts.reshape(thresholds.shape)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit, uint32, uint64
 from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.words import uniform_number
-from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 
 #: In place of a threshold: the class has that of p.
 VARIES = 2**64 - 1
@@ -38,8 +39,8 @@ class ClassLimits(NamedTuple):
 class Hooks(NamedTuple):
     """What kernels call of a model, compiled functions.
 
-    draw:   (generator, record, seed, sample, threshold, exists, opened): write a sample's open
-            bonds on the CPU, without those that are culled
+    draw:   (generator, record, seed, samples, threshold, exists, opened): write the open bonds of
+            samples on the CPU, uint64 (n,), without those that are culled; opened: (n, words)
     number: (generator, record, seed, sample, bond): the number of a bond, uint64; it is open at a
             threshold above
     digits: (generator, record, seed, sample, bond, planes, last): its first ``planes.size`` digits,
@@ -66,8 +67,8 @@ def _find_hooks(kind: Any) -> Hooks:
 
 
 @njit
-def _draw(generator, record, seed, sample, threshold, exists, opened):
-    fill_open_bonds(generator, seed, sample, threshold, uint64(0), exists, opened)
+def _draw(generator, record, seed, samples, threshold, exists, opened):
+    fill_samples(generator, seed, samples, threshold, uint64(0), exists, opened)
 
 
 @njit
@@ -102,31 +103,43 @@ def choose_limit(limits, k, threshold):
 
 
 @njit
-def _draw_classes(generator, record, seed, sample, threshold, exists, opened):
-    words = int(record.num_words)
+def _draw_classes(generator, record, seed, samples, threshold, exists, opened):
+    size = int(record.num_words)
     for k in range(record.limits.size):
-        span = slice(k * words, (k + 1) * words)
-        limit, first = choose_limit(record.limits, k, threshold), uint64(k * words)
-        fill_open_bonds(generator, seed, sample, limit, first, exists[span], opened[span])
+        span = slice(k * size, (k + 1) * size)
+        limit, first = choose_limit(record.limits, k, threshold), uint64(k * size)
+        for n in range(samples.size):
+            words = opened[n, span]
+            fill_open_bonds(generator, seed, samples[n], limit, first, exists[span], words)
 
 
 add_hooks(tuple, Hooks(_draw, _number, _digits))
 add_hooks(ClassLimits, Hooks(_draw_classes, _number, _digits))
 
 
-def fill_sample(
-    generator: Any, record: Any, seed: Any, sample: Any, threshold: Any, exists: Any, opened: Any
+def draw_samples(
+    generator: Any, record: Any, seed: Any, samples: Any, threshold: Any, exists: Any, opened: Any
 ) -> None:
-    """Write a sample's open bonds at a threshold of p on the CPU: uint32 words like ``exists``."""
-    _HOOKS[type(record)].draw(generator, record, seed, sample, threshold, exists, opened)
+    """Write the open bonds of samples, uint64 (n,), at a threshold of p on the CPU.
+
+    exists: uint32 words; opened: (n, words).  A record of sites has room for as many samples.
+    """
+    _HOOKS[type(record)].draw(generator, record, seed, samples, threshold, exists, opened)
 
 
-@overload(fill_sample)
-def _fill_sample(generator, record, seed, sample, threshold, exists, opened):
+@overload(draw_samples)
+def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
     draw = _find_hooks(record).draw
-    return lambda generator, record, seed, sample, threshold, exists, opened: draw(
-        generator, record, seed, sample, threshold, exists, opened
+    return lambda generator, record, seed, samples, threshold, exists, opened: draw(
+        generator, record, seed, samples, threshold, exists, opened
     )
+
+
+@njit
+def fill_sample(generator, record, seed, sample, threshold, exists, opened):
+    """Write one sample's open bonds, words like ``exists``."""
+    samples = np.full(1, uint64(sample))
+    draw_samples(generator, record, seed, samples, threshold, exists, opened.reshape(1, -1))
 
 
 def bond_number(generator, record, seed, sample, bond):

@@ -18,7 +18,7 @@ from numba.extending import overload
 from percolab.bonds.digits import word_digits
 from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
 from percolab.bonds.words import uniform_number
-from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import (
     find_bond_end,
@@ -35,7 +35,7 @@ class Sites(NamedTuple):
     first_word: number of the sample's first word of sites: how many words its bonds have, uint32
     adjacency:  where the bonds lead
     exists:     uint32 (num_words,), the sites that there are, a bit each
-    occupied:   uint32, the sites that are occupied, of every sample of the batch
+    occupied:   uint32, the sites that are occupied, of every sample that is drawn at once
     """
 
     rule: Any
@@ -169,29 +169,79 @@ def close_bonds(opened, occupied, adjacency):
 
 
 @njit
-def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
+def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened):
     site_limit, bond_limit = limits_at(sites.rule, threshold)
-    first, occupied = uint64(sites.first_word), sites.occupied
-    fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
-    fill_open_bonds(generator, seed, sample, bond_limit, uint64(0), exists, opened)
-    close_bonds(opened, occupied, sites.adjacency)
-
-
-@njit(nogil=True, cache=True)
-def count_vacant_sites(generator, seed, samples, thresholds, sites, counts):
-    """Write how many sites are vacant in every sample, (n,), at each of its thresholds, (n, m).
-
-    counts: int64 (n, m).  The occupied sites are overwritten.
-    """
-    first, there, occupied = uint64(sites.first_word), sites.exists, sites.occupied
+    first, words = uint64(sites.first_word), sites.exists.size
+    occupied = sites.occupied[: samples.size * words].reshape(samples.size, words)
+    fill_samples(generator, seed, samples, site_limit, first, sites.exists, occupied)
+    fill_samples(generator, seed, samples, bond_limit, uint64(0), exists, opened)
     for n in range(samples.size):
-        for m in range(thresholds.shape[1]):
-            limit, _ = limits_at(sites.rule, thresholds[n, m])
-            fill_open_bonds(generator, seed, samples[n], limit, first, there, occupied)
-            vacant = int64(0)
-            for word in range(there.size):
-                vacant += int64(popcount(uint32(there[word] & ~occupied[word])))
-            counts[n, m] = vacant
+        close_bonds(opened[n], occupied[n], sites.adjacency)
 
 
-add_hooks(Sites, Hooks(_fill_with_sites, _number_with_sites, _digits_with_sites))
+@njit
+def _count_ones(words, among):
+    """Return how many bits are ones in both of two arrays of words, int64."""
+    found = int64(0)
+    for word in range(words.size):
+        found += int64(popcount(uint32(words[word] & among[word])))
+    return found
+
+
+def _draws_sites(kind):
+    """Return whether Numba's type of a record, or a record's own type, is that of sites."""
+    return getattr(kind, "instance_class", kind) is Sites
+
+
+def _count_open(record, n, opened):
+    return _count_ones(opened, opened)
+
+
+def _count_vacant(record, n, opened):
+    there, size = record.exists, record.exists.size
+    occupied = record.occupied[n * size : (n + 1) * size]
+    return _count_ones(there, there) - _count_ones(there, occupied)
+
+
+def count_drawn(record, n, opened):
+    """Return how many sites of sample ``n`` of those drawn last are vacant.
+
+    Of a model that draws no sites, how many of its bonds are open: opened, uint32 words.
+    """
+    return _count_drawn(type(record), n, opened)(record, n, opened)
+
+
+@overload(count_drawn)
+def _count_drawn(record, n, opened):
+    return _count_vacant if _draws_sites(record) else _count_open
+
+
+def _write_nothing(generator, record, seed, sample, thresholds, counts):
+    return False
+
+
+def _write_vacant(generator, record, seed, sample, thresholds, counts):
+    first, there = uint64(record.first_word), record.exists
+    occupied = record.occupied[: there.size]
+    for m in range(thresholds.size):
+        limit, _ = limits_at(record.rule, thresholds[m])
+        fill_open_bonds(generator, seed, sample, limit, first, there, occupied)
+        counts[m] = count_drawn(record, 0, occupied)
+    return True
+
+
+def write_vacant(generator, record, seed, sample, thresholds, counts):
+    """Write how many sites of a sample are vacant at thresholds, int64; return whether any can be.
+
+    The occupied sites are overwritten.
+    """
+    write = _choose_write(generator, type(record), seed, sample, thresholds, counts)
+    return write(generator, record, seed, sample, thresholds, counts)
+
+
+@overload(write_vacant)
+def _choose_write(generator, record, seed, sample, thresholds, counts):
+    return _write_vacant if _draws_sites(record) else _write_nothing
+
+
+add_hooks(Sites, Hooks(_draw_with_sites, _number_with_sites, _digits_with_sites))

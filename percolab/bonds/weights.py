@@ -61,20 +61,21 @@ def _digits(generator, record, seed, sample, bond, planes, last):
 
 
 @njit
-def _draw(generator, record, seed, sample, threshold, exists, opened):
+def _draw(generator, record, seed, samples, threshold, exists, opened):
     planes = np.empty(_DIGITS, np.uint32)
-    for word in range(exists.size):
-        left, found = exists[word], uint32(0)
-        if left != uint32(0):
-            fill_planes(generator, seed, sample, uint32(word), planes)
-        while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
-            left = uint32(left & uint32(left - uint32(1)))
-            u = leading_digits(planes, _DIGITS, bit)
-            number = _number_of(u, record.weights[32 * word + int64(bit)], record.is_rate)
-            if number < uint64(threshold):
-                found = uint32(found | uint32(uint32(1) << bit))
-        opened[word] = found
+    for n in range(samples.size):
+        for word in range(exists.size):
+            left, found = exists[word], uint32(0)
+            if left != uint32(0):
+                fill_planes(generator, seed, samples[n], uint32(word), planes)
+            while left != uint32(0):
+                bit = uint32(trailing_zeros(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                u = leading_digits(planes, _DIGITS, bit)
+                number = _number_of(u, record.weights[32 * word + int64(bit)], record.is_rate)
+                if number < uint64(threshold):
+                    found = uint32(found | uint32(uint32(1) << bit))
+            opened[n, word] = found
 
 
 add_hooks(BondWeights, Hooks(_draw, _number, _digits))

@@ -99,6 +99,12 @@ def command(
         given |= {"error": error, "time": time}
         _write_levels(weights, lattice, given, above=above, out=out, as_json=as_json)
         return
+    if given["graph"] is not None:
+        raise InputError(
+            f"--graph {given['graph']}: a finite graph has no p_c, which needs sizes that grow; "
+            f"its critical share: percolab sweep --graph {given['graph']} --order random "
+            "--method microcanonical"
+        )
     refuse(
         given | {"above": above}, "only given weights (--weights) have it", "above", *_OF_WEIGHTS
     )

@@ -43,7 +43,7 @@ class RasterCoupling(PointByPoint):
     def __init__(self, labeler: Raster, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
         batch, top = labeler.batch, labeler.batch.topology
-        bonds = batch.exists, batch.opened, batch.adjacency, top.occupied
+        bonds = batch.exists, batch.drawn, batch.opened, batch.adjacency, top.occupied
         forest = labeler.end_flags, labeler.runs, labeler.windings
         self._sample = kernels.Sample(*bonds, *forest)
         countable = top.num_bond_words <= _MOST_WORDS
@@ -70,11 +70,10 @@ class RasterCoupling(PointByPoint):
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         draws_sites = batch.model.draws_sites
-        counts = np.empty(len(samples) if self.openings and not draws_sites else 0, np.int64)
+        counts = np.empty(len(samples) if self.openings or draws_sites else 0, np.int64)
         items = generator, np.uint64(seed), samples, thresholds
         kernels.write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
         if draws_sites:
-            counts = batch.count_vacant(generator, seed, samples, thresholds)
             without_vacant(rows, counts)
         return self.with_openings(rows, counts)
 

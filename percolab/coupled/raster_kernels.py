@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from numba import int64, njit, uint64
 
-from percolab.bonds.hooks import bond_number, fill_sample
+from percolab.bonds.hooks import bond_number, draw_samples
+from percolab.bonds.sites import count_drawn, write_vacant
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
-from percolab.kernels.bits import popcount
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
@@ -51,6 +51,7 @@ class Sample(NamedTuple):
     """
 
     exists: Any
+    drawn: Any
     opened: Any
     adjacency: Any
     occupied: Any
@@ -102,20 +103,27 @@ def _add_cluster(sums, sizes, reach, row, a, b):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def _measure(sample, row):
-    """Write the row of the open bonds; return the number of runs."""
+def _measure(opened, sample, row):
+    """Write the row of open bonds; return the number of runs."""
     count, wrapping = find_clusters(
-        sample.opened, sample.adjacency, sample.occupied, sample.runs, sample.windings
+        opened, sample.adjacency, sample.occupied, sample.runs, sample.windings
     )
     measure_runs(count, wrapping, sample.end_flags, sample.runs, row)
     return count
+
+
+@njit(nogil=True, cache=True, **UNCOUNTED)
+def _measure_drawn(sample, rows):
+    """Write the rows of the samples that are drawn."""
+    for n in range(len(rows)):
+        _measure(sample.drawn[n], sample, rows[n])
 
 
 @njit(nogil=True, cache=True)
 def _grid_rows(sample, lists, rows):
     """Write the rows of a sample at every p of a grid, along which the listed bonds open."""
     starts, first, parents, sizes, reach = sample.runs
-    count = _measure(sample, rows[0])
+    count = _measure(sample.opened, sample, rows[0])
     periods = sample.windings.periods
     for step in range(1, len(rows)):
         row = rows[step]
@@ -154,18 +162,20 @@ def _grid_length(samples, thresholds, n):
 
 
 @njit
-def _count_open(opened):
-    count = int64(0)
-    for word in range(opened.size):
-        count += int64(popcount(opened[word]))
-    return count
+def _count_alike(thresholds, n, most):
+    """Return how many items from n on, at most ``most``, have one threshold."""
+    end, most = n + 1, min(n + most, thresholds.size)
+    while end < most and thresholds[end] == thresholds[n]:
+        end += 1
+    return end - n
 
 
 @njit(nogil=True, cache=True)
 def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
     """Write the rows of all items; neighbouring items of one sample share its labeling.
 
-    counts: int64, of every item the open bonds are written; or empty.
+    counts: int64, of every item the open bonds are written, or the vacant sites of a model that
+    draws sites; or empty.
     """
     exists, opened = sample.exists, sample.opened
     n = 0
@@ -183,17 +193,22 @@ def write_item_rows(generator, seed, samples, thresholds, record, sample, lists,
             write_bond_steps(generator, record, *key, grid, *found)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
-            if counts.size:
-                first = _count_open(opened)
+            here = counts[n : n + length]
+            if here.size and not write_vacant(generator, record, *key, grid, here):
+                first = count_drawn(record, 0, opened)
                 for step in range(length):
-                    counts[n + step] = first + lists.ends[step]
+                    here[step] = first + lists.ends[step]
             n += length
         else:
-            fill_sample(generator, record, *key, thresholds[n], exists, opened)
-            _measure(sample, rows[n])
+            items = _count_alike(thresholds, n, len(sample.drawn))
+            drawn = sample.drawn[:items]
+            own = samples[n : n + items]
+            draw_samples(generator, record, seed, own, thresholds[n], exists, drawn)
+            _measure_drawn(sample, rows[n : n + items])
             if counts.size:
-                counts[n] = _count_open(opened)
-            n += 1
+                for k in range(items):
+                    counts[n + k] = count_drawn(record, k, drawn[k])
+            n += items
 
 
 class BondOrder(NamedTuple):

@@ -185,24 +185,33 @@ def join_periodic_bonds(opened, adjacency, runs):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def size_clusters(parents, runs, starts, occupied, sizes):
-    """Point every run at its root and add up the occupied sites of every cluster in ``sizes``."""
-    sizes[:runs] = 0
-    run = -1
+def size_clusters(count, occupied, runs, periods):
+    """Point every run at its root, and add up the occupied sites of every cluster in ``sizes``.
+
+    periods: of every run, or empty.
+    """
+    starts, parents, sizes = runs.starts, runs.parents, runs.sizes
+    sizes[:count] = 0
+    last = int64(-1)
     for word in range(starts.size):
         left, here = starts[word], occupied[word]
         if left == uint32(0):
-            sizes[parents[run]] += popcount(here)
+            sizes[uint32(parents[uint32(last)])] += popcount(here)
             continue
         below = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
         if below != uint32(0):
-            sizes[parents[run]] += popcount(uint32(here & below))
+            sizes[uint32(parents[uint32(last)])] += popcount(uint32(here & below))
         while left != uint32(0):
             rest = uint32(left & uint32(left - uint32(1)))
             following = uint32(rest & uint32(~rest + uint32(1)))
             mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
-            run += 1
-            root = uint32(parents[uint32(parents[run])])
+            last += int64(1)
+            run = uint32(last)
+            parent = uint32(parents[run])
+            if periods.size:
+                # A root has no periods.
+                periods[run] += periods[parent]
+            root = uint32(parents[parent])
             parents[run] = root
             sizes[root] += popcount(uint32(here & mask))
             left = rest
@@ -253,41 +262,42 @@ def join_inside(opened, adjacency, runs):
     return count
 
 
+@njit(**UNCOUNTED)
+def _list_open(opened, bonds, first, most, stride, listed, owners):
+    """List which of up to ``most`` periodic bonds from ``first`` on are open, and their owners.
+
+    Returns how many.  Without a branch: every other one would be mispredicted.
+    """
+    count, begin = uint32(0), int64(0)
+    for n in range(first, min(first + most, bonds.size)):
+        bond = bonds[n]
+        while bond >= begin + stride:
+            begin += stride
+        listed[count], owners[count] = n, bond - begin
+        count += uint32(has_bit(opened[uint64(bond) >> uint64(5)], bond & 31))
+    return count
+
+
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def join_periodic_over_periods(opened, adjacency, count, runs, windings):
-    """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample.
-
-    Afterwards every run points at its root.
-    """
-    starts, first, parents = runs.starts, runs.first, runs.parents
+    """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample."""
+    starts, first, parents, listed, owners = runs
     periods, loop, axes = windings.periods, windings.loop, windings.axes
     bonds, ends, codes = adjacency.periodic_bonds, adjacency.periodic_ends, adjacency.periodic_codes
     periods[:count] = 0
     loop[0] = 0
     bits = int64(0)
-    stride, begin = int64(32) * int64(adjacency.num_words), int64(0)
+    stride = int64(32) * int64(adjacency.num_words)
     last_i, last_j, last_code = uint32(0xFFFFFFFF), uint32(0xFFFFFFFF), int64(0)
-    for n in range(bonds.size):
-        bond = bonds[n]
-        while bond >= begin + stride:
-            begin += stride
-        if not has_bit(opened[uint64(bond) >> uint64(5)], bond & 31):
-            continue
-        i, j, code = (
-            find_run(bond - begin, starts, first),
-            find_run(ends[n], starts, first),
-            codes[n],
-        )
-        # Neighbouring bonds often join the same two runs; one of them is enough.
-        if i != last_i or j != last_j or code != last_code:
-            _, _, wound = join_over_periods(parents, periods, i, j, code)
-            bits |= note_loop(wound, loop, axes)
-            last_i, last_j, last_code = i, j, code
-    for run in range(count):
-        # A root has no periods.
-        parent = uint32(parents[run])
-        periods[run] += periods[parent]
-        parents[run] = parents[parent]
+    for base in range(0, bonds.size, listed.size):
+        for k in range(_list_open(opened, bonds, base, listed.size, stride, listed, owners)):
+            n = uint32(listed[k])
+            i, j = find_run(owners[k], starts, first), find_run(ends[n], starts, first)
+            # Neighbouring bonds often join the same two runs; one of them is enough.
+            if i != last_i or j != last_j or codes[n] != last_code:
+                last_i, last_j, last_code = i, j, codes[n]
+                _, _, wound = join_over_periods(parents, periods, i, j, last_code)
+                bits |= note_loop(wound, loop, axes)
     return bits
 
 
@@ -303,7 +313,7 @@ def find_clusters(opened, adjacency, occupied, runs, windings):
         wrapping = join_periodic_over_periods(opened, adjacency, count, runs, windings)
     else:
         count = join_open_bonds(opened, adjacency, runs)
-    size_clusters(runs.parents, count, runs.starts, occupied, runs.sizes)
+    size_clusters(count, occupied, runs, windings.periods)
     return count, wrapping
 
 

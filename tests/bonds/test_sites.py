@@ -14,10 +14,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import percolab
-from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models.site_bond import SiteBond
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold, uniform_number
+from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.lattices.graph import graph_topology
@@ -80,17 +80,19 @@ def thick(name):
 @every_model
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 def test_vacant_sites_are_counted_at_every_threshold(generator, model):
-    topology, samples = lattice("kagome").topology((9, 11)), np.array([3, 5], np.uint64)
-    batch = new_batch("cpu", topology, model)
-    found = batch.count_vacant(generator, SEED, samples, np.array([GRID, GRID[::-1]]))
+    topology, samples = lattice("kagome").topology((9, 11)), np.arange(3, 8, dtype=np.uint64)
+    coupling = new_coupling("raster", "cpu", topology, model, openings=True)
+    found = topology.num_sites - coupling.grid_rows(generator, SEED, samples, GRID)[..., -1]
     there = unpack_bits(topology.occupied, topology.num_points)
-    for sample, counts, grid in zip(samples, found, (GRID, GRID[::-1])):
+    for sample, counts in zip(samples, found):
         own = numbers_of(topology, generator, sample)[0][there]
-        for count, threshold in zip(counts, grid.tolist()):
+        for count, threshold in zip(counts, GRID.tolist()):
             site_p = threshold / TOP if model.site_varies else model.site_p or 1.0
             assert count == (own >= site_p).sum()
-    single = batch.count_vacant(generator, SEED, samples, GRID[2:4])
-    assert single.tolist() == [found[0, 2], found[1, -4]]
+    # Items at one threshold are drawn side by side, several samples at once.
+    for k, threshold in enumerate(GRID):
+        rows = coupling.rows(generator, SEED, samples, np.full_like(samples, threshold))
+        assert (topology.num_sites - rows[:, -1]).tolist() == found[:, k].tolist()
 
 
 @pytest.mark.parametrize(

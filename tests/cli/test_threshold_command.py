@@ -165,6 +165,7 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
         (("bethe:3",), "only a lattice has tori"),
         (("nowhere",), "unknown lattice"),
         (("graph.csv",), "unknown lattice"),
+        (("--graph", "graph.csv"), "percolab sweep --graph graph.csv --order random"),
         (("--error", "1e-3"), "LATTICE"),
         (("square", "--boundary", "open"), "--boundary"),
         (("square", "--out", "threshold.png"), "ends in .png"),
