@@ -213,7 +213,6 @@ def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> 
 
 
 def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
-    """Return what times sweeps of spins."""
     from percolab.benchmark.spin_times import SpinSetting, spin_places, time_sweeps
     from percolab.spins.update import Update
 

@@ -84,6 +84,5 @@ def _describe_axes(summary: dict[str, Any]) -> None:
 
 
 def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
-    """Return the names of the first sites of the largest cluster."""
     label = clusters.roots[clusters.by_size[0]] if clusters.roots.size else -2
     return [names[site] for site in (clusters.labels == label).nonzero()[0][:_MOST_NAMED]]

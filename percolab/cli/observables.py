@@ -88,7 +88,6 @@ def _cells(record: dict[str, str]) -> tuple[str, ...]:
 
 
 def _boundary(text: str) -> tuple[str, ...]:
-    """Return the boundary of every axis that an option names."""
     from percolab.lattices.graph import TERMINALS
     from percolab.lattices.lattice import AXIS_NAMES, BOUNDARIES
 

@@ -133,7 +133,6 @@ def command(
 
 
 def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
-    """Write the page of a sample with a slider for p."""
     from percolab.configurations.sample_page import sample_page
     from percolab.lattices.structure import load_structure
     from percolab.store.output_files import check_suffix, write_output
@@ -176,7 +175,6 @@ def _show_graph(given: dict[str, Any]) -> Drawn:
 
 
 def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
-    """Return the figure of the tree of a sample, or of given weights, and its numbers."""
     from percolab.configurations.picture import draw_tree_picture
     from percolab.lattices.lattice import load_lattice
 
@@ -195,7 +193,6 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
 
 
 def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Drawn:
-    """Return the figure of what flows through a sample, and its numbers."""
     from percolab.configurations.picture import draw_flow_picture
 
     if labels is not None or as_tree:

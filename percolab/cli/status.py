@@ -130,7 +130,6 @@ _MEANS = {
 
 
 def _describe_model(study: Study) -> str:
-    """Return the model in words, and of spins how they are updated."""
     if "update" not in study.kind.settings:
         return f"{study.model} percolation"
     one = ", one long chain" if study.is_serial else ""

@@ -210,7 +210,6 @@ def _write_levels(
 
 
 def _describe_levels(levels: Levels) -> str:
-    """Return levels as a table: a row for every axis, and for every number of directions."""
     from percolab.trees.levels import level_text
 
     words = {"open": "spans", "periodic": "wraps around"}

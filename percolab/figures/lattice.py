@@ -112,7 +112,6 @@ def _named(label: str, **look: Any) -> Line2D:
 
 
 def _steps(lattice: Lattice) -> np.ndarray:
-    """Return the real-space steps from one cell to the next along each axis."""
     steps: np.ndarray = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
     return steps
 
@@ -134,7 +133,6 @@ def _patch(lattice: Lattice, low: np.ndarray, high: np.ndarray) -> _Patch:
 
 
 def _bond_length(lattice: Lattice) -> float:
-    """Return the mean real-space length of a bond."""
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     start, end = patch.places[patch.bonds].swapaxes(0, 1)
     return float(np.linalg.norm(start - end, axis=1).mean())

@@ -206,7 +206,6 @@ def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
 
 
 def _hides_a_line(axes: style.Axes) -> bool:
-    """Return whether a line passes below the legend of axes."""
     figure: Any = axes.figure.canvas.figure
     layout = figure.get_layout_engine()
     # Where axes and legend come to lie; a figure of the user's may have no layout.

@@ -194,7 +194,6 @@ def _draw_numbers(
 
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
-    """Draw s^tau n_s against s, close up where n_s is a power of s."""
     for curve, look, _ in choose_looks(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
