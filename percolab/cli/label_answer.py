@@ -40,11 +40,15 @@ def answer_labels(
     if names is not None:
         crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
-        more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
-        tables: dict[str, Any] = {"phases": [phase.to_dict() for phase in phases]} if phases else {}
-        tables |= {"tortuosity": plain(tortuosities)} if tortuosities else {}
-        found = {"labels": file, "shape": list(shape), **record, **summary}
-        echo_json(found | {"crossing_clusters": crossing} | more | tables)
+        answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **summary}
+        answer["crossing_clusters"] = crossing
+        if names is not None:
+            answer["largest_names"] = _largest_names(clusters, names)
+        if phases:
+            answer["phases"] = [phase.to_dict() for phase in phases]
+        if tortuosities:
+            answer["tortuosity"] = plain(tortuosities)
+        echo_json(answer)
         return
     sites = counted(summary["sites"], "site")
     echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}")

@@ -23,7 +23,7 @@ from typing import Any
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import open_results
-from percolab.benchmark import StageTime, choose_places, time_stages
+from percolab.benchmark.records import StageTime, choose_places, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures.kinds import StudyFigures
@@ -143,7 +143,7 @@ def bethe_timing(device: Device, folder: Path) -> Found:
 def timing_drawn(number: str, records: Sequence[Any], device_name: str) -> tuple[Any, Found]:
     """Return Fig 7 or 10, the time per sample of lattices, and its numbers.
 
-    records: of :class:`percolab.benchmark.StageTime`.
+    records: of :class:`percolab.benchmark.records.StageTime`.
     """
     names, title = {name: name for name in LATTICES.values()}, "bonds and labels"
     if number == "10":
