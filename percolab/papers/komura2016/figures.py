@@ -29,10 +29,10 @@ from percolab.configurations import random_configuration
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.networks import plot_bethe
-from percolab.figures.timing import Timing, plot_timing
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import load_lattice
+from percolab.papers.komura2016.timing import Timing, plot_timing
 from percolab.papers.measured_record import draw_over
 from percolab.run.engine import device_label
 from percolab.run.runner import run_study
