@@ -24,11 +24,10 @@ from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, choose_table, find_format, write_table
-from percolab.cli.options import one_line_errors
+from percolab.cli.options import one_line_errors, threshold_record
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
-from percolab.cli.threshold import threshold_record
 from percolab.configurations.levels import find_given_levels
 from percolab.errors import InputError, nearest
 from percolab.figures import save_figure

@@ -24,10 +24,10 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
     table_options,
+    threshold_record,
     without_table_options,
     write_answer,
 )
-from percolab.cli.threshold import threshold_record
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.label_answer import answer_labels, echo_phases
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
@@ -19,6 +18,7 @@ from percolab.cli.sample_options import (
     shaped,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.status import answer_labels, echo_phases
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT

@@ -14,6 +14,7 @@ from percolab.cli.options import (
     input_files,
     published_lines,
     refuse,
+    threshold_record,
     write_answer,
 )
 from percolab.cli.progress import ProgressWatcher, root_text
@@ -24,11 +25,8 @@ from percolab.store.results import ResultsWriter
 from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT, WHAT
 
 if TYPE_CHECKING:
-    from percolab.analysis.quantity_fits import QuantityAnalysis
-    from percolab.analysis.roots import RootFit
     from percolab.analysis.value import Value
     from percolab.store.results import StoredResults
-    from percolab.tasks.study import Study
     from percolab.trees.levels import Levels
 
 #: The results file, where none is named.
@@ -116,16 +114,6 @@ def command(
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
         results = find_threshold(request.study, goal, **options)
     write_answer(*_answer(results, Path(out)), as_json=as_json)
-
-
-def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
-    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
-    from percolab.analysis.root_text import root_record
-    from percolab.analysis.roots import RootFit
-
-    if isinstance(fit, RootFit):
-        return root_record(study, fit)
-    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
 
 
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
