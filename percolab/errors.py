@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 #: An option of a text, --min-size or -L; the options of a command in it belong to that command.
 _OPTION = re.compile(r"(percolab \w+ [^,;)]*)|(?<![^\s(])(?:--([a-z][a-z-]*)|-([pLTK])(?!\w))")
@@ -55,6 +57,16 @@ def nearest(word: str, known: Collection[str]) -> str:
     """Return a hint naming the known word nearest to ``word``, or listing them all."""
     close = difflib.get_close_matches(str(word), known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def import_networkx(why: str) -> Any:
+    """Return networkx; InputError, which says first what it is for, where it is not installed."""
+    try:
+        return importlib.import_module("networkx")
+    except ImportError as error:
+        raise InputError(
+            f"{why}: networkx is not installed; pip install 'percolab[graph]'"
+        ) from error
 
 
 class AnalysisError(UserError):

@@ -253,7 +253,7 @@ def _sweep_spins(labeler: Any) -> None:
 def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that find and read a tree of a sample, and find one of given keys."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
-    from percolab.trees.readings_batch import ReadingsBatch
+    from percolab.trees.readings_cuda import ReadingsBatch
 
     launches: list[Launch] = []
     with on_host(launches, kind):
@@ -280,7 +280,7 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
 
 def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that measure samples of a small lattice."""
-    from percolab.coupled.sample_blocks import SampleBlocks
+    from percolab.coupled import SampleBlocks
 
     launches: list[Launch] = []
     if topology.shape:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -137,6 +137,16 @@ MIDDLE_P = {
     "cubic": 0.2488,
     "hypercubic_4d": 0.1601,
 }
+
+
+def slow(*values: object):
+    """Return a case of a parametrized test that is left to ``make test-slow``."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def slow_but(names: Iterable[str], *quick: str) -> list:
+    """Return names as cases, of which all but some are left to ``make test-slow``."""
+    return [name if name in quick else slow(name) for name in names]
 
 
 @cache

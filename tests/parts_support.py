@@ -10,8 +10,10 @@ from percolab.bonds.model import BOND, Model
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.parts.interface import close, join, make_row
 from percolab.parts.parts import Parts
+from percolab.parts.ranks import Leader, follow
 from percolab.parts.raster import SlabRaster
 from percolab.parts.slabs import Slabs, thicknesses
+from percolab.parts.transport import run_local
 
 MODELS = (
     BOND,
@@ -81,6 +83,20 @@ def shape_of(name, boundary, sizes=None):
 
 def ps_of(name):
     return (0.0, 0.2, 0.4, 0.7, 1.0) if name in OF_TESTS else probabilities(name)
+
+
+def by_ranks(job, draws):
+    """Return the rows of samples, and the steps of the ranks, by threads of this process."""
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader = Leader(transport)
+        found = [leader.row(job, draw) for draw in draws]
+        leader.end()
+        return found
+
+    return run_local(len(job.layers), work)[0]
 
 
 @cache

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import lattice, probabilities
 from interface_support import assert_same_interface, fake_interface, joined_on_gpu, random_steps
+from parts_support import interfaces_of
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -19,8 +20,8 @@ from percolab.measure.tallies import num_bins
 from percolab.parts.interface import Face, close, join, make_row, no_face
 from percolab.parts.join_cuda import InterfacesCuda, to_device, to_host
 from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
-from percolab.parts.parts import Parts, Whole
-from percolab.parts.raster import SampleKey, SlabRaster
+from percolab.parts.parts import Whole
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import thicknesses
 
 cuda = load_cuda()
@@ -34,16 +35,6 @@ SHAPES = {
 KINDS = {"o": "open", "p": "periodic"}
 
 
-def interfaces_of(whole, draw, slabs, tally):
-    layers = thicknesses(whole, slabs)
-    labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
-    starts = np.cumsum([0, *layers[:-1]])
-    return [
-        labeler.make_interface(parts.part(int(start), thick), draw)
-        for start, thick in zip(starts, layers)
-    ]
-
-
 def compare_lattice(name):
     """Compare interfaces of small lattices, joined in many orders."""
     rng, gpu = np.random.default_rng(1), InterfacesCuda()
@@ -53,7 +44,8 @@ def compare_lattice(name):
             model = Model.parse("site") if number == 3 else BOND
             whole = Whole(lattice(name), shape, boundary, model)
             draw = SampleKey(number % 2, 5, int(rng.integers(1000)), p_to_threshold(p))
-            interfaces = interfaces_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
+            layers = thicknesses(whole, int(rng.integers(2, 5)))
+            interfaces = interfaces_of(whole, draw, layers, tally=number % 2 == 0)
             chain = bool(number % 2)
             steps = [0] * (len(interfaces) - 1) if chain else random_steps(len(interfaces), rng)
             own = InterfacesCuda() if chain else gpu

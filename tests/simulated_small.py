@@ -8,8 +8,7 @@ from helpers import lattice
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import new_coupling, small
-from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled import SampleBlocks, new_coupling, small
 from percolab.coupled.small import SmallCoupling
 from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.block_sums import sum_blocks

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 from helpers import assert_same_blocks
-from parts_support import row_by_slabs
+from parts_support import by_ranks, row_by_slabs
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
@@ -14,10 +14,9 @@ from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import Leader, RankJob, choose_rank_layers, follow
+from percolab.parts.ranks import RankJob, choose_rank_layers
 from percolab.parts.raster import SampleKey
 from percolab.parts.slab_partition import SlabDivision
-from percolab.parts.transport import run_local
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankGroup
 from percolab.store.checkpoints import Checkpoints
@@ -42,16 +41,8 @@ def compare_rows(name):
     job = RankJob(whole, layers, tally=True, devices=devices, p=p)
     draw = SampleKey(0, 3, 1, p_to_threshold(p))
 
-    def work(transport):
-        if transport.rank:
-            return follow(transport)
-        leader = Leader(transport)
-        found = [leader.row(job, draw) for _ in range(2)]
-        leader.end()
-        return found
-
     expected = row_by_slabs(whole, draw, tally=True)
-    for row, steps in run_local(ranks, work)[0]:
+    for row, steps in by_ranks(job, [draw] * 2):
         assert row.numbers.tolist() == expected.numbers.tolist()
         assert sum(step.bytes > 0 for step in steps) == ranks - 1
     print(name)

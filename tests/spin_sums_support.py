@@ -1,6 +1,6 @@
 """Means of the Potts model on a tiny graph from all spins, and over one Swendsen-Wang update.
 
-They check :func:`percolab.validation.spin_enumeration.bond_means`, which sums over sets of open
+They check :func:`percolab.validation.enumeration.bond_means`, which sums over sets of open
 bonds: spins and open bonds are marginals of one joint distribution.  A Swendsen-Wang update
 (R. H. Swendsen and J.-S. Wang, Phys. Rev. Lett. 58, 86 (1987)) goes from spins to bonds and from
 these to new spins, so that the mean product of one quantity before and after is the mean square of
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from percolab.validation.spin_enumeration import (
+from percolab.validation.enumeration import (
     Bonds,
     Floats,
     Integers,
@@ -68,7 +68,8 @@ def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[
     >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
     (0.5, 0.166666666667)
     """
-    labels, num_open = _all_labels(num_sites, bonds, q, p)
+    _check(num_sites, bonds, q, p)
+    labels, num_open = _all_labels(num_sites, bonds)
     weights = _bond_weights(labels, num_open, len(bonds), q, p)
     of_spins = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
     products = {

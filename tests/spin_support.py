@@ -18,7 +18,7 @@ from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
-from percolab.validation.spin_enumeration import bond_means
+from percolab.validation.enumeration import bond_means
 
 #: Parallel bonds, a loop, a site without bonds, and one whose only bond is a loop.
 IRREGULAR = (7, [(0, 3), (3, 0), (0, 3), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (6, 6)])

@@ -5,7 +5,7 @@ The programs are those of results/randomness that choose and judge the scatter o
 
 import numpy as np
 import pytest
-from helpers import record_program
+from helpers import record_program, slow
 
 relations = record_program("randomness/randomness_relations.py")
 law = record_program("randomness/randomness_law.py")
@@ -37,7 +37,7 @@ def test_exact_bias_of_two_instances_agrees_with_simulation():
     assert relations.exact_bias((5, 5, 0, 0, 1, 0, 1)) == 0.25
 
 
-@pytest.mark.parametrize(("p", "factor"), [(85 / 256, 2), (58 / 256, 0)])
+@pytest.mark.parametrize(("p", "factor"), [slow(85 / 256, 2), (58 / 256, 0)])
 def test_rotation_alone_correlates_five_lanes(p, factor):
     """Carries bring a second relation of the same lanes: together twice the first, or nothing."""
     found = relation_on(FIVE_LANES, relations.ROTATION).correlation(relations.ROTATION, p)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.kernels.registry import load
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, UInt64s
 
 
 class Batch(Protocol):
@@ -23,13 +23,7 @@ class Batch(Protocol):
     model: Model
     capacity: int
 
-    def fill(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> int:
+    def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
         """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
         ...
 

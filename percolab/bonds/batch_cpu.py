@@ -15,7 +15,7 @@ from percolab.bonds.weights import BondWeights
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, count_words
+from percolab.lattices.topology import Topology, UInt64s, count_words
 
 
 def make_adjacency(topology: Topology) -> Adjacency:
@@ -63,48 +63,32 @@ class CpuBatch:
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
-        """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points) * model.draws_sites
         weights = 256 * extent.num_words * model.needs_weights
         return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words + weights)
 
-    def fill(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> int:
-        """Draw the open bonds of an item, its sample and threshold in arrays of one."""
+    def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
         (sample,), (threshold,) = samples, thresholds
         key = np.uint64(seed), np.uint64(sample), np.uint64(threshold)
         fill_sample(generator, self.record, *key, self.exists, self.opened)
         return 1
 
     def load(self, opened: NDArray[np.uint32]) -> int:
-        """Take the given open bonds of one item, (1, num_classes * num_words)."""
         (self.opened[:],) = opened
         return 1
 
     def copy_open_words(self, items: int) -> NDArray[np.uint32]:
-        """Return a copy of the bond words, (1, num_classes * num_words)."""
         return self.opened[None].copy()
 
     def copy_occupied(self, items: int) -> NDArray[np.uint32]:
-        """Return a copy of the occupied sites, (1, num_words), one bit a site."""
         return self.occupied[None].copy()
 
     def copy_vacant(self, items: int) -> NDArray[np.int64]:
-        """Return how many sites are vacant, as they were drawn last: (1,)."""
         occupied = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return np.array([self.topology.num_sites - occupied])
 
     def count_vacant(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return how many sites of each item the model leaves vacant, int64 like thresholds.
 

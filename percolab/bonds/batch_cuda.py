@@ -26,11 +26,12 @@ from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import (
     PERIOD_BITS,
     PartWords,
     Topology,
+    UInt64s,
     count_words,
     write_parts,
 )
@@ -106,7 +107,6 @@ class KeysOfBatch:
 
     @staticmethod
     def memory(capacity: int) -> Memory:
-        """Return the memory that it takes."""
         keys = 8 * sum(_sizes(capacity))
         return Memory(host=keys, device=keys)
 
@@ -153,7 +153,6 @@ class ClosedCounts:
 
     @staticmethod
     def memory(items: int, steps: int = 1) -> Memory:
-        """Return the memory that the counts take."""
         return Memory(host=12 * items * steps, device=4 * items * steps)
 
     def make_room(self, items: int, steps: int) -> bool:
@@ -229,9 +228,8 @@ class CudaBatch:
         if model.needs_weights:
             raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
-        self.opened = self.arrays.array(
-            "opened", self.capacity * topology.num_bond_words, np.uint32
-        )
+        words = self.capacity * topology.num_bond_words
+        self.opened = self.arrays.array("opened", words, np.uint32)
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_parts)
@@ -250,10 +248,9 @@ class CudaBatch:
             self.occupied = self.arrays.array("occupied", words, np.uint32)
             self.occupied_words = self.adjacency.num_words
             first = np.uint32(topology.num_bond_words)
-            self.sites = Sites(
-                model.rule, first, self.adjacency, self.existing_sites, self.occupied
-            )
-            drawn = Drawn(first, self.existing_sites, ())
+            there = self.existing_sites
+            self.sites = Sites(model.rule, first, self.adjacency, there, self.occupied)
+            drawn = Drawn(first, there, ())
             self.closed = ClosedCounts(
                 drawn, self.occupied, self.capacity, self.launches, varies=model.site_varies
             )
@@ -278,14 +275,11 @@ class CudaBatch:
     def count_bonds(self) -> None:
         """Have the closed bonds counted, where no sites are drawn."""
         if self.closed is None:
-            drawn = Drawn(np.uint32(0), self.exists, self.limits)
-            self.closed = ClosedCounts(
-                drawn, self.opened, self.capacity, self.launches, varies=True
-            )
+            drawn = Drawn(np.uint32(0), self.exists, self.limits), self.opened
+            self.closed = ClosedCounts(*drawn, self.capacity, self.launches, varies=True)
 
     @staticmethod
     def memory(extent: Extent, model: Model, items: int) -> Memory:
-        """Return the memory that a batch takes."""
         site_words = 4 * count_words(extent.num_points)
         keys = KeysOfBatch.memory(items).device
         # What exists, what crosses periodic boundaries, and the lists of its bonds, on the
@@ -300,14 +294,7 @@ class CudaBatch:
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + items * words).plus(counts)
 
-    def fill(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> int:
-        """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+    def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
         items = len(samples)
         self.keys.write(seed, samples, thresholds)
         self.launches.call(
@@ -339,21 +326,18 @@ class CudaBatch:
             launch.one(close_periodic_kernel, top.num_periodic_bonds, items, opened, self.sites)
 
     def load(self, opened: NDArray[np.uint32]) -> int:
-        """Copy given open bonds, (items, num_classes * num_words), into the batch."""
         flat = np.ascontiguousarray(opened, np.uint32).ravel()
         self.launches.wait()
         self.opened[: flat.size].copy_to_device(flat)
         return len(opened)
 
     def copy_open_words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bond words of the first items, (items, num_classes * num_words)."""
         self.launches.wait()
         words = self.topology.num_bond_words
         found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
         return found.reshape(items, words)
 
     def copy_occupied(self, items: int) -> NDArray[np.uint32]:
-        """Return the occupied sites of the first items, (items, num_words), one bit a site."""
         words = self.topology.num_words
         if not self.sites:
             return np.broadcast_to(self.topology.occupied, (items, words))
@@ -362,7 +346,6 @@ class CudaBatch:
         return found.reshape(items, words)
 
     def copy_vacant(self, items: int) -> NDArray[np.int64]:
-        """Return how many sites of the first items are vacant, as they were drawn last."""
         assert self.closed is not None
         self.closed.count(items)
         self.launches.wait()

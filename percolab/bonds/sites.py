@@ -70,7 +70,6 @@ def close_word(opened, base, occupied, start, adjacency, k, word):
 
 @njit
 def is_vacant(occupied, start, site):
-    """Return whether a site is vacant."""
     word = occupied[uint32(start + uint32(uint32(site) >> uint32(5)))]
     return not has_bit(word, uint32(uint32(site) & uint32(31)))
 

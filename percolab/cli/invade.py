@@ -294,11 +294,13 @@ def _choose_radii(invader: Invader) -> np.ndarray | None:
     import numpy as np
 
     from percolab.figures.invasion import can_draw_places
+    from percolab.lattices.lattice import Lattice
 
     structure = invader.field.structure
     if invader.sources.size > 1 or not can_draw_places(structure) or invader.stop == "all":
         return None
-    steps = np.linalg.norm(np.array(structure.vectors), axis=1)  # type: ignore[attr-defined]
+    assert isinstance(structure, Lattice)
+    steps = np.linalg.norm(np.array(structure.vectors), axis=1)
     most = _INNER * float((steps * invader.field.shape).max())
     radii = _FIRST_RADIUS * _FACTOR ** np.arange(64)
     return radii[radii <= most]

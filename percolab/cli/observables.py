@@ -33,8 +33,7 @@ def command(boundary: str | None, as_json: bool) -> None:
     packages that are installed declare.
     """
     from percolab.measure import columns
-    from percolab.measure.functions import LabelFunction
-    from percolab.measure.packages import list_plugins
+    from percolab.measure.functions import LabelFunction, list_plugins
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     usual = {each.name: each for kinds in chosen for each in columns.list_observables(kinds)}

@@ -302,9 +302,7 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
     for n in range(count):
         image.seek(n)
         if (image.height, image.width) != shape or image.mode != mode:
-            raise InputError(
-                f"{path}: image {n + 1} of {count} differs in size or kind from the first"
-            )
+            raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
         found[n] = np.asarray(_grey(image, path, as_grey))
     return found if count > 1 else found[0]
 
@@ -375,7 +373,7 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
     """
     import h5py
 
-    from percolab.store.guard import check_dataset
+    from percolab.store.tree import check_dataset
 
     try:
         # The file is only read; and HDF5's own locks fail on some networks.
@@ -415,9 +413,7 @@ def _followed(file: Any, name: str, path: Path) -> Any:
             raise InputError(f"{path}: {name!r}: {part!r} is a link, and links are not followed")
         here = here[part]
     if not isinstance(here, h5py.Dataset):
-        raise InputError(
-            f"{path}: {here.name} is no dataset but a group; it holds {_few_names(here)}"
-        )
+        raise InputError(f"{path}: {here.name} is a group, no dataset; it holds {_few_names(here)}")
     return here
 
 

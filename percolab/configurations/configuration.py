@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from percolab.bonds.batch import new_batch
-from percolab.bonds.model import BOND
+from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.configurations.array_files import (
     Slices,
@@ -21,7 +20,6 @@ from percolab.configurations.array_files import (
     read_array,
     split_name,
 )
-from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.configurations.phases import (
     Phase,
     SiteRule,
@@ -31,15 +29,23 @@ from percolab.configurations.phases import (
 )
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import check_free, explain_lack
 from percolab.kinds.memory import check_memory
-from percolab.labelers import serving_labeler
+from percolab.labelers import fitting_labeler, labeler_class, new_labeler, serving_labeler
+from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.shown import Shown, counted
-from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import MAX_POINTS, Topology, count_words, unpack_bits
+from percolab.lattices.topology import (
+    MAX_POINTS,
+    Topology,
+    bonds_between,
+    count_words,
+    pack_bits,
+    unpack_bits,
+)
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.spins.chains import new_chains
@@ -112,9 +118,7 @@ class Configuration(Shown):
         """
         if isinstance(self.lattice, Lattice):
             labeler = choose_labeler(labeler, device, self.lattice, watcher)
-        nothing_drawn = 0, 0, 0, 0
-        labels, _ = compute_labels(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
-        labels[~self.sites] = -1
+        labels = compute_labels(self.topology, self.opened, self.sites, labeler, device)
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
             return Clusters(labels, self.topology, self.opened)
@@ -130,6 +134,90 @@ class Configuration(Shown):
         return measure_phases(
             self.phase_names, self.phases.reshape(self.shape), clusters, faces=faces
         )
+
+
+def choose_labeler(
+    labeler: str | None, device: str, lattice: Lattice, watcher: Watcher | None
+) -> str | None:
+    """Return the labeler for a lattice; the watcher is notified if it is another than this one."""
+    kind = Device.parse(device).resolve().kind
+    chosen, note = fitting_labeler(labeler, kind, lattice)
+    if note and watcher is not None:
+        watcher.noted(note)
+    return chosen
+
+
+def compute_labels(
+    topology: Topology, opened: np.ndarray, sites: np.ndarray, labeler: str | None, device: str
+) -> np.ndarray:
+    """Return the labels of open bonds, int32 (num_points,), -1 where there is no site.
+
+    opened: uint32 (num_classes, num_words).  sites: bool (num_points,).
+    InputError: an unknown labeler or device, or one that cannot label so many sites.
+    """
+    kind = Device.parse(device).resolve().kind
+    labeler_class(labeler, kind)
+    try:
+        chosen = new_labeler(labeler, kind, topology, BOND)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
+    items = chosen.batch.load(opened.reshape(1, -1))
+    labels: np.ndarray
+    (labels,) = chosen.join(items, Reading.LABELS).labels()
+    labels[~sites] = -1
+    return labels
+
+
+def draw_sample(
+    topology: Topology, draw: Model, key: tuple[int, int, int], p: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the open bonds of a sample, uint32 (num_classes, num_words), and its sites, bool.
+
+    key: generator, seed of the streams and number of the sample.
+    """
+    generator, seed, sample = key
+    batch = new_batch("cpu", topology, draw)
+    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
+    items = batch.fill(generator, seed, *one)
+    opened = batch.copy_open_words(items).reshape(topology.exists.shape)
+    return opened, unpack_bits(batch.copy_occupied(items)[0], topology.num_points)
+
+
+def take_open_bonds(
+    topology: Topology, opened: Any, what: str, *, where: str = "opened"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return given open bonds as words, uint32 (num_classes, num_words), and the sites, bool.
+
+    opened: such words, or bool (num_classes, ..., y, x).  what: has them, for messages.
+    InputError: another shape or type, or an open bond that does not exist.
+    """
+    given, packed = np.asarray(opened), topology.exists.shape
+    flags = (topology.num_classes, *(topology.shape[::-1] or (topology.num_points,)))
+    if given.dtype == bool and given.shape == flags:
+        words = pack_bits(given.reshape(topology.num_classes, -1))
+    elif given.dtype == np.uint32 and given.shape == packed:
+        words = given
+    else:
+        raise InputError(
+            f"opened is {given.dtype} {given.shape}, but the bonds of {what} are bool {flags}, or "
+            f"packed uint32 {packed}"
+        )
+    strange = np.argwhere(words & ~topology.exists)
+    if strange.size:
+        k, word = strange[0].tolist()
+        raise InputError(f"{where}: word {word} of class {k} opens a bond that does not exist")
+    return words, unpack_bits(topology.occupied, topology.num_points)
+
+
+def given_configuration(
+    structure: Structure, L: int, boundary: str | Sequence[str] | None, opened: Any
+) -> Configuration:
+    """Return the configuration of given open bonds, as :func:`take_open_bonds` takes them."""
+    kinds = axis_boundaries(structure, boundary)
+    structure.check_size(L, kinds)
+    topology = structure.topology(structure.shape(L), kinds)
+    words, sites = take_open_bonds(topology, opened, f"{structure.name} at L = {L}")
+    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
 
 
 def site_configuration(
@@ -199,7 +287,10 @@ def read_image(
     """
     is_array = not isinstance(name, str | Path | list | tuple)
     files = None if is_array else find_slices(name)
-    text = AN_ARRAY if is_array else str(name) if files is None else _stack_name(files)
+    text = AN_ARRAY if is_array else str(name)
+    if files is not None:
+        ends = f"{Path(files[0]).name} ... {Path(files[-1]).name}"
+        text = f"{ends} ({counted(len(files), 'slice')})"
     rule = SiteRule.make(text, threshold, below, phase)
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -213,7 +304,8 @@ def read_image(
             return "" if prod(shape) else "it has no sites"
         if not 1 <= prod(shape) <= MAX_POINTS:
             return f"{prod(shape)} sites, but 1 to {MAX_POINTS} can be labeled"
-        problem = _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40))
+        needed = prod(shape) * (dtype.itemsize + 2 * len(used.bonds) + 40)
+        problem = explain_lack(f"{prod(shape)} sites need", needed)
         return problem and f"{problem}; percolab label --slabs auto labels it in parts"
 
     as_grey = threshold is not None
@@ -251,11 +343,6 @@ def image_lattice(connectivity: int | None, dimension: int) -> Lattice:
     return load_lattice(DEFAULT_LATTICES[dimension])
 
 
-def _stack_name(files: Sequence[str]) -> str:
-    first, last = Path(files[0]).name, Path(files[-1]).name
-    return f"{first} ... {last} ({counted(len(files), 'slice')})"
-
-
 def bond_configuration(
     name: str, lattice: Lattice, L: int, boundary: str = "open"
 ) -> Configuration:
@@ -275,16 +362,9 @@ def bond_configuration(
             )
         return ""
 
-    opened = read_array(name, wrong).astype(np.uint32, copy=False)
+    words = read_array(name, wrong).astype(np.uint32, copy=False)
     topology = lattice.topology(task.shape, task.boundary)
-    strange = np.argwhere(opened & ~topology.exists)
-    if strange.size:
-        klass, word = strange[0]
-        raise InputError(
-            f"{name}: word {word} of class {klass} opens a bond that does not exist "
-            f"({len(strange)} such words)"
-        )
-    sites = unpack_bits(topology.occupied, topology.num_points)
+    opened, sites = take_open_bonds(topology, words, lattice.name, where=name)
     record = {"kind": "bonds", "input": _file_name(name), **_on(lattice, task.boundary), "L": L}
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
@@ -298,7 +378,7 @@ def random_configuration(
     sample: int = 0,
     rng: str = "xorwow",
     model: str = "bond",
-    boundary: str | None = None,
+    boundary: str | Sequence[str] | None = None,
     sweeps: int = 0,
     update: str = SETTINGS["update"].default,
     **coupling: float,
@@ -318,9 +398,7 @@ def random_configuration(
     kinds = axis_boundaries(lattice, boundary or usual) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
-        too_large = _too_large(points, _BETHE_BYTES * points)
-        if too_large:
-            raise InputError(f"{L} shells: {too_large}")
+        check_free(f"{L} shells: {points} sites need", _BETHE_BYTES * points)
     check_choice("rng", rng, GENERATORS)
     sample = take_sample_key("sample", sample)
     keys: dict[str, Any] = {"seed": seed, "rng": rng, "model": model, "update": update}
@@ -340,11 +418,8 @@ def random_configuration(
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
-    batch = new_batch("cpu", topology, task.draw)
-    one = np.array([sample], np.uint64), np.array([p_to_threshold(p)], np.uint64)
-    items = batch.fill(GENERATORS[rng], task.stream_seed, *one)
-    opened = batch.copy_open_words(items).reshape(topology.exists.shape)
-    sites = unpack_bits(batch.copy_occupied(items)[0], topology.num_points)
+    key = GENERATORS[rng], task.stream_seed, sample
+    opened, sites = draw_sample(topology, task.draw, key, p)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 
@@ -381,13 +456,6 @@ def _task(
     task.structure.check_size(task.size, task.boundary)
     check_memory(task, None, Device("cpu"), 1, in_use=13 * task.num_points)
     return task
-
-
-def _too_large(points: int, needed: int) -> str:
-    free = psutil.virtual_memory().available
-    if needed <= free:
-        return ""
-    return f"{points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
 
 
 def _on(lattice: Structure, boundary: tuple[str, ...]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ def label_device_array(
     image: whole numbers or truth values, contiguous, in the memory of the current GPU; sites are
     where it is not 0, and neighbours of one value are joined.  A label is the smallest site index
     of the cluster, -1 where there is no site.  What returns has ``__cuda_array_interface__``:
-    ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.  It is finished.
+    ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.  It is finished.  The memory
+    for images of the last shape is kept.
 
     InputError: other values, an array with gaps, one that the lattice or the labeler cannot have.
     """
@@ -56,22 +58,32 @@ def label_device_array(
     lattice = lattice or image_lattice(connectivity, len(given.shape))
     if not given.size:
         raise InputError("label: the array has no sites")
-    topology = lattice.topology(given.shape[::-1], axis_boundaries(lattice, boundary))
-    try:
-        chosen: Any = new_labeler(
-            fitting_labeler(labeler, "cuda", lattice)[0], "cuda", topology, BOND
-        )
-    except ValueError as error:
-        raise InputError(f"{topology.num_points} sites on a GPU: {error}") from error
-    batch, values = chosen.batch, given.reshape(topology.num_points)
+    kinds = axis_boundaries(lattice, boundary)
+    name, _ = fitting_labeler(labeler, "cuda", lattice)
+    device = getattr(cuda.get_current_device(), "id", 0)
+    chosen = _labeler(device, lattice, given.shape[::-1], kinds, name)
+    batch, points = chosen.batch, chosen.batch.topology.num_points
+    values = given.reshape(points)
     bonds = batch.exists, batch.adjacency, values, batch.opened
     batch.launches.one(open_between_kernel, batch.exists.size, 1, *bonds)
     chosen.join(1, Reading.LABELS).make_labels()
-    labels = cuda.device_array(topology.num_points, np.int32)
+    labels = cuda.device_array(points, np.int32)
     sites = batch.existing_sites, values, chosen.labels, labels
-    batch.launches.one(mark_empty_kernel, topology.num_points, 1, *sites)
+    batch.launches.one(mark_empty_kernel, points, 1, *sites)
     batch.launches.wait()
     return labels.reshape(given.shape)
+
+
+@lru_cache(maxsize=1)
+def _labeler(
+    device: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
+) -> Any:
+    """Return a labeler of one item; the last is kept, as many images have one shape."""
+    topology = lattice.topology(shape, boundary)
+    try:
+        return new_labeler(name, "cuda", topology, BOND)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on a GPU: {error}") from error
 
 
 def _view(image: Any) -> Any:

@@ -47,7 +47,6 @@ class DirectedComponents(Shown):
 
     @property
     def num_components(self) -> int:
-        """Strongly connected components."""
         return np.unique(self.labels).size
 
     def sites(self, part: str) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.memory import check_free
 from percolab.lattices.topology import MAX_POINTS
 from percolab.tasks.values import take_integer, take_sample_key
 
@@ -43,19 +43,16 @@ def gaussian_field(
         raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "
                          f"{MAX_POINTS} sites")  # fmt: skip
     # Noise, distances and two transforms at a time.
-    needed, free = 40 * prod(sizes), Device("cpu").free_memory()
-    if needed > free:
-        raise InputError(f"shape = {sizes}: needs {needed / 1e9:.1f} GB of memory; "
-                         f"{free / 1e9:.1f} GB are free")  # fmt: skip
+    check_free(f"shape = {sizes}: needs", 40 * prod(sizes))
     chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
     squares: Floats = sum(np.ix_(*chords), np.zeros(()))
     if callable(correlation):
-        wanted = np.asarray(correlation(np.sqrt(squares)), np.float64)
+        target = np.asarray(correlation(np.sqrt(squares)), np.float64)
     elif not 0 < correlation < np.inf:
         raise InputError(f"exponent = {correlation}, but it must be a finite number above 0")
     else:
-        wanted = (1 + squares) ** (-correlation / 2)
-    spectrum = np.fft.rfftn(np.broadcast_to(wanted, sizes)).real
+        target = (1 + squares) ** (-correlation / 2)
+    spectrum = np.fft.rfftn(np.broadcast_to(target, sizes)).real
     # Rounding makes small ones negative.
     if not spectrum.min() > -1e-9 * spectrum.max():
         raise InputError("correlation: its spectrum on this torus is negative somewhere: no field "

@@ -7,28 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import (
     Configuration,
+    given_configuration,
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.invade import SIDES
-from percolab.configurations.label import is_mask_file, load_labeled_lattice, refuse_spins
+from percolab.configurations.invade import name_sides
+from percolab.configurations.label import (
+    is_mask_file,
+    load_labeled_lattice,
+    refuse_spins,
+    take_graph,
+)
 from percolab.errors import InputError, nearest
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
+from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
-from percolab.lattices.graph import Graph, make_graph
+from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
-from percolab.lattices.structure import load_structure
-from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.lattices.structure import take_structure
 from percolab.tasks.shapes import take_shape
-from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import refuse_given, refuse_sample_settings
 
 #: Bytes a bond of what all the numbers of a flow take, beside two nets.
@@ -102,59 +106,21 @@ def flow(
         return _flow_through(chosen, ends, axis, conductances)
     refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
     if is_graph:
-        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
         refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
-        given = make_graph(
-            lattice if graph is None else graph,
-            multi=multi,
-            columns=columns,
-            weights=Model.parse(model).needs_weights,
-            **ends,
-        )
+        given = take_graph(lattice, graph, model, multi=multi, columns=columns, **ends)
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
         return _flow_through(chosen, {}, None, conductances, seed, sample)
     if lattice is None or L is None:
         raise InputError("flow: give a lattice and its size L, a mask or a graph")
-    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-    if not hasattr(structure, "is_scalable"):
-        raise InputError(f"flow: {type(lattice).__name__} given, but it is no lattice or mask")
-    structure, L = take_shape(structure, L)
+    structure, L = take_shape(take_structure(lattice, "flow"), L)
     if opened is None:
-        if boundary is not None:
-            sampled["boundary"] = ",".join(axis_boundaries(structure, boundary))
-        chosen = random_configuration(structure, L, 0.5 if p is None else p, **sampled)
+        p = 0.5 if p is None else p
+        chosen = random_configuration(structure, L, p, boundary=boundary, **sampled)
     else:
         refuse_sample_settings("opened is a configuration already", seed, sample, rng)
         refuse_given("opened is a configuration already", p=p)
-        chosen = _given_bonds(structure, L, boundary, opened)
+        chosen = given_configuration(structure, L, boundary, opened)
     return _flow_through(chosen, ends, axis, conductances, seed, sample)
-
-
-def _given_bonds(
-    structure: Any, L: int, boundary: str | Sequence[str] | None, opened: np.ndarray
-) -> Configuration:
-    """Return the configuration of open bonds, packed or as booleans (classes, ..., y, x)."""
-    kinds = axis_boundaries(structure, boundary)
-    structure.check_size(L, kinds)
-    shape = structure.shape(L)
-    topology = structure.topology(shape, kinds)
-    given = np.asarray(opened)
-    packed, flags = topology.exists.shape, (topology.num_classes, *shape[::-1])
-    if given.dtype == bool and given.shape == flags:
-        words = pack_bits(given.reshape(topology.num_classes, -1))
-    elif given.dtype == np.uint32 and given.shape == packed:
-        words = given
-    else:
-        raise InputError(
-            f"opened is {given.dtype} {given.shape}, but the bonds of {structure.name} at L = {L} "
-            f"are bool {flags}, or packed uint32 {packed}"
-        )
-    strange = np.argwhere(words & ~topology.exists)
-    if strange.size:
-        k, word = strange[0].tolist()
-        raise InputError(f"opened: word {word} of class {k} opens a bond that does not exist")
-    sites = unpack_bits(topology.occupied, topology.num_points)
-    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
 
 
 def _flow_through(
@@ -166,9 +132,14 @@ def _flow_through(
     sample: int = 0,
 ) -> Flow:
     """Return the flow through a configuration, whose terminals are given by number or side."""
-    _check_memory(chosen.topology)
+    extent = Extent.of_topology(chosen.topology)
+    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
+    check_free(f"flow through {chosen.topology.num_bonds} bonds needs up to", needed)
     if isinstance(chosen.lattice, Graph):
-        bonds, terminals = _bonds_of_graph(chosen.lattice)
+        # In its own order, by its own numbers.
+        content = chosen.lattice.bonds
+        bonds = BondList(chosen.lattice.bond_numbers(), content.pairs)
+        terminals = content.source, content.target
     else:
         bonds = list_bonds(chosen.topology)
         terminals = _terminals(chosen, ends, axis)
@@ -208,26 +179,6 @@ def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
     return int(chosen.sites.sum()), chosen.topology.shape[along]
 
 
-def _check_memory(topology: Topology) -> None:
-    """Raise InputError, in which the memory is stated, unless there is enough."""
-    extent = Extent.of_topology(topology)
-    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise InputError(
-            f"flow through {topology.num_bonds} bonds needs up to {needed / 1e9:.1f} GB of memory; "
-            f"{free / 1e9:.1f} GB are free"
-        )
-
-
-def _bonds_of_graph(graph: Graph) -> tuple[BondList, tuple[NDArray[np.int32], ...]]:
-    """Return the bonds of a graph in its own order, and its terminals, by its own numbers."""
-    content = graph.content
-    assert content is not None
-    bonds = BondList(graph.bond_numbers(), content.pairs)
-    return bonds, (content.source, content.target)
-
-
 def _terminals(
     chosen: Configuration, ends: dict[str, Any], axis: str | None
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -256,10 +207,12 @@ def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.in
     """Return the sites of a terminal that is a side, or sites by their numbers."""
     topology = chosen.topology
     if isinstance(given, str):
-        sides = _name_sides(topology)
+        every = name_sides(topology.num_axes if topology.shape else 0)
+        sides = {name: side for name, side in every.items() if side[0] in topology.open_axes}
         if given not in sides:
             raise InputError(f"{key} {given!r}: is no open side; {nearest(given, sides)}")
-        return sides[given]
+        axis, end = sides[given]
+        return topology.end_layers[axis][end]
     sites = np.atleast_1d(np.asarray(given))
     if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
         raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
@@ -268,19 +221,6 @@ def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.in
         wrong = outside[0] if outside.size else sites[~chosen.sites[sites]][0]
         raise InputError(f"{key}: there is no site {wrong}")
     return np.unique(sites).astype(np.int32)
-
-
-def _name_sides(topology: Topology) -> dict[str, NDArray[np.int32]]:
-    """Return the sites of all open sides by name: "x-", "x+", ..., and left, right, bottom, top."""
-    if not topology.shape:
-        return {}
-    names = {(axis, end): f"{AXIS_NAMES[axis]}{'-+'[end]}"
-             for axis in topology.open_axes for end in range(2)}  # fmt: skip
-    found = {name: topology.end_layers[axis][end] for (axis, end), name in names.items()}
-    for word, (axis, end) in SIDES.items():
-        name = names.get((axis % topology.num_axes, end))
-        found |= {word: found[name]} if name else {}
-    return found
 
 
 def _take_conductances(

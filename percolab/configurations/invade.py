@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
+from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
-from percolab.lattices.topology import Topology, count_words, unpack_bits
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.values import (
@@ -51,8 +51,17 @@ from percolab.trees.weights import values_to_keys
 #: What has weights.
 INVADED_MODELS = ("bond", "site")
 #: Names of sides in addition to x-, x+, ...; axis -1 is the last one.
-SIDES = {"left": (0, 0), "right": (0, 1), "bottom": (-1, 0), "top": (-1, 1)}
+_SIDES = {"left": (0, 0), "right": (0, 1), "bottom": (-1, 0), "top": (-1, 1)}
 CENTRE = ("centre", "center")
+
+
+def name_sides(num_axes: int) -> dict[str, tuple[int, int]]:
+    """Return (axis, end) of all sides by name: "x-", "x+", ..., left, right, bottom and top."""
+    if not num_axes:
+        return {}
+    sides = {f"{AXIS_NAMES[n]}{end}": (n, "-+".index(end)) for n in range(num_axes) for end in "-+"}
+    return sides | {name: (axis % num_axes, end) for name, (axis, end) in _SIDES.items()}
+
 
 Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
 
@@ -106,10 +115,8 @@ def invade(
             raise InputError("columns: only a data frame has them; leave them out")
         structure: Structure = load_structure(str(lattice))
     else:
-        is_known = hasattr(lattice, "is_scalable")
-        structure = (
-            lattice if is_known and columns is None else make_graph(lattice, columns=columns)
-        )
+        is_known = isinstance(lattice, Structure) and columns is None
+        structure = lattice if is_known else make_graph(lattice, columns=columns)
     field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
@@ -145,23 +152,16 @@ class Field:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid points along each axis."""
         return self.structure.shape(self.size)
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return prod(self.shape)
 
     @property
     def num_sites(self) -> int:
         """Sites, counted from the cell."""
         return Task(self.structure, self.size, self.boundary, (0.5,)).num_sites
-
-    @property
-    def num_classes(self) -> int:
-        """Bond classes."""
-        return self.structure.num_classes
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -183,18 +183,10 @@ class Field:
 
     def parse_side(self, name: str) -> tuple[int, int] | None:
         """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
-        if not self.is_lattice:
-            return None
-        dimension = len(self.boundary)
-        found = SIDES.get(name)
-        if found is None and len(name) == 2 and name[0] in self.axes and name[1] in "-+":
-            found = self.axes.index(name[0]), int(name[1] == "+")
-        if found is None:
-            return None
-        axis = found[0] % dimension
-        if self.boundary[axis] == "periodic":
-            raise InputError(f"{name}: axis {self.axes[axis]} is periodic and has no sides")
-        return axis, found[1]
+        side = name_sides(len(self.axes)).get(name)
+        if side is not None and self.boundary[side[0]] == "periodic":
+            raise InputError(f"{name}: axis {self.axes[side[0]]} is periodic and has no sides")
+        return side
 
     def layer(self, axis: int, end: int) -> Integers:
         """Return the sites of the first or last layer along an axis, int64, ascending."""
@@ -224,8 +216,7 @@ class Field:
             if kind == "periodic":
                 steps[:, axis] = (steps[:, axis] + n // 2) % n - n // 2
         apart = steps @ np.array(lattice.vectors) + shifts - shifts[-1]
-        found: Floats = np.linalg.norm(apart, axis=1)[:-1]
-        return found
+        return np.asarray(np.linalg.norm(apart, axis=1)[:-1])
 
     def centre(self) -> int:
         """Return the site in the middle, of a Bethe lattice the one between its branches."""
@@ -296,10 +287,12 @@ class Invader:
         side = self._take_source(source)
         self._take_target(target, side)
         self.stop = self._checked_stop(stop)
-        both = np.intersect1d(self.sources, self.exits) if self.has_target else self.sources[:0]
-        both = both if both.size else self._sources_in_layers()
-        if both.size:
-            raise InputError(f"site {self._outer(both)[0]} is both in the source and in the target")
+        listed = self.exits if self.has_target else self.sources[:0]
+        for targets in (listed, *(field.layer(*end) for end in self.ends)):
+            both = np.intersect1d(self.sources, targets)
+            if both.size:
+                site = both[0] if field.inner is None else self._outer_numbers[both[0]]
+                raise InputError(f"site {site} is both in the source and in the target")
         if trapping and not self.has_target:
             raise InputError("trapping: a target is needed, the way out for what is displaced")
         self._check_memory()
@@ -317,7 +310,7 @@ class Invader:
                 GENERATORS[self.task.rng],
                 self.task.stream_seed,
                 sample,
-                field.num_classes,
+                field.structure.num_classes,
                 values,
                 keys,
             ),
@@ -389,12 +382,7 @@ class Invader:
         self.target = Target(layers, listed)
         self.exits = listed
         if self.trapping and ends:
-            self.exits = np.unique(np.concatenate([field.layer(*item) for item in ends]))
-
-    def _sources_in_layers(self) -> Integers:
-        """Return those sources that are in a layer of the target."""
-        within = [np.intersect1d(self.sources, self.field.layer(*item)) for item in self.ends]
-        return np.concatenate([np.empty(0, np.int64), *within])
+            self.exits = np.unique(np.concatenate([field.layer(*end) for end in ends]))
 
     def _listed(self, what: str, sites: Sites) -> Integers:
         """Return sites by number, inside, int64, ascending; InputError if there is none such."""
@@ -406,8 +394,7 @@ class Invader:
             found = find_sites(what, sites, graph.num_sites, graph.names)
         elif isinstance(sites, str):
             if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
-                sides = [f"{name}{end}" for name in field.axes for end in "-+"]
-                known = [*sides, *SIDES, CENTRE[0]]
+                known = [*name_sides(len(field.axes)), CENTRE[0]]
                 raise InputError(f"{what} {sites!r} is no side; {nearest(sites, known)}, or a site")
             try:
                 found = read_sites(sites, field.num_points)
@@ -435,11 +422,6 @@ class Invader:
         assert self.field.inner is not None
         return np.argsort(self.field.inner).astype(np.int32)
 
-    def _outer(self, sites: Integers) -> Integers:
-        if self.field.inner is None:
-            return sites
-        return self._outer_numbers[sites].astype(np.int64)
-
     # Checks
 
     def _checked_stop(self, stop: Stop | None) -> Stop:
@@ -456,14 +438,10 @@ class Invader:
         stop = take_integer("stop", stop)
         if not 1 <= stop < 2**63:
             raise InputError(f"stop = {stop}, but it must be an integer of at least 1, below 2^63")
-        if not self.enters_late and stop < self.sources.size:
+        # Elsewhere the sources are invaded one by one.
+        if not (self.enters and self.model == "site") and stop < self.sources.size:
             raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
         return stop
-
-    @property
-    def enters_late(self) -> bool:
-        """Whether the sources are invaded one by one."""
-        return self.enters and self.model == "site"
 
     def _check_memory(self) -> None:
         """Raise InputError if what will certainly be invaded does not fit into memory."""
@@ -472,40 +450,31 @@ class Invader:
         if self.stop == "all" or (self.trapping and isinstance(self.stop, int)):
             sites = field.num_sites
         needed = SITE_BYTES * sites + TRAPPING_BYTES * field.num_points * self.trapping
-        free = psutil.virtual_memory().available
-        if needed > free:
-            raise InputError(
-                f"{sites or field.num_points} sites need {needed / 1e9:.1f} GB of memory; "
-                f"{free / 1e9:.1f} GB are free"
-            )
+        check_free(f"{sites or field.num_points} sites need", needed)
 
     def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
-        """Return given weights and their keys by number; InputError if they are not usable."""
         field, structure = self.field, self.field.structure
         values = np.asarray(weights)
         if values.dtype.kind not in "biuf":
             raise InputError(f"weights must be floats or integers, got {values.dtype}")
         topology = field.topology or structure.topology(field.shape, field.boundary)
-        points = field.num_points
-        stride = 32 * count_words(points)
+        points, stride = field.num_points, 32 * topology.num_words
+        total = topology.num_classes * stride
         if self.model == "site":
             expected: tuple[int, ...] = (points,)
             if values.size == points and isinstance(structure, Graph) and field.inner is not None:
                 values = values.ravel()[self._outer_numbers]
             there = unpack_bits(topology.occupied, points)
-            number = np.flatnonzero(there)
-            total = stride
+            number, total = np.flatnonzero(there), stride
         elif isinstance(structure, Graph):
             expected = (structure.num_bonds,)
             number = structure.bond_numbers()
-            total = field.num_classes * stride
             there = np.ones(structure.num_bonds, bool)
         else:
-            expected = (field.num_classes, points)
+            expected = (topology.num_classes, points)
             there = unpack_bits(topology.exists, points).ravel()
             klass, owner = np.divmod(np.flatnonzero(there), points)
             number = klass * stride + owner
-            total = field.num_classes * stride
         shaped = expected[:-1] + field.shape[::-1] if field.is_lattice else expected
         if values.shape not in (expected, shaped):
             raise InputError(

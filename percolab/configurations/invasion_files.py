@@ -16,16 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file
 from percolab.errors import InputError
-from percolab.store.output_files import (
-    Kind,
-    archive,
-    begins,
-    check_output,
-    check_suffix,
-    is_hdf5,
-    marked_archive,
-    write_output,
-)
+from percolab.store import output_files as files
 from percolab.store.reading import (
     DAMAGE,
     FileFormat,
@@ -35,14 +26,18 @@ from percolab.store.reading import (
     read_format,
 )
 from percolab.store.tree import check_seal, check_tables
+from percolab.tables.csv_text import csv_text
 from percolab.trees.invasion import Invasion
 
 FORMAT = FileFormat("percolab invasion", 1, "no invasion")
 SUFFIXES = (".csv", ".npz", *HDF5_SUFFIXES)
-_HEADER = "step,site,origin,bond,weight,front\n"
-_NPZ = archive("an invasion")
-_KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
-_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT.name)))
+_COLUMNS = ("step", "site", "origin", "bond", "weight", "front")
+_NPZ = files.archive("an invasion")
+_KINDS = {
+    ".csv": files.Kind("an invasion", files.begins(f"{','.join(_COLUMNS)}\n".encode())),
+    ".npz": _NPZ,
+}
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, files.Kind("an invasion", files.is_hdf5(FORMAT.name)))
 #: The facts in a record, from which the invasion can be repeated.
 _FACTS: dict[str, tuple[type, ...]] = {
     "lattice": (str,),
@@ -68,8 +63,8 @@ def check_invasion_target(out: str | Path, inputs: Iterable[str | Path] = ()) ->
     inputs: files that it is made of.
     """
     path = Path(out)
-    check_suffix(path, SUFFIXES, "an invasion")
-    check_output(path, _KINDS.get(path.suffix.lower()), inputs)
+    files.check_suffix(path, SUFFIXES, "an invasion")
+    files.check_output(path, _KINDS.get(path.suffix.lower()), inputs)
 
 
 def holds_invasion(path: str | Path) -> bool:
@@ -120,22 +115,16 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
     suffix = path.suffix.lower()
     arrays = {name: getattr(invasion, name) for name in ARRAYS}
     if suffix == ".csv":
-        content = _table(invasion).encode()
+        columns = [array.tolist() for array in list(arrays.values())[:5]]
+        # A source has no weight.
+        columns[3][: invasion.num_sources] = [None] * invasion.num_sources
+        steps = range(len(columns[0]))
+        content = csv_text(_COLUMNS, zip(steps, *columns, strict=True)).encode()
     elif suffix == ".npz":
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, record=np.array(json.dumps(record)), **arrays)
-        content = marked_archive(buffer.getvalue(), _NPZ)
+        content = files.marked_archive(buffer.getvalue(), _NPZ)
     else:
         arrays["accepted"] = arrays["accepted"].astype(np.uint8)
         content = encode_file(FORMAT, {"record": json.dumps(record)}, arrays)
-    write_output(path, content, _KINDS[suffix])
-
-
-def _table(invasion: Invasion) -> str:
-    """Return a line a step; the weight of a source is empty."""
-    lines = [_HEADER]
-    columns = (invasion.sites, invasion.origins, invasion.bonds, invasion.weights, invasion.fronts)
-    for step, (site, origin, bond, weight, front) in enumerate(zip(*(c.tolist() for c in columns))):
-        shown = "" if step < invasion.num_sources else repr(weight)
-        lines.append(f"{step},{site},{origin},{bond},{shown},{front}\n")
-    return "".join(lines)
+    files.write_output(path, content, _KINDS[suffix])

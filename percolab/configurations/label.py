@@ -9,25 +9,28 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
+    compute_labels,
+    draw_sample,
+    given_configuration,
     random_configuration,
     site_configuration,
+    take_open_bonds,
 )
 from percolab.configurations.device_arrays import is_device_array, label_device_array
 from percolab.configurations.label_array import Labels
-from percolab.configurations.labels import choose_labeler, compute_labels
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
-from percolab.lattices.structure import load_structure
+from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.tasks.shapes import take_shape
-from percolab.tasks.study import Task, axis_boundaries, check_probabilities
+from percolab.tasks.study import check_probabilities
 from percolab.tasks.values import (
     check_choice,
     refuse_given,
@@ -94,8 +97,8 @@ def label(
       they come.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
-    opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
-    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: notified
+    opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
+    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  watcher: notified
     if another labeler replaces one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
@@ -148,13 +151,7 @@ def label(
     keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
     keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
-        refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
-        given = make_graph(
-            lattice if graph is None else graph,
-            multi=multi,
-            columns=columns,
-            weights=Model.parse(model).needs_weights,
-        )
+        given = take_graph(lattice, graph, model, multi=multi, columns=columns)
         refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         refuse_spins(Model.parse(model))
@@ -163,40 +160,30 @@ def label(
     refuse_given("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
-    p = 0.5 if p is None else p
-    shape: tuple[int, ...] = (-1,)
-    stream = keys["seed"]
-    if isinstance(lattice, Topology):
-        topology = lattice
-    else:
-        lattice = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-        if not hasattr(lattice, "is_scalable"):
-            raise InputError(f"label: {type(lattice).__name__} given, but it is no lattice or mask")
-        if L is None:
-            raise InputError("label: give the size L of the lattice")
-        lattice, L = take_shape(lattice, L)
-        kinds = axis_boundaries(lattice, boundary)
-        lattice.check_size(L, kinds)
-        shape = lattice.shape(L)[::-1]
-        topology = lattice.topology(lattice.shape(L), kinds)
-        if opened is None:
-            # The very sample that a sweep with this seed measures.
-            refuse_spins(Model.parse(model))
-            task = Task(lattice, L, kinds, (p,), seed=keys["seed"], rng=rng, model=model)
-            stream = task.stream_seed
-    if opened is not None and np.shape(opened) != topology.exists.shape:
-        raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
-    check_choice("rng", rng, GENERATORS)
-    check_probabilities((p,))
-    if isinstance(lattice, Lattice):
-        labeler = choose_labeler(labeler, device, lattice, watcher)
-    draw = Model.parse(model)
+    p, draw = 0.5 if p is None else p, Model.parse(model)
     refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
-    of_sample = GENERATORS[rng], stream, keys["sample"], p_to_threshold(p)
-    labels, opened = compute_labels(topology, draw, opened, of_sample, labeler, device)
-    return Labels.make(Clusters(labels, topology, opened), shape, serial=serial)
+    check_choice("rng", rng, GENERATORS)
+    check_probabilities((p,))
+    if isinstance(lattice, Topology):
+        if opened is None:
+            key = GENERATORS[rng], keys["seed"], keys["sample"]
+            words, sites = draw_sample(lattice, draw, key, p)
+        else:
+            words, sites = take_open_bonds(lattice, opened, "this topology")
+        labels = compute_labels(lattice, words, sites, **ways)
+        return Labels.make(Clusters(labels, lattice, words), (-1,), serial=serial)
+    structure = take_structure(lattice, "label")
+    if L is None:
+        raise InputError("label: give the size L of the lattice")
+    structure, L = take_shape(structure, L)
+    if opened is not None:
+        chosen = given_configuration(structure, L, boundary, opened)
+    else:
+        # The very sample that a sweep with this seed measures.
+        chosen = random_configuration(structure, L, p, boundary=boundary, **keys)
+    return Labels.make(chosen.label(**ways, watcher=watcher), chosen.shape, serial=serial)
 
 
 def is_mask(given: Any) -> bool:
@@ -214,6 +201,16 @@ def is_mask_file(given: Any) -> bool:
     path, dataset = split_name(str(given))
     is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
     return is_file or (path.is_dir() and str(given) not in lattice_names())
+
+
+def take_graph(lattice: Any, graph: Any, model: str, **options: Any) -> Graph:
+    """Return the graph that is given as ``lattice`` or as ``graph``, with weights if needed.
+
+    options: source, target, multi and columns, as :func:`percolab.lattices.graph.make_graph` has.
+    """
+    refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
+    given = lattice if graph is None else graph
+    return make_graph(given, **options, weights=Model.parse(model).needs_weights)
 
 
 def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:

@@ -55,11 +55,9 @@ class Labels(np.ndarray):
         return array[()] if return_scalar else np.asarray(array)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a part as a plain array, or one label."""
         return self.array[key]
 
     def __reduce__(self) -> Any:
-        """Pickle the array alone."""
         return self.array.__reduce__()
 
     @property
@@ -78,7 +76,6 @@ class Labels(np.ndarray):
 
     @property
     def num_clusters(self) -> int:
-        """How many clusters there are."""
         return int(self.clusters.roots.size)
 
     @property

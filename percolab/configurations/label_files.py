@@ -22,25 +22,19 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
-from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.topology import MAX_POINTS, bonds_between
 from percolab.measure.clusters import Clusters
-from percolab.store.output_files import (
-    Kind,
-    array,
-    check_output,
-    is_hdf5,
-    marked_array,
-    write_output,
-)
+from percolab.store import output_files as files
 from percolab.store.reading import LABELS, FileFormat, check_kinds, encode_file, read_file
 from percolab.store.tree import Node, check_seal, check_tables, encode_texts
 from percolab.tasks.study import axis_boundaries
 
 FORMAT = FileFormat(LABELS, 2, "not one of labels")
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
-_NPY = array("labels")
-_FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FORMAT.name)))
+_NPY = files.array("labels")
+_FILES = {".npy": _NPY} | dict.fromkeys(
+    HDF5_SUFFIXES, files.Kind("labels", files.is_hdf5(FORMAT.name))
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +72,7 @@ class LabelFile:
         return measure_phases(self.phase_names, of_sites, self.clusters, faces=faces)
 
 
-def find_label_format(out: str | Path) -> Kind:
+def find_label_format(out: str | Path) -> files.Kind:
     """Return the kind of a file of labels by its suffix; InputError for another one."""
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
@@ -94,13 +88,13 @@ def write_labels(
     InputError: a file that cannot be written, or that holds something else.
     """
     kind = find_label_format(out)
-    check_output(out, kind)
+    files.check_output(out, kind)
     labels = clusters.numbers if serial else clusters.labels
     labels = labels.reshape(configuration.shape)
     if kind is _NPY:
         buffer = io.BytesIO()
         np.save(buffer, labels, allow_pickle=False)
-        write_output(out, marked_array(buffer.getvalue(), _NPY), kind)
+        files.write_output(out, files.marked_array(buffer.getvalue(), _NPY), kind)
         return
     lattice = configuration.lattice
     attributes = {
@@ -114,7 +108,7 @@ def write_labels(
         datasets["phases"] = configuration.phases[clusters.roots]
     if isinstance(lattice, Graph) and lattice.names is not None:
         datasets["site_names"] = encode_texts(lattice.names)
-    write_output(out, encode_file(FORMAT, attributes, datasets), kind)
+    files.write_output(out, encode_file(FORMAT, attributes, datasets), kind)
 
 
 def read_labels(

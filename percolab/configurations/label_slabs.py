@@ -10,7 +10,7 @@ What is in memory at a time is one slab, and what is known of clusters that touc
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -27,6 +27,7 @@ from percolab.configurations.configuration import (
 from percolab.configurations.phases import (
     Phase,
     Phases,
+    PhaseSums,
     SiteRule,
     count_faces,
     count_faces_between,
@@ -37,6 +38,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.topology import MAX_POINTS
+from percolab.measure.columns import open_axes
 from percolab.store.output_files import array, check_output, large_array
 from percolab.tasks.study import axis_boundaries
 
@@ -65,7 +67,6 @@ class SlabLabels(Shown):
 
     @property
     def num_clusters(self) -> int:
-        """How many clusters there are."""
         return sum(phase.clusters for phase in self.phases)
 
     def summary(self) -> dict[str, Any]:
@@ -79,7 +80,6 @@ class SlabLabels(Shown):
         }
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the labels as an array in memory."""
         return np.asarray(self.array[:], dtype)
 
 
@@ -104,54 +104,6 @@ class _Pieces:
         sides = np.zeros(labels.size, np.int64)
         np.bitwise_or.at(sides, number, self.sides)
         return _Pieces(labels, sum_by(number, self.sizes, labels.size), self.phases[first], sides)
-
-
-@dataclass
-class _Sums:
-    """What is added up of clusters that are complete, by phase."""
-
-    count: int
-    axes: list[int]
-    clusters: np.ndarray = field(init=False)
-    sites: np.ndarray = field(init=False)
-    largest: np.ndarray = field(init=False)
-    crossing: dict[int, np.ndarray] = field(init=False)
-    labels: dict[int, list[np.ndarray]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.clusters, self.sites, self.largest = np.zeros((3, self.count), np.int64)
-        self.crossing = {axis: np.zeros(self.count, np.int64) for axis in self.axes}
-        self.labels = {axis: [] for axis in self.axes}
-
-    def add(self, found: _Pieces) -> None:
-        self.clusters += np.bincount(found.phases, minlength=self.count)
-        self.sites += sum_by(found.phases, found.sizes, self.count)
-        np.maximum.at(self.largest, found.phases, found.sizes)
-        for axis in self.axes:
-            both = (found.sides >> (2 * axis)) & 3 == 3
-            self.crossing[axis] += sum_by(found.phases[both], found.sizes[both], self.count)
-            self.labels[axis].append(found.labels[both])
-
-    def spanning(self) -> dict[str, np.ndarray]:
-        return {AXIS_NAMES[a]: np.sort(np.concatenate(self.labels[a])) for a in self.axes}
-
-    def measure(self, names: list[str], num_sites: int, surface: np.ndarray | None) -> list[Phase]:
-        return [
-            Phase(
-                name,
-                int(self.sites[n]),
-                int(self.sites[n]) / num_sites,
-                int(self.clusters[n]),
-                int(self.largest[n]),
-                {
-                    AXIS_NAMES[axis]: int(self.crossing[axis][n]) / max(int(self.sites[n]), 1)
-                    for axis in self.axes
-                },
-                {},
-                None if surface is None else int(surface[n]),
-            )
-            for n, name in enumerate(names, 1)
-        ]
 
 
 def label_in_slabs(
@@ -185,7 +137,10 @@ def label_in_slabs(
             f"slabs: {lattice.name} on {image.shape[0]} layers cannot be cut; leave it out"
         )
     bounds = _cut(image.shape, slabs, reach)
-    _read_rule(sites, image, bounds)
+    if sites.threshold == "otsu":
+        raise InputError(f"{sites.name}: in slabs Otsu's threshold is not known; give a number")
+    if sites.phases is not None and sites.phases.every:
+        sites.phases = Phases.of_values(_values(image, bounds), sites.name)
     points = prod(image.shape)
     kind = np.dtype(np.int32 if points <= MAX_POINTS else np.int64)
     record = {"kind": "sites", **text, "lattice": lattice.name, "boundary": list(kinds)}
@@ -193,7 +148,7 @@ def label_in_slabs(
         job = _Job(lattice, kinds, reach, sites, labeler, device)
         for start, stop in bounds:
             target[start:stop] = job.label(image, start, stop).astype(kind)
-        if not (job.sums.sites.any() or job.has_open):
+        if not (job.sums.sites.any() or any(pieces.labels.size for pieces in job.open)):
             sites.check_absent(_values(image, bounds))
         equal, roots = job.close()
         for start, stop in bounds if equal.size else ():
@@ -201,7 +156,8 @@ def label_in_slabs(
             target[start:stop] = labels.astype(kind)
     written = np.load(out, mmap_mode="r") if isinstance(out, str | Path) else out
     phases = job.sums.measure(sites.names, job.num_sites, job.surface)
-    return SlabLabels(written, phases, job.sums.spanning(), record | sites.record)
+    spanning = {axis: np.sort(np.concatenate(found)) for axis, found in job.spanning.items()}
+    return SlabLabels(written, phases, spanning, record | sites.record)
 
 
 class _Job:
@@ -218,21 +174,18 @@ class _Job:
     ) -> None:
         self._lattice, self._kinds, self._reach, self._rule = lattice, kinds, reach, sites
         self._ways: dict[str, Any] = {"labeler": labeler, "device": device}
-        axes = [axis for axis, kind in enumerate(kinds) if kind != "periodic"]
+        self._axes = open_axes(kinds)
         count = (len(sites.names) if sites.phases is not None else 1) + 1
-        self.sums = _Sums(count, axes)
+        self.sums = PhaseSums(count)
+        self.spanning: dict[str, list[np.ndarray]] = {AXIS_NAMES[axis]: [] for axis in self._axes}
         self.num_sites = 0
         self.surface = np.zeros(count, np.int64) if has_faces(lattice) else None
-        self._open: list[_Pieces] = []
+        #: Pieces that are not added up yet.
+        self.open: list[_Pieces] = []
         self._equal: list[np.ndarray] = []
         # Phases and labels of the first layers of the image, and of the last ones so far.
         self._first: tuple[np.ndarray, np.ndarray] | None = None
         self._last: tuple[np.ndarray, np.ndarray] | None = None
-
-    @property
-    def has_open(self) -> bool:
-        """Return whether there are pieces that are not added up yet."""
-        return any(pieces.labels.size for pieces in self._open)
 
     def label(self, image: Any, start: int, stop: int) -> np.ndarray:
         """Return the first pass's labels of the layers from start to stop, int64."""
@@ -269,9 +222,9 @@ class _Job:
             self._continue(both.numbers, known, np.zeros(both.roots.size, np.int64))
         equal = np.concatenate([np.empty((0, 2), np.int64), *self._equal])
         labels, roots = _smallest_equal(equal)
-        parts = zip(*(vars(pieces).values() for pieces in self._open), strict=True)
+        parts = zip(*(vars(pieces).values() for pieces in self.open), strict=True)
         every = _Pieces(*map(np.concatenate, parts))
-        self.sums.add(every.joined(_replace(every.labels, labels, roots)))
+        self._add_up(every.joined(_replace(every.labels, labels, roots)))
         return labels, roots
 
     def _clusters(self, phases: np.ndarray) -> Any:
@@ -317,13 +270,20 @@ class _Job:
         is_open = np.zeros(labels.size, bool)
         for part in (found.numbers[:depth], found.numbers[-depth:]):
             is_open[part[part >= 0]] = True
-        self._open.append(pieces.take(is_open))
-        self.sums.add(pieces.take(~is_open))
+        self.open.append(pieces.take(is_open))
+        self._add_up(pieces.take(~is_open))
+
+    def _add_up(self, clusters: _Pieces) -> None:
+        """Add up clusters that are complete."""
+        spanning = {AXIS_NAMES[a]: (clusters.sides >> (2 * a)) & 3 == 3 for a in self._axes}
+        self.sums.add(clusters.phases, clusters.sizes, spanning, {})
+        for axis, chosen in spanning.items():
+            self.spanning[axis].append(clusters.labels[chosen])
 
     def _count_faces(self, phases: np.ndarray) -> None:
         if self.surface is None:
             return
-        axes = [*self.sums.axes, len(self._kinds) - 1]
+        axes = [*self._axes, len(self._kinds) - 1]
         self.surface += count_faces(phases, axes, self.surface.size)
         if self._last is not None:
             count_faces_between(self._last[0][-1], phases[0], self.surface)
@@ -376,14 +336,6 @@ def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int
         raise InputError(f"slabs = {slabs}: a slab has at most {MAX_POINTS} points; cut into more")
     ends = [n * depth // count for n in range(count + 1)]
     return list(pairwise(ends))
-
-
-def _read_rule(sites: SiteRule, image: Any, bounds: list[tuple[int, int]]) -> None:
-    """Take from the image what its rule leaves open; InputError for Otsu's threshold."""
-    if sites.threshold == "otsu":
-        raise InputError(f"{sites.name}: in slabs Otsu's threshold is not known; give a number")
-    if sites.phases is not None and sites.phases.every:
-        sites.phases = Phases.of_values(_values(image, bounds), sites.name)
 
 
 def _values(image: Any, bounds: list[tuple[int, int]]) -> np.ndarray:

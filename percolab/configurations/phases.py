@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ from percolab.measure.clusters import Clusters
 
 #: Phases have numbers 1, 2 ... in uint8, and 0 is none.
 MOST_PHASES = 254
-#: Neighbours of a voxel, by the dimension of the image: how many, and along how many axes at once
-#: a neighbour may be one step away.
+#: Neighbours of a voxel, by the dimension of the image: how many, and in how many shells of sites.
 CONNECTIVITIES = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _IN_LIBRARY = {4: "square", 8: "square-nnn", 6: "cubic"}
 
@@ -41,23 +39,10 @@ def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
         )
     if connectivity in _IN_LIBRARY:
         return load_lattice(_IN_LIBRARY[connectivity])
-    steps = [
-        list(step)
-        for step in product((-1, 0, 1), repeat=dimension)
-        if step > (0,) * dimension and sum(map(abs, step)) <= known[connectivity]
-    ]
-    axes = np.eye(dimension).tolist()
-    text = "\n".join(
-        [
-            f'name = "cubic-{connectivity}"',
-            f'title = "cubic, {connectivity} neighbours"',
-            f"dimension = {dimension}",
-            f"coordination_number = {connectivity}",
-            f"[cell]\nshape = {[1] * dimension}",
-            *(f"[[bonds]]\noffset = {step}" for step in steps),
-            f"[drawing]\nvectors = {axes}\n",
-        ]
-    )
+    shells = f"1-{known[connectivity]}"
+    text = load_lattice(f"cubic:{shells}").source
+    text = text.replace(f"cubic:{shells}", f"cubic-{connectivity}")
+    text = text.replace(f"simple cubic, shells {shells}", f"cubic, {connectivity} neighbours")
     return lattice_from_text(text, where=f"connectivity {connectivity}")
 
 
@@ -298,8 +283,51 @@ class Phase:
     surface: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return these as plain JSON values."""
         return asdict(self)
+
+
+class PhaseSums:
+    """What is added up of clusters, by the number of their phase, 0 for none.
+
+    count: of these numbers
+    """
+
+    def __init__(self, count: int) -> None:
+        self.clusters, self.sites, self.largest = np.zeros((3, count), np.int64)
+        self._crossing: tuple[dict[str, np.ndarray], ...] = ({}, {})
+
+    def add(
+        self,
+        phases: np.ndarray,
+        sizes: np.ndarray,
+        spanning: dict[str, np.ndarray],
+        wrapping: dict[str, np.ndarray],
+    ) -> None:
+        """Add clusters, by phase and size.  spanning, wrapping: by axis which of them do so."""
+        count = self.sites.size
+        self.clusters += np.bincount(phases, minlength=count)
+        self.sites += sum_by(phases, sizes, count)
+        np.maximum.at(self.largest, phases, sizes)
+        for sums, axes in zip(self._crossing, (spanning, wrapping), strict=True):
+            for axis, chosen in axes.items():
+                sites = sum_by(phases[chosen], sizes[chosen], count)
+                sums[axis] = sums.get(axis, 0) + sites
+
+    def measure(
+        self, names: Sequence[str], num_sites: int, surface: np.ndarray | None
+    ) -> list[Phase]:
+        """Return what is measured of every phase.  num_sites: of all.  surface: by phase."""
+        phases = []
+        for n, name in enumerate(names, 1):
+            sites = int(self.sites[n])
+            spanning, wrapping = (
+                {axis: int(part[n]) / max(sites, 1) for axis, part in sums.items()}
+                for sums in self._crossing
+            )
+            counts = sites, sites / num_sites, int(self.clusters[n]), int(self.largest[n])
+            faces = None if surface is None else int(surface[n])
+            phases.append(Phase(name, *counts, spanning, wrapping, faces))
+        return phases
 
 
 def measure_phases(
@@ -310,38 +338,12 @@ def measure_phases(
     numbers: uint8, in the image's shape, the phase of every site, 0 for none.
     faces: whether to count those between phases.
     """
-    of_cluster = numbers.ravel()[clusters.roots]
     count = len(names) + 1
-    counts = np.bincount(of_cluster, minlength=count)
-    sites = sum_by(of_cluster, clusters.sizes, count)
+    sums = PhaseSums(count)
+    phases = numbers.ravel()[clusters.roots]
+    sums.add(phases, clusters.sizes, clusters.spanning, clusters.wrapping)
     surface = count_faces(numbers, clusters.topology.open_axes, count) if faces else None
-    largest = np.zeros(count, np.int64)
-    np.maximum.at(largest, of_cluster, clusters.sizes)
-
-    def shares(axes: dict[str, np.ndarray]) -> list[dict[str, float]]:
-        crossing = {
-            axis: sum_by(of_cluster[found], clusters.sizes[found], count)
-            for axis, found in axes.items()
-        }
-        return [
-            {axis: int(part[n]) / max(int(sites[n]), 1) for axis, part in crossing.items()}
-            for n in range(count)
-        ]
-
-    spanning, wrapping = shares(clusters.spanning), shares(clusters.wrapping)
-    return [
-        Phase(
-            name,
-            int(sites[n]),
-            int(sites[n]) / clusters.topology.num_sites,
-            int(counts[n]),
-            int(largest[n]),
-            spanning[n],
-            wrapping[n],
-            None if surface is None else int(surface[n]),
-        )
-        for n, name in enumerate(names, 1)
-    ]
+    return sums.measure(names, clusters.topology.num_sites, surface)
 
 
 def sum_by(keys: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

@@ -63,7 +63,6 @@ def draw_sample_picture(
 
 
 def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
-    """Return the picture of a sample on a graph, and its numbers."""
     check_network(graph)
     chosen = random_configuration(graph, graph.num_sites, p, **keys)
     words = chosen.opened.ravel()
@@ -191,7 +190,8 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     if "phase" in record:
         parts.append(f"phase {record['phase'].replace(',', ', ')}")
     if "sweeps" in record:
-        parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
+        coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
+        parts.append(f"$k_B T / J = {1 / coupling if coupling else float('inf'):.6g}$")
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
         if key in record and not (key == "p" and "sweeps" in record):
             parts.append(text.format(record[key]))
@@ -207,9 +207,3 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     seed = f"seed {record.get('seed')}"
     second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
     return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
-
-
-def _temperature(record: dict[str, Any]) -> float:
-    """Return k_B T / J of a sample of spins; infinite at p = 0."""
-    coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
-    return 1 / coupling if coupling else float("inf")

@@ -18,7 +18,7 @@ from percolab.configurations.picture import (
 from percolab.errors import InputError
 from percolab.figures import save_figure
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.structure import Structure, take_structure
 from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
@@ -79,44 +79,49 @@ def show(
     tree, backbone = take_flag("tree", tree), take_flag("backbone", backbone)
     if not tree:
         refuse_given("only a tree (tree=True) has it", weights=weights)
-    structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
-    if structure is not None and not hasattr(structure, "is_scalable"):
-        raise InputError(f"show: {type(lattice).__name__} given, but it is no lattice")
+    structure = None if lattice is None else take_structure(lattice, "show")
     if structure is not None and L is not None:
         structure, L = take_shape(structure, L)
-    keys: dict[str, Any] = {"seed": seed, "sample": sample, "rng": rng}
+    keys: dict[str, Any] = {
+        "seed": take_sample_key("seed", seed),
+        "sample": take_sample_key("sample", sample),
+        "rng": rng,
+    }
     if labels is not None:
         refuse_given("labels are a configuration already", L=L, p=p, **given)
         refuse_sample_settings("labels are a configuration already", seed, sample, rng)
         refuse_given("labels are given", tree=tree or None, backbone=backbone or None)
         kinds = boundary if boundary is None or isinstance(boundary, str) else ",".join(boundary)
-        figure, numbers = draw_labels_picture(str(labels), _as_lattice(structure), kinds)
-        return _finished(figure, numbers, out)
-    if structure is None:
+        drawn = draw_labels_picture(str(labels), _as_lattice(structure), kinds)
+    elif structure is None:
         raise InputError("show: give a lattice with its size L, or labels=")
-    keys |= {name: take_sample_key(name, keys[name]) for name in ("seed", "sample")}
-    if tree:
+    elif tree:
         refuse_given("a tree is of all bonds of a lattice", p=p, backbone=backbone or None, **given)
         if weights is not None:
             refuse_sample_settings("weights are given", seed, sample, rng)
             keys = {"weights": weights if isinstance(weights, np.ndarray) else str(weights)}
         size = None if L is None and weights is not None else _check_size(L)
-        figure, numbers = draw_tree_picture(_as_lattice(structure), size, boundary=boundary, **keys)
-        return _finished(figure, numbers, out)
-    keys |= {"model": model} | {name: value for name, value in given.items() if value is not None}
-    if Model.parse(model).has_spins:
-        keys.setdefault("sweeps", SHOWN_SWEEPS)
-    if boundary is not None:
-        keys["boundary"] = ",".join(axis_boundaries(structure, boundary))
-    if p is None and T is K is beta is None:
-        raise InputError("show: give p" + (", T, K or beta" if "sweeps" in keys else ""))
-    if backbone:
-        if "sweeps" in keys:
-            raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
-        figure, numbers = draw_flow_picture(_as_lattice(structure), _check_size(L), p=p, **keys)
+        drawn = draw_tree_picture(_as_lattice(structure), size, boundary=boundary, **keys)
     else:
-        figure, numbers = draw_sample_picture(structure, _check_size(L), p, **keys)
-    return _finished(figure, numbers, out)
+        keys["model"] = model
+        if boundary is not None:
+            keys["boundary"] = axis_boundaries(structure, boundary)
+        keys |= {name: value for name, value in given.items() if value is not None}
+        if Model.parse(model).has_spins:
+            keys.setdefault("sweeps", SHOWN_SWEEPS)
+        if p is None and T is K is beta is None:
+            raise InputError("show: give p" + (", T, K or beta" if "sweeps" in keys else ""))
+        if not backbone:
+            drawn = draw_sample_picture(structure, _check_size(L), p, **keys)
+        elif "sweeps" in keys:
+            raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
+        else:
+            drawn = draw_flow_picture(_as_lattice(structure), _check_size(L), p=p, **keys)
+    figure, numbers = drawn
+    figure.numbers = numbers  # type: ignore[attr-defined]
+    if out is not None:
+        save_figure(figure, take_path("out", out))
+    return figure
 
 
 def _check_size(L: Any) -> int:
@@ -130,10 +135,3 @@ def _as_lattice(structure: Structure | None) -> Any:
     if structure is not None and not isinstance(structure, Lattice):
         raise InputError(f"{structure.name}: such a picture is of a lattice with sides")
     return structure
-
-
-def _finished(figure: Figure, numbers: dict[str, Any], out: str | Path | None) -> Figure:
-    figure.numbers = numbers  # type: ignore[attr-defined]
-    if out is not None:
-        save_figure(figure, take_path("out", out))
-    return figure

@@ -96,7 +96,7 @@ def tree(
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
     named: dict[str, Any] = {"multi": multi, "columns": columns}
-    is_structure = hasattr(graph, "is_scalable")
+    is_structure = isinstance(graph, Structure)
     has_sample = is_structure or (isinstance(graph, str | Path) and _is_lattice(graph, L))
     if weights is not None or not has_sample:
         refuse_sample_settings("these weights have no samples", seed, sample, rng)

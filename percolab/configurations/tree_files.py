@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,27 +15,17 @@ import numpy as np
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
-from percolab.store.output_files import (
-    Kind,
-    archive,
-    array,
-    check_output,
-    check_suffix,
-    is_hdf5,
-    marked_archive,
-    marked_array,
-    write_output,
-)
+from percolab.store import output_files as files
 from percolab.store.reading import FileFormat, encode_file
 from percolab.tables.csv_text import csv_text
 from percolab.trees.given import SpanningTree
 
 FORMAT = FileFormat("percolab tree", 1, "no tree")
 SUFFIXES = (".csv", ".npz", ".npy", *HDF5_SUFFIXES)
-_NPZ, _NPY = archive("a tree"), array("the words of a tree")
+_NPZ, _NPY = files.archive("a tree"), files.array("the words of a tree")
 #: A table of bonds has no mark of who wrote it.
-_KINDS = {".csv": Kind("a tree"), ".npz": _NPZ, ".npy": _NPY}
-_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("a tree", is_hdf5(FORMAT.name)))
+_KINDS = {".csv": files.Kind("a tree"), ".npz": _NPZ, ".npy": _NPY}
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, files.Kind("a tree", files.is_hdf5(FORMAT.name)))
 
 
 def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | Path] = ()) -> None:
@@ -48,8 +38,8 @@ def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | 
     suffix = path.suffix.lower()
     if suffix == ".npy" and of_graph:
         raise InputError(f"{path}: a graph's bonds have no words of their own; write .csv or .npz")
-    check_suffix(path, SUFFIXES, "a tree")
-    check_output(path, _KINDS.get(suffix), inputs)
+    files.check_suffix(path, SUFFIXES, "a tree")
+    files.check_output(path, _KINDS.get(suffix), inputs)
 
 
 def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
@@ -58,37 +48,22 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     InputError: as for :func:`check_tree_file`.
     """
     check_tree_file(path, of_graph=isinstance(tree.structure, Graph))
-    suffix = Path(path).suffix.lower()
-    encode: Callable[[SpanningTree], bytes] = {
-        ".csv": _encode_csv,
-        ".npz": _encode_npz,
-        ".npy": _encode_npy,
-    }.get(suffix, _encode_hdf5)
-    write_output(path, encode(tree), _KINDS[suffix])
+    suffix, buffer = Path(path).suffix.lower(), io.BytesIO()
+    if suffix == ".csv":
+        rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
+        cells = ((*map(tree.site_name, bond), weight) for bond, weight in rows)
+        content = csv_text(("source", "target", "weight"), cells).encode()
+    elif suffix == ".npz":
+        from scipy.sparse import save_npz
 
-
-def _encode_csv(tree: SpanningTree) -> bytes:
-    rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
-    cells = ((tree.site_name(one), tree.site_name(other), weight) for (one, other), weight in rows)
-    return csv_text(("source", "target", "weight"), cells).encode()
-
-
-def _encode_npz(tree: SpanningTree) -> bytes:
-    from scipy.sparse import save_npz
-
-    buffer = io.BytesIO()
-    save_npz(buffer, tree.to_sparse())
-    return marked_archive(buffer.getvalue(), _NPZ)
-
-
-def _encode_npy(tree: SpanningTree) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
-    return marked_array(buffer.getvalue(), _NPY)
-
-
-def _encode_hdf5(tree: SpanningTree) -> bytes:
-    datasets = {"bonds": tree.bonds, "weights": tree.weights}
-    if not isinstance(tree.structure, Graph):
-        datasets["words"] = tree.words
-    return encode_file(FORMAT, {"record": json.dumps(tree.to_dict())}, datasets)
+        save_npz(buffer, tree.to_sparse())
+        content = files.marked_archive(buffer.getvalue(), _NPZ)
+    elif suffix == ".npy":
+        np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
+        content = files.marked_array(buffer.getvalue(), _NPY)
+    else:
+        datasets = {"bonds": tree.bonds, "weights": tree.weights}
+        if not isinstance(tree.structure, Graph):
+            datasets["words"] = tree.words
+        content = encode_file(FORMAT, {"record": json.dumps(tree.to_dict())}, datasets)
+    files.write_output(path, content, _KINDS[suffix])

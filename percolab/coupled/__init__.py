@@ -6,14 +6,13 @@ Which one serves a labeler is listed here; all give the same numbers.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND, Model
-from percolab.coupled.sample_blocks import SampleBlocks
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
@@ -23,7 +22,14 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
 
 Samples = NDArray[np.uint64]
-Picks = NDArray[np.int64]
+Rows = NDArray[np.int64]
+
+
+class SampleBlocks(NamedTuple):
+    """Blocks of consecutive samples, which are summed where they are measured."""
+
+    starts: Samples  # (n,), the first sample of every block
+    size: int  # samples of a block
 
 
 class Coupling(Protocol):
@@ -39,28 +45,20 @@ class Coupling(Protocol):
     openings: bool
     row_width: int
 
-    def rows(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, row width) of n items (sample, threshold)."""
-        ...
+    def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        """Return the rows (n, row width) of n batch entries (sample, threshold)."""
 
-    def grid_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
+    def grid_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
-        ...
 
     def radii_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
-    ) -> NDArray[np.int64]:
+    ) -> Rows:
         """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
-        ...
 
     @property
     def widest_window(self) -> int:
         """The widest window of thresholds that :meth:`scan_windows` can scan."""
-        ...
 
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
@@ -70,27 +68,6 @@ class Coupling(Protocol):
         Where T is not above ``low`` it is ``low``, and where the sample does not span at ``high``
         it is NEVER.  low < high.
         """
-        ...
-
-
-class SumsBlocks(Protocol):
-    """A coupling that has the sums of blocks of samples, whose rows need not leave the device."""
-
-    def block_sums(
-        self,
-        generator: int,
-        seed: int,
-        blocks: SampleBlocks,
-        grid: Samples,
-        picks: Picks,
-        squared: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
-
-        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
-        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.
-        """
-        ...
 
 
 #: The coupling of each labeler, by kind of device; any other is measured point by point.
@@ -101,10 +78,8 @@ _COUPLINGS = {
     ("cuda", "tiled"): "coupled.tiled:TiledCoupling",
 }
 
-
 #: What measures point by point.
-_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points_cuda:CapturedPoints"}
-
+_POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points:CapturedPoints"}
 
 #: What measures samples of small lattices in the place of these, and what says whether it can.
 _SMALL = {"coupled.tiled:TiledCoupling": ("coupled.small:SmallCoupling", "coupled.small:is_small")}
@@ -121,9 +96,8 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
 
 def make_coupling(labeler: Labeler, kind: str, *, openings: bool = False) -> Coupling:
     """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
-    batch = labeler.batch
-    extent = Extent.of_topology(batch.topology)
-    chosen = _class_for(labeler.name, kind, batch.model, extent)
+    extent = Extent.of_topology(labeler.batch.topology)
+    chosen = _class_for(labeler.name, kind, labeler.batch.model, extent)
     coupling: Coupling = chosen(labeler, openings=openings)
     return coupling
 
@@ -138,12 +112,16 @@ def compute_memory(
     batch = batch_class(kind).memory(extent, model, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)
     coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, items)
-    found: Memory = batch.plus(labels).plus(coupling)
-    return found
+    memory: Memory = batch.plus(labels).plus(coupling)
+    return memory
 
 
 def sums_blocks(name: str, kind: str, model: Model, extent: Extent) -> bool:
-    """Return whether samples are measured by a coupling that is a :class:`SumsBlocks`."""
+    """Return whether samples are measured by a coupling that has ``block_sums``.
+
+    It sums blocks of samples, whose rows need not leave the device
+    (:meth:`percolab.coupled.small.SmallCoupling.block_sums`).
+    """
     return hasattr(_class_for(name, kind, model, extent), "block_sums")
 
 

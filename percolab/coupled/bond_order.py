@@ -15,6 +15,11 @@ PLANES = 24
 _LAST_PLANE = 63
 
 
+def count_compared_digits(count: int) -> int:
+    """Return with how many first digits few of so many uniform numbers agree in all of them."""
+    return min(4 * (count.bit_length() // 4 + 2), 60)
+
+
 @njit
 def find_step(digits, count, thresholds):
     """Return (step, sure): the first threshold above a number known to ``count`` digits."""

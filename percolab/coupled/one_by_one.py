@@ -16,11 +16,11 @@ import numpy as np
 from numba import float64, int32, int64, njit, uint32, uint64
 
 from percolab.bonds.words import TOP, uniform_number
-from percolab.coupled.bond_order import order_by_number
+from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import (
     LARGEST,
     ROW_WIDTH,
@@ -38,22 +38,16 @@ _TOP, _TOP_FLOAT = TOP, float(TOP)
 
 
 class Openings(NamedTuple):
-    """What opens, M bonds or sites in ascending order of their places in a sample's words.
+    """What opens, M bonds or sites in ascending order of their places in a sample's words."""
 
-    places: int64 (M,), 32 * word + bit of the uniform numbers
-    sites:  int32 (M,), the sites that are occupied then; empty where bonds open
-    starts: int64 (M + 1,), where the pairs of each begin
-    pairs:  int32 (n, 2), the sites that each joins where both are occupied
-    codes:  int64 (n,), the periods from the first to the second; empty without a periodic axis
-    ranks:  int64 (M,), when each is removed, 0 first; empty where that is random, and
-            ADAPTIVE_RANKS where it is always a site with the most bonds left
-    """
-
-    places: Any
-    sites: Any
-    starts: Any
-    pairs: Any
+    places: Any  # int64 (M,), 32 * word + bit of the uniform numbers
+    sites: Any  # int32 (M,), the sites that are occupied then; empty where bonds open
+    starts: Any  # int64 (M + 1,), where the pairs of each begin
+    pairs: Any  # int32 (n, 2), the sites that each joins where both are occupied
+    # int64 (n,), the periods from the first to the second; empty without a periodic axis
     codes: Any
+    # int64 (M,), when each is removed, 0 first; empty where that is random, and ADAPTIVE_RANKS
+    # where it is always a site with the most bonds left
     ranks: Any = np.empty(0, np.int64)
 
 
@@ -62,29 +56,19 @@ ADAPTIVE_RANKS = np.array([-1], np.int64)
 
 
 class Scratch(NamedTuple):
-    """Memory for the order of a sample's openings, and for its clusters.
+    """Memory for the order of a sample's openings, and for its clusters."""
 
-    numbers: uint64, order: uint32 and heads: uint32, planes: uint32, as
-    :func:`percolab.coupled.bond_order.order_by_number` takes them
-    parents, sizes: int32 (num_points,), a size 0 of a site that is vacant
-    reach:   uint32 (num_points,), end flags of clusters at their roots
-    counts:  int32 (num_points + 1,), clusters by their size
-    periods: int64 (num_points,), empty without a periodic axis
-    loop:    int64 (1,), the winding numbers of a loop of the sample
-    row:     int64 (ROW_WIDTH,)
-    """
-
-    numbers: Any
-    order: Any
-    heads: Any
-    planes: Any
-    parents: Any
-    sizes: Any
-    reach: Any
-    counts: Any
-    periods: Any
-    loop: Any
-    row: Any
+    numbers: Any  # uint64; this and the next three are as :func:`order_by_number` takes them
+    order: Any  # uint32
+    heads: Any  # uint32
+    planes: Any  # uint32
+    parents: Any  # int32 (num_points,)
+    sizes: Any  # int32 (num_points,), 0 of a site that is vacant
+    reach: Any  # uint32 (num_points,), end flags of clusters at their roots
+    counts: Any  # int32 (num_points + 1,), clusters by their size
+    periods: Any  # int64 (num_points,), empty without a periodic axis
+    loop: Any  # int64 (1,), the winding numbers of a loop of the sample
+    row: Any  # int64 (ROW_WIDTH,)
 
 
 class Layers(NamedTuple):
@@ -109,9 +93,7 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
         starts = np.arange(places.size + 1, dtype=np.int64)
         found = places, np.empty(0, np.int32), starts, pairs
         return Openings(*found, codes if has_periods else codes[:0])
-    own = np.flatnonzero(
-        (topology.occupied[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
-    )
+    own = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points))
     first, second = np.concatenate([owner, other]), np.concatenate([other, owner])
     by_site = np.argsort(first, kind="stable")
     pairs = np.column_stack([first, second])[by_site].astype(np.int32)
@@ -134,13 +116,11 @@ def is_strict(ranks: np.ndarray, count: int) -> bool:
 def make_scratch(topology: Topology, openings: Openings) -> Scratch:
     """Return memory for one sample at a time."""
     count, points = openings.places.size, topology.num_points
-    # With so many digits, few of the numbers agree in all that are compared.
-    digits = min(4 * (count.bit_length() // 4 + 2), 60)
     return Scratch(
         numbers=np.empty(count, np.uint64),
         order=np.empty(count, np.uint32),
         heads=np.empty(count + 1, np.uint32),
-        planes=np.empty(digits, np.uint32),
+        planes=np.empty(count_compared_digits(count), np.uint32),
         parents=np.empty(points, np.int32),
         sizes=np.empty(points, np.int32),
         reach=np.empty(points, np.uint32),

@@ -1,22 +1,31 @@
-"""Point by point: every item is drawn, joined and measured on its own; any labeler will do."""
+"""Point by point: every (sample, threshold) is drawn, joined and measured on its own.
+
+Any labeler will do.  On CUDA a call of many kernels is captured once for a number of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.bisection import bisect
+from percolab.coupled import Rows, Samples
+from percolab.coupled.thresholds import bisect
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.measure.rows import without_vacant
 
-Samples = NDArray[np.uint64]
+
+def measure_by_batches(measure: Callable[..., Any], capacity: int, *samples: Samples) -> Any:
+    """Return what is measured of samples, ``capacity`` at a time; samples: arrays of one length."""
+    firsts = range(0, len(samples[0]), capacity)
+    parts = [measure(*(each[first : first + capacity] for each in samples)) for first in firsts]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class PointByPoint:
@@ -32,9 +41,7 @@ class PointByPoint:
         """Return the memory in addition to that of batch and labeler."""
         return Memory()
 
-    def with_openings(
-        self, rows: NDArray[np.int64], counts: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def with_openings(self, rows: Rows, counts: Rows) -> Rows:
         """Return rows with the openings as a last number, where they are requested.
 
         counts: of the bonds that are open, or where sites are drawn of those that are vacant; int64
@@ -43,16 +50,14 @@ class PointByPoint:
         if not self.openings:
             return rows
         batch = self.labeler.batch
-        found = batch.topology.num_sites - counts if batch.model.draws_sites else counts
-        return np.concatenate([rows, found[..., None]], axis=-1)
+        opened = batch.topology.num_sites - counts if batch.model.draws_sites else counts
+        return np.concatenate([rows, opened[..., None]], axis=-1)
 
-    def measured(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows of up to ``capacity`` items."""
+    def measured(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        """Return the rows of up to ``capacity`` batch entries."""
         batch = self.labeler.batch
         items = batch.fill(generator, seed, samples, thresholds)
-        rows: NDArray[np.int64] = self.labeler.join(items).rows()
+        rows: Rows = self.labeler.join(items).rows()
         if batch.model.draws_sites:
             counts = batch.copy_vacant(items)
             without_vacant(rows, counts)
@@ -60,34 +65,32 @@ class PointByPoint:
             counts = np.bitwise_count(batch.opened).sum(dtype=np.int64, keepdims=True)
         return self.with_openings(rows, counts)
 
-    def rows(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, row width) of n items (sample, threshold)."""
-        batch = self.labeler.batch
-        parts = [
-            self.measured(
-                generator,
-                seed,
-                samples[first : first + batch.capacity],
-                thresholds[first : first + batch.capacity],
-            )
-            for first in range(0, len(samples), batch.capacity)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        def measure(*batch: Samples) -> Rows:
+            return self.measured(generator, seed, *batch)
 
-    def grid_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
-        items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-        return self.rows(generator, seed, *items).reshape(len(samples), grid.size, -1)
+        rows: Rows = measure_by_batches(measure, self.labeler.batch.capacity, samples, thresholds)
+        return rows
+
+    def grid_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
+        points = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+        return self.rows(generator, seed, *points).reshape(len(samples), grid.size, -1)
 
     def radii_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
-    ) -> NDArray[np.int64]:
-        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
-        return radii_rows(self.labeler, generator, seed, samples, grid, geometry)
+    ) -> Rows:
+        labeler = self.labeler
+
+        def measure(part: Samples) -> Rows:
+            at_each = []
+            for threshold in grid:
+                limits = np.full(len(part), threshold, np.uint64)
+                items = labeler.batch.fill(generator, seed, part, limits)
+                at_each.append(labeler.join(items, Reading.RADII).radii(geometry))
+            return np.stack(at_each, axis=1)
+
+        rows: Rows = measure_by_batches(measure, labeler.items_with_radii(geometry), samples)
+        return rows
 
     @property
     def widest_window(self) -> int:
@@ -97,22 +100,89 @@ class PointByPoint:
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        """Return T of samples along every open axis in a window each, by bisection of rows."""
         return bisect(self, generator, seed, samples, low, high)
 
 
-def radii_rows(
-    labeler: Any, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
-) -> NDArray[np.int64]:
-    """Return how far clusters reach at all m thresholds of a grid, (n, m, PER_BIN * bins)."""
-    step = labeler.items_with_radii(geometry)
-    found = []
-    for first in range(0, len(samples), step):
-        part = samples[first : first + step]
-        at_each = []
-        for threshold in grid:
-            limits = np.full(len(part), threshold, np.uint64)
-            items = labeler.batch.fill(generator, seed, part, limits)
-            at_each.append(labeler.join(items, Reading.RADII).radii(geometry))
-        found.append(np.stack(at_each, axis=1))
-    return np.concatenate(found)
+class CapturedPoints(PointByPoint):
+    """Point by point on CUDA, launching what was captured for as many batch entries before."""
+
+    def __init__(self, labeler: Any, *, openings: bool = False) -> None:
+        super().__init__(labeler, openings=openings)
+        if openings:
+            labeler.batch.count_bonds()
+
+    def with_counts(self, rows: Rows, items: int, steps: int = 1) -> Rows:
+        """Return rows, (items, ...), after what is closed was counted and the device is done.
+
+        They are without vacant sites, and have the openings where these are requested.
+        """
+        batch = self.labeler.batch
+        if batch.closed is None:
+            return rows
+        closed = batch.closed.fetch(items, steps)
+        if batch.sites:
+            without_vacant(rows, closed)
+            return self.with_openings(rows, closed)
+        return self.with_openings(rows, batch.topology.num_bonds - closed)
+
+    def measured(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        labeler, batch, items = self.labeler, self.labeler.batch, len(samples)
+
+        def work() -> None:
+            batch.draw(generator, batch.keys, items, batch.opened)
+            if batch.closed:
+                batch.closed.count(items)
+            labeler.join(items).enqueue_rows()
+
+        batch.keys.write(seed, samples, thresholds)
+        if labeler.is_capturable:
+            batch.launches.call(("rows", generator, items), work)
+        else:
+            work()
+        return self.with_counts(labeler.read.fetch(items), items)
+
+
+class CoupledBatches(CapturedPoints):
+    """Batches of samples that go over a grid of p together; a subclass says how."""
+
+    def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
+        """Return the rows (n, m, row width) of up to ``capacity`` samples, n of them.
+
+        grid: ascending, at least two thresholds.
+        """
+        raise NotImplementedError
+
+    def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        """Return the rows (n, row width) of n batch entries (sample, threshold).
+
+        Where these are samples that all share one ascending grid of thresholds, sample after
+        sample, every sample is labeled once for many of them.
+        """
+        grid = _shared_grid(samples, thresholds)
+        if grid.size == 1:
+            return super().rows(generator, seed, samples, thresholds)
+        starts = np.ascontiguousarray(samples[:: grid.size])
+        return self.grid_rows(generator, seed, starts, grid).reshape(-1, self.row_width)
+
+    def grid_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
+        if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
+            return super().grid_rows(generator, seed, samples, grid)
+
+        def measure(batch: Samples) -> Rows:
+            return self.coupled(generator, seed, batch, grid)
+
+        rows: Rows = measure_by_batches(measure, self.labeler.batch.capacity, samples)
+        return rows
+
+
+def _shared_grid(samples: Samples, thresholds: Samples) -> Samples:
+    """Return the ascending grid that all samples share, or one threshold where there is none."""
+    if samples.size < 2 or samples[0] != samples[1]:
+        return thresholds[:1]
+    length = int(np.argmax(np.append(samples, samples[:1] + np.uint64(1)) != samples[0]))
+    grid = thresholds[:length]
+    if len(samples) % length == 0 and np.all(grid[1:] > grid[:-1]):
+        by_sample = samples.reshape(-1, length)
+        if np.all(by_sample == by_sample[:, :1]) and np.all(thresholds.reshape(-1, length) == grid):
+            return grid
+    return thresholds[:1]

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.points import PointByPoint, Samples
-from percolab.coupled.raster_grid import MAX_STEPS, GridLists, Sample, write_item_rows
-from percolab.coupled.raster_thresholds import BondOrder, write_sample_thresholds
+from percolab.coupled import Rows, Samples
+from percolab.coupled import raster_kernels as kernels
+from percolab.coupled.bond_order import count_compared_digits
+from percolab.coupled.points import PointByPoint
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
@@ -32,30 +33,28 @@ def _most_ordered(topology: Topology) -> int:
     return max(bonds // _ORDERED_SHARE, min(bonds, _ORDERED_LEAST))
 
 
-def _grid_lists(topology: Topology) -> GridLists:
+def _grid_lists(topology: Topology) -> kernels.GridLists:
     countable = topology.num_bond_words <= _MOST_WORDS
     listed = topology.num_classes * topology.num_points // 3 if countable else 0
-    return GridLists(
+    return kernels.GridLists(
         bonds=np.empty(listed, np.uint32),
         steps=np.empty(listed, np.uint8),
         order=np.empty(listed, np.uint32),
-        ends=np.empty(MAX_STEPS + 2, np.int64),
+        ends=np.empty(kernels.MAX_STEPS + 2, np.int64),
         planes=np.empty(63, np.uint32),
         later=np.empty(topology.num_bond_words, np.uint32),
     )
 
 
-def _bond_order(topology: Topology, later: NDArray[np.uint32]) -> BondOrder:
+def _bond_order(topology: Topology, later: NDArray[np.uint32]) -> kernels.BondOrder:
     listed = _most_ordered(topology) if topology.num_bond_words <= _MOST_WORDS else 0
-    # With so many digits, few bonds agree in all that are compared.
-    digits = min(4 * (topology.num_bonds.bit_length() // 4 + 2), 60)
-    return BondOrder(
+    return kernels.BondOrder(
         later=later,
         bonds=np.empty(listed, np.uint32),
         numbers=np.empty(listed, np.uint64),
         order=np.empty(listed, np.uint32),
         heads=np.empty(listed + 1, np.uint32),
-        planes=np.empty(digits, np.uint32),
+        planes=np.empty(count_compared_digits(topology.num_bonds), np.uint32),
     )
 
 
@@ -70,17 +69,11 @@ class RasterCoupling(PointByPoint):
     def __init__(self, labeler: Raster, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
         batch = labeler.batch
-        self._sample = Sample(
-            batch.exists,
-            batch.opened,
-            batch.adjacency,
-            batch.topology.occupied,
-            labeler.end_flags,
-            labeler.runs,
-            labeler.windings,
-        )
+        bonds = batch.exists, batch.opened, batch.adjacency, batch.topology.occupied
+        forest = labeler.end_flags, labeler.runs, labeler.windings
+        self._sample = kernels.Sample(*bonds, *forest)
         self._lists = _grid_lists(batch.topology)
-        self._order: BondOrder | None = None
+        self._order: kernels.BondOrder | None = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int = 1) -> Memory:
@@ -90,16 +83,13 @@ class RasterCoupling(PointByPoint):
         ordered = 20 * max(sites // _ORDERED_SHARE, min(sites, _ORDERED_LEAST))
         return Memory(host=listed + (ordered if needs.thresholds else 0))
 
-    def rows(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, row width) of n items (sample, threshold)."""
+    def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         draws_sites = batch.model.draws_sites
         counts = np.empty(len(samples) if self.openings and not draws_sites else 0, np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
+        kernels.write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
         if draws_sites:
             counts = batch.count_vacant(generator, seed, samples, thresholds)
             without_vacant(rows, counts)
@@ -118,7 +108,6 @@ class RasterCoupling(PointByPoint):
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        """Return T of samples in a window each, with every sample labeled once."""
         batch = self.labeler.batch
         open_axes = batch.topology.open_axes
         if self._order is None:
@@ -127,6 +116,6 @@ class RasterCoupling(PointByPoint):
         axes = np.array(open_axes, np.int64)
         items = generator, np.uint64(seed), (samples, low, high)
         called = batch.record, self._sample, axes, self._order, found
-        if write_sample_thresholds(*items, *called):
+        if kernels.write_sample_thresholds(*items, *called):
             return found
         return super().scan_windows(generator, seed, samples, low, high)

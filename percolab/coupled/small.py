@@ -5,6 +5,7 @@ Nothing but sums of blocks leaves the device, unless rows are read.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,36 +13,19 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.small_cuda import SampleKeys, open_small_kernel
-from percolab.coupled.points import Samples
-from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers.small_cuda import (
-    LANES,
-    MOST_WORDS,
-    PERIODS,
-    SHARED_WORDS,
-    SmallLattice,
-    shared_bytes,
-    small_rows_kernel,
-    team_threads,
-)
+from percolab.labelers import small_cuda as rows_cuda
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
-from percolab.lattices.periodic_loops import put_periods
+from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
+from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK
-from percolab.measure.block_sums_cuda import (
-    MOST_OBSERVABLES,
-    SUM_THREADS,
-    ChunkSums,
-    Observables,
-    add_chunks_kernel,
-    sum_chunks_kernel,
-)
 from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
@@ -60,7 +44,7 @@ def is_small(extent: Extent) -> bool:
     strides = np.cumprod((1, *extent.shape[:-1]))
     # A bond's other end comes before its owner, unless it lies across a periodic boundary.
     leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
-    return leads_back and count_words(extent.num_points) <= MOST_WORDS
+    return leads_back and count_words(extent.num_points) <= rows_cuda.MOST_WORDS
 
 
 class _Buffers(NamedTuple):
@@ -91,18 +75,12 @@ class SmallCoupling(TiledCoupling):
         own = Memory(host=row * items, device=each * _most_items(extent.num_points))
         return TiledCoupling.memory(extent, model, needs, items).plus(own)
 
-    def rows(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, row width) of n items (sample, threshold)."""
+    def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         if self.labeler.read.tally_width:
             return super().rows(generator, seed, samples, thresholds)
         return self._rows(generator, _keys(seed, samples, 1, thresholds, 1))
 
-    def grid_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+    def grid_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         if self.labeler.read.tally_width:
             return super().grid_rows(generator, seed, samples, grid)
         rows = self._rows(generator, _keys(seed, samples, 1, grid))
@@ -116,18 +94,20 @@ class SmallCoupling(TiledCoupling):
         grid: Samples,
         picks: NDArray[np.int64],
         squared: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return sums and squares over blocks (:class:`percolab.coupled.SumsBlocks`).
+    ) -> tuple[Rows, NDArray[np.float64]]:
+        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
 
-        ValueError: rows have tallies, or there are more observables than there is room for.
+        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
+        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError: rows have
+        tallies, or there are more observables than there is room for.
         """
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
-        if self.labeler.read.tally_width or width + squared.sum() > MOST_OBSERVABLES:
+        if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
         sums = cuda.device_array((count, steps, width), np.int64)
         squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
-        observables = Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
+        observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
         most = self._most_samples(steps)
         together = max(most // blocks.size, 1)
         for block in range(0, count, together):
@@ -143,36 +123,34 @@ class SmallCoupling(TiledCoupling):
         return sums.copy_to_host(), squares.copy_to_host()
 
     def _sum_rows(
-        self, samples: int, observables: Observables, sums: Any, squares: Any, *, is_first: bool
+        self, samples: int, observables: Any, sums: Any, squares: Any, *, is_first: bool
     ) -> None:
         """Add the rows that were measured, so many samples of each block, to sums and squares."""
         blocks, steps, width = sums.shape
         chunks = -(-samples // CHUNK)
-        found = ChunkSums(
+        found = sums_cuda.ChunkSums(
             cuda.device_array((blocks * chunks, steps, width), np.int64),
             cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
         )
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
-        launch = self._launches.blocks
+        launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
         grid = blocks * chunks, steps
-        launch(sum_chunks_kernel, grid, SUM_THREADS, *rows, observables, found)
+        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, found)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
-        launch(add_chunks_kernel, (blocks, steps), SUM_THREADS, found, *places)
+        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, found, *places)
 
-    def _rows(self, generator: int, keys: SampleKeys) -> NDArray[np.int64]:
+    def _rows(self, generator: int, keys: SampleKeys) -> Rows:
         """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
         samples, steps = len(keys.starts), int(keys.steps)
-        found = np.empty((samples, steps * self.row_width), np.int64)
+        rows = np.empty((samples, steps * self.row_width), np.int64)
         step = self._most_samples(steps)
         for first in range(0, samples, step):
             count = min(step, samples - first)
             self._measure(generator, keys, first, count)
             self._launches.wait()
-            size = count * steps * self.row_width
-            found[first : first + count] = (
-                self._buffers.rows[:size].copy_to_host().reshape(count, -1)
-            )
-        return found.reshape(-1, self.row_width)
+            own = self._buffers.rows[: count * steps * self.row_width].copy_to_host()
+            rows[first : first + count] = own.reshape(count, -1)
+        return rows.reshape(-1, self.row_width)
 
     def _most_samples(self, steps: int) -> int:
         """Return of how many samples a launch has the items at so many p."""
@@ -182,35 +160,17 @@ class SmallCoupling(TiledCoupling):
         """Write the rows of so many samples from number ``first`` on to the device's memory."""
         items = samples * int(keys.steps)
         self._reserve(items)
-        buffers, launch, small = self._buffers, self._launches.blocks, self._small
-        stride = self._exists.size
-        bond_words = np.uint32(self._topology.num_bond_words)
-        batch = self.labeler.batch
-        launch(
-            open_small_kernel,
-            -(-samples * stride // THREADS),
-            THREADS,
-            np.int64(generator),
-            keys._replace(first=np.uint32(first)),
-            self._model.rule,
-            batch.limits,
-            self._exists,
-            bond_words,
-            buffers.opened,
-            np.uint32(samples),
-        )
-        together = int(small.together)
+        opened, stride, batch = self._buffers.opened, self._exists.size, self.labeler.batch
+        drawn = np.int64(generator), keys._replace(first=np.uint32(first)), self._model.rule
+        bonds = batch.limits, self._exists, np.uint32(self._topology.num_bond_words), opened
+        grid = -(-samples * stride // THREADS)
+        self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
+        together = int(self._small.together)
         words = together * self._topology.num_words
-        launch(
-            small_rows_kernel,
-            min(-(-items // together), _BLOCKS),
-            team_threads(words),
-            small,
-            buffers.opened,
-            np.uint32(items),
-            buffers.rows,
-            shared=shared_bytes(words),
-        )
+        size = min(-(-items // together), _BLOCKS), rows_cuda.team_threads(words)
+        rows = self._small, opened, np.uint32(items), self._buffers.rows
+        shared = rows_cuda.shared_bytes(words)
+        self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
 
     def _reserve(self, items: int) -> None:
         """See to it that there is memory for so many items."""
@@ -252,16 +212,16 @@ def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
     return np.concatenate(parts)
 
 
-def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
+def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.SmallLattice:
     """Return a labeler's topology as the kernel of rows takes it."""
     top, batch = labeler.batch.topology, labeler.batch
     axes = top.num_axes
     codes = np.empty(top.num_periodic_bonds, np.int32)
-    put_periods(top.periodic_codes, axes, PERIOD_BITS, PERIODS // axes, codes)
+    put_periods(top.periodic_codes, axes, PERIOD_BITS, rows_cuda.PERIODS // axes, codes)
     owners = (top.periodic_bonds % (32 * top.num_words)).astype(np.uint32)
     together = _choose_items(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
-    return SmallLattice(
+    return rows_cuda.SmallLattice(
         adjacency=batch.adjacency,
         exists=batch.existing_sites,
         stride=np.uint32(stride),
@@ -273,7 +233,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> SmallLattice:
         periodic_ends=cuda.to_device(top.periodic_ends.astype(np.uint32)),
         periodic_codes=cuda.to_device(codes),
         axes=np.int32(axes),
-        width=np.int32(PERIODS // axes),
+        width=np.int32(rows_cuda.PERIODS // axes),
         row_width=np.uint32(row_width),
     )
 
@@ -284,9 +244,11 @@ def _choose_items(words: int) -> int:
     >>> [_choose_items(words) for words in (2, 8, 18, 128)]
     [16, 4, 7, 1]
     """
-    teams = range(LANES, MOST_WORDS + 1, LANES)
-    items = (min(threads // words, SHARED_WORDS) for threads in teams)
-    found = [(count * words / team_threads(count * words), -count) for count in items if count]
+    teams = range(rows_cuda.LANES, rows_cuda.MOST_WORDS + 1, rows_cuda.LANES)
+    items = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
+    found = [
+        (count * words / rows_cuda.team_threads(count * words), -count) for count in items if count
+    ]
     # A larger team waits for its warps at more places.
     best = max(found, key=lambda each: (round(10 * each[0]), each[1]))
     return -best[1]
@@ -295,6 +257,6 @@ def _choose_items(words: int) -> int:
 def _end_masks(topology: Topology) -> NDArray[np.uint32]:
     """Return the first and the last layer of each axis, a bit a site; nothing on a torus."""
     masks = np.zeros((2 * topology.num_axes, topology.num_words), np.uint32)
-    for mask, layer in zip(masks, (one for pair in topology.end_layers for one in pair)):
+    for mask, layer in zip(masks, chain.from_iterable(topology.end_layers)):
         set_bits(mask, layer)
     return masks.ravel() if topology.open_axes else masks[:0].ravel()

@@ -14,58 +14,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
-from percolab.coupled import Coupling
-from percolab.coupled.bisection import mark_first_items, spans_along
+from percolab.coupled import Coupling, Samples
+from percolab.measure.rows import SPANNING
 
-Thresholds = NDArray[np.uint64]
+Integers = NDArray[np.int64]
 
 
 def find_thresholds(
-    coupling: Coupling, generator: int, seed: int, samples: Thresholds, window: tuple[int, int]
-) -> Thresholds:
+    coupling: Coupling, generator: int, seed: int, samples: Samples, window: tuple[int, int]
+) -> Samples:
     """Return T of samples along every open axis, uint64 (n, open axes); NEVER where there is none.
 
     samples: uint64 (n,).  window: two thresholds, low < high, between which to look first; it
     decides how long this takes, and nothing else.
     """
-    axes = len(coupling.labeler.batch.topology.open_axes)
-    item = np.repeat(np.arange(samples.size, dtype=np.uint64), axes)
-    axis = np.tile(np.arange(axes), samples.size)
-    found = np.full(item.size, NEVER, np.uint64)
-    low, high = (np.full(item.size, limit, np.uint64) for limit in window)
-    left = np.arange(item.size)
+    numbers, axis, axes = _per_axis(coupling, samples)
+    found = np.full(numbers.size, NEVER, np.uint64)
+    low, high = (np.full(numbers.size, limit, np.uint64) for limit in window)
+    left, widest = np.arange(numbers.size), np.uint64(max(coupling.widest_window, 1))
     while left.size:
-        low, high = _narrowed(coupling, generator, seed, samples[item[left]], axis[left], low, high)
-        first, where = mark_first_items(item[left], low, high)
-        here = samples[item[left][first]]
+        # Halve windows until the coupling can scan them.
+        while np.any(wide := high - low > widest):
+            at, middle = left[wide], low[wide] + (high[wide] - low[wide]) // np.uint64(2)
+            spans = _spans(coupling, generator, seed, numbers[at], axis[at], middle)
+            high[wide] = np.where(spans, middle, high[wide])
+            low[wide] = np.where(spans, low[wide], middle)
+        first, where = _mark_first(left // axes, low, high)
+        here = numbers[left[first]]
         scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
         found[left] = scanned[where, axis[left]]
         left, low, high = _moved_on(left, found[left], low, high)
     return found.reshape(samples.size, axes)
 
 
-def _narrowed(
-    coupling: Coupling,
-    generator: int,
-    seed: int,
-    samples: Thresholds,
-    axis: NDArray[np.int64],
-    low: Thresholds,
-    high: Thresholds,
-) -> tuple[Thresholds, Thresholds]:
-    """Halve windows until the coupling can scan them, by whether the samples span in the middle."""
-    widest = np.uint64(max(coupling.widest_window, 1))
-    while np.any(wide := high - low > widest):
-        middle = low + (high - low) // np.uint64(2)
-        spans = spans_along(coupling, generator, seed, samples[wide], axis[wide], middle[wide])
-        high[wide] = np.where(spans, middle[wide], high[wide])
-        low[wide] = np.where(spans, low[wide], middle[wide])
-    return low, high
-
-
 def _moved_on(
-    left: NDArray[np.int64], found: Thresholds, low: Thresholds, high: Thresholds
-) -> tuple[NDArray[np.int64], Thresholds, Thresholds]:
+    left: Integers, found: Samples, low: Samples, high: Samples
+) -> tuple[Integers, Samples, Samples]:
     """Return those whose T is not in its window, and windows twice as wide next to these."""
     below = (found <= low) & (low > 0)
     above = (found == np.uint64(NEVER)) & (high < np.uint64(TOP))
@@ -74,3 +58,52 @@ def _moved_on(
     next_high = np.where(below, low, high + np.minimum(wider, np.uint64(TOP) - high))
     again = below | above
     return left[again], next_low[again], next_high[again]
+
+
+def bisect(
+    coupling: Coupling, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
+) -> Samples:
+    """Return what :meth:`Coupling.scan_windows` does, by nothing but rows."""
+    numbers, axis, axes = _per_axis(coupling, samples)
+    lower, upper = np.repeat(low, axes), np.repeat(high, axes)
+    key = coupling, generator, seed, numbers, axis
+    never, spanned = ~_spans(*key, upper), _spans(*key, lower)
+    upper[spanned] = lower[spanned]
+    while np.any(open_ := ~never & (upper - lower > np.uint64(1))):
+        middle = lower + (upper - lower) // np.uint64(2)
+        spans = _spans(*key, middle)
+        upper = np.where(open_ & spans, middle, upper)
+        lower = np.where(open_ & ~spans, middle, lower)
+    upper[never] = NEVER
+    return upper.reshape(samples.size, axes)
+
+
+def _per_axis(coupling: Coupling, samples: Samples) -> tuple[Samples, Integers, int]:
+    """Return every sample with every open axis, by its number, and how many axes these are."""
+    axes = len(coupling.labeler.batch.topology.open_axes)
+    return np.repeat(samples, axes), np.tile(np.arange(axes), samples.size), axes
+
+
+def _spans(
+    coupling: Coupling,
+    generator: int,
+    seed: int,
+    samples: Samples,
+    axis: Integers,
+    thresholds: Samples,
+) -> NDArray[np.bool_]:
+    """Return whether samples span at thresholds, along open axes by number."""
+    bits = np.array([1 << axis for axis in coupling.labeler.batch.topology.open_axes], np.int64)
+    first, where = _mark_first(samples, thresholds)
+    rows = coupling.rows(generator, seed, samples[first], thresholds[first])
+    return np.asarray(rows[where, SPANNING] & bits[axis] != 0)
+
+
+def _mark_first(*keys: NDArray[np.integer]) -> tuple[NDArray[np.bool_], Integers]:
+    """Return which differ in a key from the one before, and for each its number among these.
+
+    The axes of a sample follow one another; those with the same question are looked at once.
+    """
+    first = np.ones(keys[0].size, bool)
+    first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return first, np.cumsum(first) - 1

@@ -12,21 +12,13 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import ClosedCounts, KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
-from percolab.coupled.openings_cuda import (
-    cross_openings_kernel,
-    join_openings_kernel,
-    join_openings_over_periods_kernel,
-    order_openings_kernel,
-)
-from percolab.coupled.points import Samples
-from percolab.coupled.points_cuda import CoupledBatches
-from percolab.coupled.tiled_thresholds import BracketSearch
+from percolab.coupled import Rows, Samples, brackets_cuda
+from percolab.coupled import openings_cuda as kernels
+from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -73,7 +65,7 @@ class TiledCoupling(CoupledBatches):
         top, batch = labeler.batch.topology, labeler.batch
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
-        self._search: BracketSearch | None = None
+        self._search: brackets_cuda.BracketSearch | None = None
         self._upper_keys = KeysOfBatch(batch.model, batch.capacity, batch.launches)
         self._grid = cuda.device_array(_MOST_STEPS, np.uint64)
         self._pinned_grid = cuda.pinned_array(_MOST_STEPS, np.uint64)
@@ -97,13 +89,10 @@ class TiledCoupling(CoupledBatches):
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
             tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
-            keys = keys.plus(Memory(device=items * axes * (32 + 8 * LISTED)))
+            keys = keys.plus(Memory(device=items * axes * (32 + 8 * brackets_cuda.LISTED)))
         return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
 
-    def coupled(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row_width) of a batch."""
+    def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         parts, begin = [], 0
         while begin < grid.size:
             end = self._find_part_end(grid, begin)
@@ -111,9 +100,7 @@ class TiledCoupling(CoupledBatches):
             begin = end
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def _part_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
+    def _part_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
         if grid.size > 1:
             rows = self.rows_from_openings(generator, seed, samples, grid)
@@ -179,7 +166,7 @@ class TiledCoupling(CoupledBatches):
 
     def rows_from_openings(
         self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64] | None:
+    ) -> Rows | None:
         """Return the rows (samples, grid, row_width) from one labeling at the lowest threshold.
 
         None if a tile had more openings than there is room for, which is rare.
@@ -231,7 +218,7 @@ class TiledCoupling(CoupledBatches):
             words = labeler.labels, tiles.points, batch.opened, tiles.words_per_item
             bonds = nodes.room, labeler.crossing, labeler.listed, openings
             grid = labeler.listed_launch_grid(items)
-            batch.launches.blocks(cross_openings_kernel, grid, THREADS, *words, *bonds)
+            batch.launches.blocks(kernels.cross_openings_kernel, grid, THREADS, *words, *bonds)
 
     def _rows_from_step_to_step(
         self, generator: int, items: int, steps: int, openings: Openings
@@ -241,7 +228,9 @@ class TiledCoupling(CoupledBatches):
         blocks, tiles = labeler.count_blocks(items)
         keys = generator, batch.sites, batch.keys.on_device, self._grid[:steps]
         sizes = np.int32(labeler.tiling.num_tiles), tiles
-        batch.launches.blocks(order_openings_kernel, blocks, THREADS, *keys, *sizes, openings)
+        batch.launches.blocks(
+            kernels.order_openings_kernel, blocks, THREADS, *keys, *sizes, openings
+        )
         labeler.flag_ends(items)
         for step in range(steps):
             if step:
@@ -264,11 +253,11 @@ class TiledCoupling(CoupledBatches):
         blocks, tiles = labeler.count_blocks(items)
         if not labeler.may_wrap:
             nodes = labeler.nodes.parents, np.uint32(step), tiles, openings
-            launches.blocks(join_openings_kernel, blocks, THREADS, *nodes)
+            launches.blocks(kernels.join_openings_kernel, blocks, THREADS, *nodes)
             return
         sizes = np.uint32(step), np.int32(labeler.tiling.num_tiles), tiles
         forest = labeler.forest, *sizes, openings, labeler.read.loops
-        launches.blocks(join_openings_over_periods_kernel, blocks, THREADS, *forest)
+        launches.blocks(kernels.join_openings_over_periods_kernel, blocks, THREADS, *forest)
 
     @property
     def widest_window(self) -> int:
@@ -281,49 +270,35 @@ class TiledCoupling(CoupledBatches):
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        """Return T of samples in a window each, with every sample labeled once."""
         if not self._has_room(0):
             return super().scan_windows(generator, seed, samples, low, high)
         widest = int(np.argmax(high - low))
         expected = self._expected(low[widest], high[widest])
-        openings = self._make_room(expected, 1)
-        capacity = self.labeler.batch.capacity
-        parts = []
-        for first in range(0, len(samples), capacity):
-            of_batch = slice(first, first + capacity)
-            items = samples[of_batch], low[of_batch], high[of_batch]
-            parts.append(self._thresholds(generator, seed, *items, openings, expected))
-        return np.concatenate(parts)
+        openings, labeler = self._make_room(expected, 1), self.labeler
+        search = self._search = self._search or brackets_cuda.BracketSearch(labeler)
+        search.make_room(openings)
 
-    def _thresholds(
-        self,
-        generator: int,
-        seed: int,
-        samples: Samples,
-        low: Samples,
-        high: Samples,
-        openings: Openings,
-        expected: int,
-    ) -> Samples:
-        """Return T of a batch of samples in a window each."""
-        labeler, items = self.labeler, len(samples)
-        if self._search is None:
-            self._search = BracketSearch(labeler)
-        self._search.make_room(openings)
-        self._write_keys(seed, samples, low, high)
-        self._join(generator, items, openings, over_periods=False)
-        labeler.flag_ends(items)
-        self._flag_spanning(items)
-        self._search.contract(items, generator, openings)
-        of_item = expected * labeler.tiling.num_tiles
-        found = self._search.search(openings, (low, high), of_item)
-        if self._overflow.copy_to_host()[0]:
-            return super().scan_windows(generator, seed, samples, low, high)
-        return found
+        def measure(samples: Samples, low: Samples, high: Samples) -> Samples:
+            items = len(samples)
+            self._write_keys(seed, samples, low, high)
+            self._join(generator, items, openings, over_periods=False)
+            labeler.flag_ends(items)
+            self._flag_spanning(items)
+            search.contract(items, generator, openings)
+            thresholds = search.search(openings, (low, high), expected * labeler.tiling.num_tiles)
+            if self._overflow.copy_to_host()[0]:
+                return super(TiledCoupling, self).scan_windows(generator, seed, samples, low, high)
+            return thresholds
+
+        thresholds: Samples = measure_by_batches(
+            measure, labeler.batch.capacity, samples, low, high
+        )
+        return thresholds
 
     def _flag_spanning(self, items: int) -> None:
         """Note along which axes items span, once the roots have their end flags."""
         labeler, (sites, _) = self.labeler, self.labeler.end_flags
         nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
         spanning = labeler.read.spanning
-        labeler.batch.launches.one(spanning_ends_kernel, sites.size, items, *nodes, sites, spanning)
+        kernel = brackets_cuda.spanning_ends_kernel
+        labeler.batch.launches.one(kernel, sites.size, items, *nodes, sites, spanning)

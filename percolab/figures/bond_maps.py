@@ -21,8 +21,7 @@ from percolab.figures.style import Axes, Figure
 from percolab.flows.flow import Flow
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import counted
-from percolab.lattices.site_bonds import is_open
-from percolab.lattices.topology import Topology, set_bits
+from percolab.lattices.topology import Topology, set_bits, unpack_bits
 from percolab.trees.given import SpanningTree
 
 #: More grid points than these have bonds too fine to be seen.
@@ -143,10 +142,10 @@ def _make_lines(
     # Class by class the lines of all bonds, and then the second halves of those across a periodic
     # boundary.
     for klass in range(topology.num_classes):
-        owners = np.flatnonzero(is_open(topology, tree.words, klass))
+        owners = np.flatnonzero(unpack_bits(tree.words[klass], topology.num_points))
         numbers.append(klass * stride + owners)
         if topology.periodic_words is not None:
-            crosses = is_open(topology, topology.periodic_words, klass)[owners]
+            crosses = unpack_bits(topology.periodic_words[klass], topology.num_points)[owners]
             numbers.append(klass * stride + owners[crosses])
     order = np.argsort(tree.numbers)
     at = np.searchsorted(tree.numbers, np.concatenate(numbers), sorter=order)

@@ -19,8 +19,7 @@ import numpy as np
 from percolab.figures import COLOURS
 from percolab.figures.style import Figure
 from percolab.lattices.shown import counted
-from percolab.lattices.site_bonds import at_other_end
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import at_other_end, unpack_bits
 from percolab.measure.clusters import Clusters
 
 NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]

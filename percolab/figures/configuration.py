@@ -25,8 +25,7 @@ from percolab.figures.elements import set_title
 from percolab.figures.lattice import check_places
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.site_bonds import is_open
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
 
 #: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
@@ -216,7 +215,7 @@ def bond_lines(
     strides = np.cumprod([1, *topology.shape[:-1]])
     lines, sites = [], []
     for klass, offset in enumerate(topology.offsets):
-        owner = np.flatnonzero(is_open(topology, bonds, klass))
+        owner = np.flatnonzero(unpack_bits(bonds[klass], topology.num_points))
         end = owner[:, None] // strides % shape + offset
         around = end // shape
         other = (end - around * shape) @ strides

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.errors import InputError
+from percolab.errors import InputError, import_networkx
 from percolab.figures import new_figure
 from percolab.figures.colours import ClusterColours, add_legend, choose_colours, legend_numbers
 from percolab.figures.configuration import draw_discs, make_map
@@ -148,10 +148,7 @@ def network_places(graph: Graph) -> NDArray[np.float64]:
 
     InputError where networkx is not installed.
     """
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError("networkx is not installed; pip install 'percolab[graph]'") from error
+    networkx = import_networkx("places of a graph's sites")
     found = networkx.Graph()
     found.add_nodes_from(range(graph.num_sites))
     found.add_edges_from(graph.bonds.pairs.tolist())

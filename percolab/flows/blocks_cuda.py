@@ -24,6 +24,7 @@ from percolab.flows.search_cuda import (
     clear,
     is_open,
     level_range,
+    low_half,
     own_rows,
     push_node,
     read_level,
@@ -108,12 +109,6 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
 
 
 @cuda.jit(device=True)
-def _low_half(bond):
-    """Return the node of a bond, listed or that by which a node was reached."""
-    return uint32(bond & uint64(0xFFFFFFFF))
-
-
-@cuda.jit(device=True)
 def _add_up(net, tree, parts, levels, virtual):
     """Sum words and sizes up the tree; return how many red bonds this thread came by."""
     red, level = uint64(0), levels
@@ -125,7 +120,7 @@ def _add_up(net, tree, parts, levels, virtual):
             site = tree.queue[n]
             node = net.nodes[site]
             if acts(net, site, node):
-                word, above = tree.words[node], _low_half(tree.via[node])
+                word, above = tree.words[node], low_half(tree.via[node])
                 if word == virtual:
                     red = uint64(red + uint64(1))
                 cuda.atomic.xor(tree.words, above, word)
@@ -150,7 +145,7 @@ def _number(net, tree, parts, levels):
             site = tree.queue[n]
             node = net.nodes[site]
             if acts(net, site, node):
-                above = _low_half(tree.via[node])
+                above = low_half(tree.via[node])
                 begin = cuda.atomic.add(parts.end, above, parts.low[node])
                 parts.begin[node], parts.end[node] = begin, uint32(begin + uint32(1))
                 parts.low[node] = parts.high[node] = begin
@@ -175,7 +170,7 @@ def _look_around(net, opened, base, tree, parts, reached):
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
                 if is_open(opened, base, bond):
-                    other = _low_half(bond)
+                    other = low_half(bond)
                     trails = uint64(trails + tree.words[other])
                     low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
             if node == sink:
@@ -199,7 +194,7 @@ def _find_fences(net, tree, parts, levels):
             site = tree.queue[n]
             node = net.nodes[site]
             if tree.words[node] != uint64(0) and acts(net, site, node):
-                above, low, high = _low_half(tree.via[node]), parts.low[node], parts.high[node]
+                above, low, high = low_half(tree.via[node]), parts.low[node], parts.high[node]
                 if low < parts.begin[above] or high >= parts.end[above]:
                     tree.words[node] = uint64(tree.words[node] | uint64(_NO_FENCE))
                 cuda.atomic.min(parts.low, above, low)
@@ -216,7 +211,7 @@ def _joins(tree, node, other, place):
         return uint64(tree.words[node] & uint64(_NO_FENCE)) != uint64(0)
     if uint64(others >> uint64(32)) == place:
         return uint64(tree.words[other] & uint64(_NO_FENCE)) != uint64(0)
-    return _low_half(own) != other and _low_half(others) != node
+    return low_half(own) != other and low_half(others) != node
 
 
 @cuda.jit(device=True)
@@ -239,7 +234,7 @@ def _join_block(net, opened, base, tree, queued):
             node = net.nodes[site]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
-                other = _low_half(bond)
+                other = low_half(bond)
                 is_marked = uint64(tree.words[other] & uint64(_BLOCK)) != uint64(0)
                 if is_marked or not is_open(opened, base, bond):
                     continue
@@ -263,7 +258,7 @@ def _count_block(net, opened, base, tree, size):
         for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
             bond = net.bonds[k]
             if is_open(opened, base, bond):
-                marks = tree.words[_low_half(bond)]
+                marks = tree.words[low_half(bond)]
                 bonds = uint64(bonds + uint64((marks & uint64(_BLOCK)) >> uint64(2)))
         if bonds != before:
             sites = uint64(sites + uint64(1))

@@ -3,7 +3,7 @@
 from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
-from percolab.flows.search_cuda import ROOT, UNSEEN, level_range, own_rows, push, search
+from percolab.flows.search_cuda import ROOT, UNSEEN, level_range, low_half, own_rows, push, search
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
@@ -55,6 +55,6 @@ def _add_up(tree, levels):
             if word == uint64(0):
                 bridges = uint64(bridges + uint64(1))
             else:
-                cuda.atomic.xor(tree.words, uint32(tree.via[site] & uint64(0xFFFFFFFF)), word)
+                cuda.atomic.xor(tree.words, low_half(tree.via[site]), word)
             n = uint32(n + uint32(cuda.blockDim.x))
     return bridges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +19,8 @@ from percolab.labelers.forest import Reading
 
 cuda = load_cuda()
 
-#: Threads of a block, and of all blocks of a launch, at most.
-_LEAST_THREADS, _BLOCK_THREADS, _MOST_THREADS = 32, 512, 2**18
+#: Threads of a block, at least and at most; and blocks, and threads of all, in a launch.
+_LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
 #: The part of the free memory of a device that searches take, one over this; one sample's must fit.
 _SHARE = 4
 _TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
@@ -110,13 +111,14 @@ class PathBatch(FlowBatch):
 def choose_threads(points: int) -> tuple[int, int]:
     """Return the threads of a block and the most blocks for samples of so many points.
 
-    About as many threads as a level of a search has sites.
+    About as many threads as a level of a search has sites: what was fastest on an H200 for square
+    and cubic lattices (results/flow).
     """
     if SIMULATED:
-        return 8, 3
-    threads = 1 << (int(points**0.5) // 2).bit_length()
-    threads = min(max(threads, _LEAST_THREADS), _BLOCK_THREADS)
-    return threads, _MOST_THREADS // threads
+        return 8, 2
+    threads = min(max(isqrt(points) // 2, _LEAST_THREADS), _BLOCK_THREADS)
+    threads = 1 << (threads.bit_length() - 1)
+    return threads, min(_MOST_THREADS // threads, _MOST_BLOCKS)
 
 
 def net_fits(words: int) -> bool:

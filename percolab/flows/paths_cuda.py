@@ -4,7 +4,16 @@ from typing import Any, NamedTuple
 
 from numba import types, uint32, uint64
 
-from percolab.flows.search_cuda import begin_at, clear, is_open, open_bonds, push, read_level
+from percolab.flows.search_cuda import (
+    begin_at,
+    clear,
+    is_open,
+    low_half,
+    open_bonds,
+    push,
+    read_level,
+    unseen_bonds,
+)
 from percolab.kernels.bits import lowest_one
 from percolab.kernels.device import load_cuda
 
@@ -75,16 +84,15 @@ def _find_length(net, opened, base, away, queue, queued):
             k, end = net.starts[site], net.starts[uint32(site + uint32(1))]
             while k < end:
                 bits = open_bonds(net, opened, base, k, end)
+                bits = uint32(bits & unseen_bonds(net, away, uint32(_UNSEEN), k, end))
                 while bits != uint32(0):
                     bond = net.bonds[uint32(k + uint32(lowest_one(bits)))]
                     bits = uint32(bits & uint32(bits - uint32(1)))
-                    other = uint32(bond & uint64(0xFFFFFFFF))
+                    other = low_half(bond)
                     if other == sink:
                         queued[1] = uint32(1)
-                    elif away[other] == uint32(_UNSEEN):
-                        seen = cuda.atomic.cas(away, other, uint32(_UNSEEN), length)
-                        if seen == uint32(_UNSEEN):
-                            push(queue, queued, other)
+                    elif cuda.atomic.cas(away, other, uint32(_UNSEEN), length) == uint32(_UNSEEN):
+                        push(queue, queued, other)
                 k = uint32(k + uint32(32))
             n = uint32(n + threads)
         first = last
@@ -105,7 +113,7 @@ def _go_back(net, opened, base, away, queue, queued, length):
             site, before = queue[n], bonds
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
-                other = uint32(bond & uint64(0xFFFFFFFF))
+                other = low_half(bond)
                 seen = away[other]
                 if uint32(seen & uint32(_LOW)) != nearer or not is_open(opened, base, bond):
                     continue
@@ -133,7 +141,7 @@ def _is_begun(net, opened, base, away, site, length):
     sink = uint32(net.nodes.size + 1)
     for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
         bond = net.bonds[k]
-        other = uint32(bond & uint64(0xFFFFFFFF))
+        other = low_half(bond)
         comes = away[other] == uint32(_COMES | 1) or (other == sink and length == uint32(1))
         if comes and is_open(opened, base, bond):
             return True

@@ -22,19 +22,20 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
+from percolab.measure.measurements import Reader
 
 #: Binary digits of a conductance behind the point.
 _DIGITS = 30
 
 
-class FlowReader:
+class FlowReader(Reader):
     """Reads some numbers of the flow through samples.
 
-    Each is a :class:`percolab.measure.measurements.Reader`.  word: of ``--measure``, and the name
-    of its dataset.  numbers: of a :class:`Flow`, in the order of the columns.  with_terminals:
-    whether they need any.  cuda: place of the class that reads on a CUDA device, if there is one.
+    word: of ``--measure``, and the name of its dataset.  numbers: of a :class:`Flow`, in the order
+    of the columns.  with_terminals: whether they need any.  cuda: place of the class that reads on
+    a CUDA device, if there is one.
     """
 
     word: ClassVar[str]
@@ -59,11 +60,6 @@ class FlowReader:
             what = "an open axis (--boundary)" if structure.is_scalable else "--source and --target"
             raise InputError(f"measure {cls.word}: between two terminals; give {what}")
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Need no more of a labeler than its batch."""
-        return needs
-
     @classmethod
     def memory(cls, extent: Extent) -> Memory:
         """Return the memory of the net, and of one sample."""
@@ -74,12 +70,7 @@ class FlowReader:
         return Memory(net_bytes(extent) + own, device)
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch
@@ -155,8 +146,8 @@ class Bridges(FlowReader):
     device_bytes = 24
     cuda = "flows.flow_batch:BridgesBatch"
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
+    @classmethod
+    def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
         """Return the needs with labels: a search on a CUDA device begins at all roots."""
         return needs._replace(labels=True)
 

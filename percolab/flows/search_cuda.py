@@ -77,13 +77,29 @@ def is_open(opened, base, bond):
 def open_bonds(net, opened, base, first, last):
     """Return which of 32 bonds of the net, from ``first`` on and before ``last``, are open: bits.
 
-    Loads that do not wait for one another are under way together.
+    Loads that do not wait for one another are under way together, here and in the next function.
     """
     bits = uint32(0)
     for n in range(min(uint32(last - first), uint32(32))):
         if is_open(opened, base, net.bonds[uint32(first + uint32(n))]):
             bits = uint32(bits | uint32(uint32(1) << uint32(n)))
     return bits
+
+
+@cuda.jit(device=True)
+def unseen_bonds(net, seen, unseen, first, last):
+    """Return which of the same bonds lead to a node that has the value ``unseen`` in an array."""
+    bits = uint32(0)
+    for n in range(min(uint32(last - first), uint32(32))):
+        if seen[low_half(net.bonds[uint32(first + uint32(n))])] == unseen:
+            bits = uint32(bits | uint32(uint32(1) << uint32(n)))
+    return bits
+
+
+@cuda.jit(device=True)
+def low_half(bond):
+    """Return the node of a bond, listed or that by which a node was reached."""
+    return uint32(bond & uint64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
@@ -120,9 +136,7 @@ def read_level(queued):
 @cuda.jit(device=True)
 def _reach(net, tree, queued, bond, node):
     """Return whether an open bond from a node is the first that reaches its other end."""
-    other = uint32(bond & uint64(0xFFFFFFFF))
-    if tree.via[other] != uint64(UNSEEN):
-        return False
+    other = low_half(bond)
     mine = uint64(uint64(bond & uint64(0xFFFFFFFF00000000)) | uint64(node))
     if cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine) != uint64(UNSEEN):
         return False
@@ -139,11 +153,14 @@ def _expand(net, opened, base, key, tree, queued, site):
     first, last = net.starts[site], net.starts[uint32(site + uint32(1))]
     while first < last:
         bits = open_bonds(net, opened, base, first, last)
+        unseen = unseen_bonds(net, tree.via, uint64(UNSEEN), first, last)
         while bits != uint32(0):
-            bond = net.bonds[uint32(first + uint32(lowest_one(bits)))]
+            bit = uint32(lowest_one(bits))
             bits = uint32(bits & uint32(bits - uint32(1)))
+            bond = net.bonds[uint32(first + bit)]
             place = uint64(bond >> uint64(32))
-            if place != own and not _reach(net, tree, queued, bond, node):
+            is_new = has_bit(unseen, bit) and _reach(net, tree, queued, bond, node)
+            if place != own and not is_new:
                 word = uint64(word ^ bond_word(key, place))
         first = uint32(first + uint32(32))
     if word != uint64(0):

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import psutil
+
+from percolab.errors import InputError
+
 
 class Needs(NamedTuple):
     """What a labeler will have to do, as far as its memory depends on it.
@@ -34,6 +38,23 @@ class Memory(NamedTuple):
     def plus(self, other: Memory) -> Memory:
         """Return the sum."""
         return Memory(self.host + other.host, self.device + other.device)
+
+
+def explain_lack(what: str, needed: int) -> str:
+    """Return the line that says that so many bytes of the host are not free; "" if they are.
+
+    what: "1000 sites need", "flow needs up to" ...
+    """
+    free = psutil.virtual_memory().available
+    if needed <= free:
+        return ""
+    return f"{what} {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
+
+
+def check_free(what: str, needed: int) -> None:
+    """Raise InputError if :func:`explain_lack` has something to say."""
+    if problem := explain_lack(what, needed):
+        raise InputError(problem)
 
 
 def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:

@@ -10,19 +10,11 @@ import numpy as np
 
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
-from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
+from percolab.kinds import workplace
 from percolab.kinds.algorithms import Labelers
-from percolab.kinds.workplace import (
-    SITES_PER_CALL,
-    SITES_PER_LAUNCH,
-    IsStopped,
-    TaskSampler,
-    has_tally,
-    row_width,
-    steps,
-)
+from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import FLOW_WORDS, Column, list_columns
@@ -62,16 +54,15 @@ class ChainsOfSpins(Kind):
     independent = False
     most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**12, "cuda": 2**16}
     algorithms = Labelers()
+    sampler = "kinds.chains:new_sampler"
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError for a burn-in below 0, and for wave vectors without a periodic axis."""
         if "correlation" in item.measure and "periodic" not in item.boundary:
             raise InputError("measure correlation: a wave vector needs a periodic axis")
         if item.burn_in < AUTO:
             raise InputError(f"burn_in = {item.burn_in}, but it must be at least 0")
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
-        """Return which clusters a sweep changes."""
         return {"update": task.update}
 
     def identity(self, task: Task) -> dict[str, Any]:
@@ -83,26 +74,20 @@ class ChainsOfSpins(Kind):
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
-        """Return the columns of clusters, of spins, and of what connects the sweeps of a chain."""
         return list_columns(boundary, measure, spins=True, wide=wide)
 
     def unplaced(self, study: Study) -> str:
-        """Return the burn-in where it is to be found."""
         return "the burn-in" if study.burn_in == AUTO else ""
 
     def shorten(self, task: Task) -> Task:
-        """Return a task without a burn-in."""
         return replace(task, burn_in=0)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-        """Return p over the transition of every size."""
-        grids: dict[int, tuple[float, ...]] = load("kinds.pilots.spins:place_p")(study, pilot)
-        return grids
+        return dict(load("kinds.pilots.spins:place_p")(study, pilot))
 
     def place_task(
         self, study: Study, task: Task, samples: int | None, pilot: PilotConditions
     ) -> Task:
-        """Return a task with the burn-in that a pilot finds, and chains that go with it."""
         if task.burn_in != AUTO:
             return task
         found = load("kinds.pilots.spins:find_burn_in")(task, pilot)
@@ -133,21 +118,14 @@ class ChainsOfSpins(Kind):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return the ``end`` of the tasks of one long chain."""
         return {key: {"end": item.end} for key, item in stored.items() if item.task.is_serial}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of chains, their batch and their labeler."""
         needs = Needs("sizes" in task.measure, len(task.p))
         return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
     def is_serial(self, item: Task | Study) -> bool:
-        """Return whether there is one long chain at every p."""
         return bool(item.chains)
-
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what makes many chains, or one long chain."""
-        return f"kinds.chains:{'LongChainSampler' if task.is_serial else 'ChainSampler'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,18 +153,15 @@ class ChainSampler(TaskSampler):
         place, kind = self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
         rule = Update.parse(self.task.update).rule(self.task.draw.states)
-        capacity, tally = place.capacity(name, _SPINS_PER_LAUNCH), has_tally(self.task)
-        return spin_chains.new_chains(
-            name, kind, place.topology, rule, capacity=capacity, tally=tally
-        )
+        room = {"capacity": place.capacity(name, _SPINS_PER_LAUNCH)}
+        tally = workplace.has_tally(self.task)
+        return spin_chains.new_chains(name, kind, place.topology, rule, tally=tally, **room)
 
     @property
     def _blocks_that_fill(self) -> int:
-        """Blocks of which all chains are swept together."""
         return _SPINS_PER_LAUNCH // (self.task.num_points * len(self.task.p))
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         items = [(number, p) for number in numbers for p in self.task.p]
         return list(self.make_blocks(numbers, self.measure(items, stopped)))
 
@@ -205,7 +180,7 @@ class ChainSampler(TaskSampler):
         """
         task, shape = self.task, (len(items), self.task.block_size)
         found = Measured(
-            np.empty((*shape, row_width(task)), np.int64),
+            np.empty((*shape, workplace.row_width(task)), np.int64),
             np.empty((*shape, SPIN_ROW_WIDTH), np.int64),
             np.zeros((len(items), MOST_AXES)),
         )
@@ -271,11 +246,11 @@ class ChainSampler(TaskSampler):
         self, sweeps: int, chains: int, stopped: IsStopped | None, most: int | None = None
     ) -> Iterator[slice]:
         """Cut sweeps of so many chains into steps between which sampling can be stopped."""
-        sites = SITES_PER_LAUNCH if self.device.is_shared else SITES_PER_CALL
-        return steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
+        is_shared = self.device.is_shared
+        sites = workplace.SITES_PER_LAUNCH if is_shared else workplace.SITES_PER_CALL
+        return workplace.steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
 
     def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         self.chains.begin(self._key[0], [self.task.chain(0, 0.5)], [True])
         self.chains.rows_at(np.array([p_to_threshold(0.5)], np.uint64))
         self.chains.skip(1)
@@ -291,28 +266,19 @@ class LongChainSampler(ChainSampler):
 
     is_serial = True
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        end: ChainEnd | None = None,
-    ) -> None:
-        super().__init__(task, device=device, labeler=labeler, share=share)
+    def __init__(self, task: Task, *, end: ChainEnd | None = None, **options: Any) -> None:
+        super().__init__(task, **options)
         self.end = end
 
     @property
     def blocks_per_call(self) -> int:
-        """One block: the next begins where it ends."""
         return 1
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers, which must be those that come next."""
         return [self._next_block(number, stopped) for number in numbers]
 
     def _next_block(self, number: int, stopped: IsStopped | None) -> Block:
+        """Return the block that comes next; ValueError for the number of another one."""
         task, end = self.task, self.end
         if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
             raise ValueError(f"block {number} of one chain is not the one that comes next")
@@ -323,11 +289,15 @@ class LongChainSampler(ChainSampler):
         return replace(block, end=self.end)
 
     def continue_from(self, end: ChainEnd | None) -> None:
-        """Continue from the end of another block; None begins the chain."""
         self.end = end
 
     def _arguments(self) -> dict[str, Any]:
         return super()._arguments() | {"end": self.end}
+
+
+def new_sampler(task: Task, **options: Any) -> ChainSampler:
+    """Return what makes the blocks of a task: many chains, or one long chain."""
+    return (LongChainSampler if task.is_serial else ChainSampler)(task, **options)
 
 
 KIND = ChainsOfSpins()

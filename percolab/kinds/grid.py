@@ -2,64 +2,65 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.words import p_to_threshold
-from percolab.coupled import Coupling, compute_memory, new_coupling, sums_blocks
-from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.coupled import Coupling, SampleBlocks, compute_memory, new_coupling, sums_blocks
+from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
-from percolab.kinds.user_functions import UserFunctions
-from percolab.kinds.workplace import IsStopped, TaskSampler, has_tally, number_samples
-from percolab.labelers import serving_labeler
+from percolab.kinds.workplace import (
+    IsStopped,
+    TaskSampler,
+    Workplace,
+    has_tally,
+    number_samples,
+    steps,
+)
+from percolab.labelers import new_labeler, serving_labeler
+from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology
+from percolab.lattices.graph import Graph
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.clusters import Clusters
 from percolab.measure.measurements import list_measurements
 from percolab.measure.rows import OPENINGS
-from percolab.tasks.blocks import (
-    AnyBlock,
-    make_sample_blocks,
-    make_summed_blocks,
-    pick_observables,
-    pick_squared,
-)
+from percolab.tasks import blocks
+from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
 #: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms, and its
 #: blocks, at most: the host takes some ten microseconds for each.
 _LABELINGS_PER_CALL, _BLOCKS_PER_CALL = 2**33, 2**15
-_NO_CHAINS = "only chains of spins have one (--model ising)"
 
 
 class Grid(Kind):
     """Percolation on a grid of p."""
 
     name = "grid"
-    refused_measures: ClassVar[Mapping[str, str]] = {
-        "series": _NO_CHAINS,
-        "correlation": _NO_CHAINS,
-    }
+    refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("series", "correlation"), "only chains of spins have one (--model ising)"
+    )
     algorithms = Labelers()
+    sampler = "kinds.grid:GridSampler"
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError where a measurement has no meaning."""
         for measurement in list_measurements(item.measure):
             measurement.reader_class.check(item.structure, item.boundary)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-        """Return p over the transition of every size, or over the maxima of what has no scale."""
-        grids: dict[int, tuple[float, ...]] = load("kinds.pilots.percolation:place_p")(study, pilot)
-        return grids
+        return dict(load("kinds.pilots.percolation:place_p")(study, pilot))
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of a batch, its labeler and its coupling."""
         counted = OPENINGS in task.measure
         needs = Needs("sizes" in task.measure, max(len(task.p), 1), openings=counted)
         readers = [each.reader_class for each in list_measurements(task.measure)]
@@ -71,10 +72,6 @@ class Grid(Kind):
             found = found.plus(own if device == "cuda" else Memory(own.host))
         return found
 
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what makes blocks on a grid of p."""
-        return "kinds.grid:GridSampler"
-
 
 class CoupledSampler(TaskSampler):
     """Measures samples by a labeler that serves all p of a sample."""
@@ -85,25 +82,17 @@ class CoupledSampler(TaskSampler):
         return self._place.own(self._new_coupling)
 
     def _new_coupling(self) -> Coupling:
-        """Return a new coupling, with the labeler that serves."""
-        place, kind = self._place, self.device.kind
+        task, place, kind = self.task, self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
-        return new_coupling(
-            name,
-            kind,
-            place.topology,
-            self.task.draw,
-            capacity=place.capacity(name),
-            tally=has_tally(self.task),
-            openings=OPENINGS in self.task.measure,
-        )
+        reads = {"tally": has_tally(task), "openings": OPENINGS in task.measure}
+        capacity = place.capacity(name)
+        return new_coupling(name, kind, place.topology, task.draw, capacity=capacity, **reads)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
         return self.coupling.rows(*self._key, samples, thresholds)
 
     def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         if with_pilot:
             self.rows(np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64))
         self.sample([0])
@@ -125,12 +114,10 @@ class GridSampler(CoupledSampler):
 
     @property
     def topology(self) -> Topology:
-        """The sites and bonds of the task."""
         return self._place.topology
 
     @property
     def blocks_per_call(self) -> int:
-        """Blocks that one call should be given to keep the device at work."""
         if not self._sums_on_device:
             return super().blocks_per_call
         labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
@@ -152,46 +139,126 @@ class GridSampler(CoupledSampler):
         return found.reshape(len(samples), len(thresholds), -1)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         task = self.task
         if self._sums_on_device:
             return self._sum_on_device(numbers)
         samples = number_samples(numbers, task.block_size)
-        rows: list[np.ndarray] = []
-        read: list[list[np.ndarray]] = [[] for _ in self._readers]
+        # Of every piece the rows, and what each reader reads.
+        pieces: list[list[np.ndarray]] = []
         with self.device.driven():
             for part in self._place.pieces(samples, stopped):
-                rows.append(self.coupling.grid_rows(*self._key, part, self._thresholds))
-                for reader, found in zip(self._readers, read, strict=True):
-                    items = part, self._thresholds
-                    found.append(reader.rows(self.coupling, *self._key, *items))
+                given = *self._key, part, self._thresholds
+                rows = self.coupling.grid_rows(*given)
+                pieces.append([rows, *(each.rows(self.coupling, *given) for each in self._readers)])
+        measured, *read = (
+            found.reshape(len(numbers), -1, *found.shape[1:])
+            for found in map(_joined, zip(*pieces, strict=True))
+        )
         extras: dict[str, np.ndarray] = {}
         for reader, found in zip(self._readers, read, strict=True):
-            extras |= reader.sums(_by_block(found, len(numbers)))
+            extras |= reader.sums(found)
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
-        measured = _by_block(rows, len(numbers))
         counted = None
         if OPENINGS in task.measure:
             measured, counted = measured[..., :-1], measured[..., -1:]
-        return list(make_sample_blocks(numbers, measured, task.observables, extras, counted))
+        return list(blocks.make_sample_blocks(numbers, measured, task.observables, extras, counted))
 
     def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock]:
         """Return the blocks, whose rows never leave the device."""
-        size = self.task.block_size
-        blocks = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
+        size, own = self.task.block_size, self.task.observables
+        samples = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
         with self.device.driven():
-            own = self.task.observables
-            picks = pick_observables(own), pick_squared(own)
+            picks = blocks.pick_observables(own), blocks.pick_squared(own)
             coupling: Any = self.coupling
-            summed = coupling.block_sums(*self._key, blocks, self._thresholds, *picks)
-        return list(make_summed_blocks(numbers, *summed))
+            summed = coupling.block_sums(*self._key, samples, self._thresholds, *picks)
+        return list(blocks.make_summed_blocks(numbers, *summed))
 
 
-def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:
-    """Return what was measured of samples, (samples, ...) in parts, as (blocks, samples, ...)."""
-    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return found.reshape(blocks, -1, *found.shape[1:])
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+class UserFunctions:
+    """The functions of a task, called with what they read of each sample at each p.
+
+    thresholds: of the p of the task, uint64
+    """
+
+    def __init__(self, place: Workplace, thresholds: np.ndarray) -> None:
+        self._place, self._task, self._thresholds = place, place.task, thresholds
+        self._reads = {name for item in self._task.functions for name in item.reads}
+        self._local = threading.local()
+
+    def sums(
+        self, blocks: int, samples: np.ndarray, stopped: IsStopped | None
+    ) -> dict[str, np.ndarray]:
+        """Return the sums of the functions by name, float64 (blocks, m, 1)."""
+        task = self._task
+        found = {item.name: np.zeros((blocks, len(task.p), 1)) for item in task.functions}
+        labeler = self._own_labeler()
+        for part in steps(len(samples), 1, stopped):
+            (sample,), block = samples[part], part.start // task.block_size
+            for k, threshold in enumerate(self._thresholds):
+                read = self._read(labeler, sample, threshold)
+                for item in task.functions:
+                    own = {name: read[name].copy() for name in item.reads}
+                    total = float(found[item.name][block, k, 0]) + item.call_function(own)
+                    if not math.isfinite(total):
+                        raise InputError(
+                            f"observable {item}: its sum over a block is {total}, but sums "
+                            "are finite"
+                        )
+                    found[item.name][block, k, 0] = total
+        return found
+
+    def _own_labeler(self) -> Any:
+        if not hasattr(self._local, "labeler"):
+            topology = self._place.topology
+            name = serving_labeler(None, "cpu", topology)
+            self._local.labeler = new_labeler(name, "cpu", topology, self._task.draw)
+        return self._local.labeler
+
+    def _read(self, labeler: Any, sample: np.uint64, threshold: np.uint64) -> dict[str, np.ndarray]:
+        """Return what is read of a sample at one threshold, by name."""
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        items = labeler.batch.fill(GENERATORS[self._task.rng], self._task.stream_seed, *one)
+        found = {"bonds": self._bonds(labeler, items)} if "bonds" in self._reads else {}
+        if "labels" in self._reads:
+            found["labels"] = self._labels(labeler, items)
+        return found
+
+    def _bonds(self, labeler: Any, items: int) -> np.ndarray:
+        """Return the sites of all open bonds, int64 (m, 2), as indices of flat labels."""
+        topology = self._place.topology
+        k, owner, _ = self._all_bonds.T
+        words = labeler.batch.copy_open_words(items)[0]
+        is_open = unpack_bits(words, 32 * words.size)[32 * topology.num_words * k + owner]
+        ends: np.ndarray = self._all_bonds[is_open, 1:]
+        numbers = self._inner_numbers
+        return ends if numbers is None else np.argsort(numbers)[ends]
+
+    @cached_property
+    def _all_bonds(self) -> np.ndarray:
+        return self._place.topology.bonds()
+
+    @property
+    def _inner_numbers(self) -> np.ndarray | None:
+        """The number inside of every site of a graph, None where it is its own."""
+        structure = self._task.structure
+        return structure.inner_numbers if isinstance(structure, Graph) else None
+
+    def _labels(self, labeler: Any, items: int) -> np.ndarray:
+        """Return the labels of what was drawn, int32, as percolab.label has them."""
+        task, topology = self._task, self._place.topology
+        labels = labeler.join(items, Reading.LABELS).labels()[0].copy()
+        points = topology.num_points
+        labels[~unpack_bits(topology.occupied, points)] = -1
+        if task.draw.draws_sites:
+            labels[~unpack_bits(labeler.batch.copy_occupied(items)[0], points)] = -1
+        if self._inner_numbers is not None:
+            labels = Clusters.of_any_labels(labels[self._inner_numbers], topology).labels
+        return np.asarray(labels).reshape(topology.shape[::-1] or (points,))
 
 
 KIND = Grid()

@@ -10,37 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
-from percolab.coupled.one_by_one import (
-    ADAPTIVE_RANKS,
-    Layers,
-    Openings,
-    Scratch,
-    add_sample,
-    host_bytes,
-    is_strict,
-    list_layers,
-    list_openings,
-    make_scratch,
-)
+from percolab.coupled import one_by_one
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
-from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
-from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
+from percolab.kinds import workplace
+from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.removal import ADAPTIVE, RANDOM
 from percolab.lattices.structure import Structure
+from percolab.measure import openings as bins
 from percolab.measure.columns import MEASURES
-from percolab.measure.openings import (
-    LARGEST_SQUARES,
-    MOST_OPENINGS,
-    MOST_WIDTH,
-    bin_counts,
-    bin_width,
-)
-from percolab.tasks.blocks import AnyBlock, OpeningsBlock
+from percolab.tasks.blocks import AnyBlock, OpeningsBlock, pick_observables
 from percolab.tasks.codecs import OpeningsCodec
-from percolab.tasks.kind import Kind
+from percolab.tasks.kind import Algorithms, Kind
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import check_choice
 
@@ -51,30 +34,21 @@ NEWMAN_ZIFF = "newman_ziff"
 _MODELS = ("bond", "site")
 
 
-class OneByOne:
-    """The one algorithm (:class:`percolab.tasks.kind.Algorithms`)."""
-
-    what = "labeler"
+class OneByOne(Algorithms):
+    """The one algorithm."""
 
     def default(self, kind: str) -> str:
-        """Return its name."""
         return NEWMAN_ZIFF
 
     def check(self, name: str) -> None:
-        """Raise InputError for another name."""
         check_choice("labeler of method microcanonical", name, (NEWMAN_ZIFF,))
 
     def choose(self, name: str | None, kind: str, structure: Structure) -> tuple[str, str]:
-        """Return its name; InputError on another device than the CPU."""
         if kind != "cpu":
             raise InputError(
                 "method microcanonical opens bonds one by one, on the CPU alone: use --device cpu"
             )
         return NEWMAN_ZIFF, ""
-
-    def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
-        """Return None: the number of openings is bounded instead."""
-        return None
 
 
 class Microcanonical(Kind):
@@ -87,16 +61,16 @@ class Microcanonical(Kind):
         MEASURES, "method microcanonical sums the observables, nothing else"
     )
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": OPENS_IN_ORDER,
-        "functions": NO_FUNCTIONS,
+        "parts": workplace.OPENS_IN_ORDER,
+        "functions": workplace.NO_FUNCTIONS,
         "target_error": "method microcanonical has few large blocks, which a target error has no "
         "use for",
     }
     codec = OpeningsCodec()
     algorithms = OneByOne()
+    sampler = "kinds.microcanonical:OpeningsSampler"
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError for p, for other models, and for too many openings."""
         if Model.parse(item.model).has_spins:
             raise InputError(
                 "method microcanonical opens bonds or sites one by one, but samples of "
@@ -111,10 +85,11 @@ class Microcanonical(Kind):
             raise InputError("method microcanonical gives observables at any p: leave out p")
         if item.order != RANDOM and not isinstance(item.structure, Graph):
             raise InputError(f"order = {item.order}, but it is that of a graph: give --graph")
-        if isinstance(item, Task) and max(item.num_openings, item.num_points) > MOST_OPENINGS:
+        most = bins.MOST_OPENINGS
+        if isinstance(item, Task) and max(item.num_openings, item.num_points) > most:
             raise InputError(
                 f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
-                f"points, but method microcanonical takes at most {MOST_OPENINGS} of each"
+                f"points, but method microcanonical takes at most {most} of each"
             )
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
@@ -123,10 +98,9 @@ class Microcanonical(Kind):
 
     def largest_sum(self, num_points: int) -> int:
         """Return the largest sum of squared cluster sizes over the openings of a bin."""
-        return num_points**2 * MOST_WIDTH
+        return num_points**2 * bins.MOST_WIDTH
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        """Return a task in few blocks, which make up the samples that are requested."""
         if study.block_size or samples is None:
             return task
         largest = max(samples // _FEWEST_BLOCKS, 1)
@@ -136,42 +110,34 @@ class Microcanonical(Kind):
         return replace(task, block_size=max(min(size, most), 1))
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of the openings, the clusters and the sums of a block."""
         openings = task.num_openings
-        sums = 16 * len(bin_counts(openings)) * (len(task.observables) + 1)
-        # Ranks, and the degrees and keys of sites whose neighbours are removed.
-        ordered = (32 * openings + 32 * extent.num_classes * extent.num_points) * (
-            task.order != RANDOM
-        )
-        host = host_bytes(extent, openings, sites=task.draw.draws_sites) + sums + ordered
+        host = one_by_one.host_bytes(extent, openings, sites=task.draw.draws_sites)
+        host += 16 * len(bins.bin_counts(openings)) * (len(task.observables) + 1)
+        if task.order != RANDOM:
+            # Ranks, and the degrees and keys of sites whose neighbours are removed.
+            host += 32 * openings + 32 * extent.num_classes * extent.num_points
         return Memory(host=host)
 
     def count_labelings(self, task: Task) -> int:
         """Return how many labelings take as long as all openings, about."""
         return 16
 
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what opens bonds or sites."""
-        return "kinds.microcanonical:OpeningsSampler"
-
 
 class OpeningsSampler(TaskSampler):
     """Opens the bonds or sites of blocks of samples one by one."""
 
-    def _own(self) -> tuple[Openings, Layers, Scratch]:
+    def _new(self) -> tuple[one_by_one.Openings, one_by_one.Layers, one_by_one.Scratch]:
         """Return what opens, the sites, and this thread's memory."""
-        return self._place.own(self._new)
-
-    def _new(self) -> tuple[Openings, Layers, Scratch]:
         topology, draws_sites = self._place.topology, self.task.draw.draws_sites
         if draws_sites:
             topology.check_end_layers()
-        openings = list_openings(topology, sites=draws_sites)
+        openings = one_by_one.list_openings(topology, sites=draws_sites)
         if self.task.order == ADAPTIVE:
-            openings = openings._replace(ranks=ADAPTIVE_RANKS)
+            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS)
         elif self.task.order != RANDOM:
             openings = openings._replace(ranks=self._ranks(draws_sites))
-        return openings, list_layers(topology), make_scratch(topology, openings)
+        layers = one_by_one.list_layers(topology)
+        return openings, layers, one_by_one.make_scratch(topology, openings)
 
     def _ranks(self, sites: bool) -> NDArray[np.int64]:
         """Return when each opening, in their order, is removed."""
@@ -183,24 +149,23 @@ class OpeningsSampler(TaskSampler):
         return ranks if numbers is None else np.asarray(ranks[np.argsort(numbers)])
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         return [self._sample_block(number, stopped) for number in numbers]
 
     def _sample_block(self, number: int, stopped: IsStopped | None) -> OpeningsBlock:
         task, columns = self.task, self.task.observables
         generator, seed = self._key
-        openings, layers, scratch = self._own()
-        picks = tuple(np.array([column.of_row for column in columns], np.int64).T.copy())
+        openings, layers, scratch = self._place.own(self._new)
+        picks = tuple(pick_observables(columns))
         count = openings.places.size
-        sums = np.zeros((len(bin_counts(count)), len(columns) + 1), np.int64)
-        key, into = (generator, np.uint64(seed)), (picks, bin_width(count), sums)
-        samples = number_samples([number], task.block_size)
+        sums = np.zeros((len(bins.bin_counts(count)), len(columns) + 1), np.int64)
+        key, into = (generator, np.uint64(seed)), (picks, bins.bin_width(count), sums)
+        samples = workplace.number_samples([number], task.block_size)
         # Where nothing is left to chance, all samples are one.
-        is_exact = is_strict(openings.ranks, count)
+        is_exact = one_by_one.is_strict(openings.ranks, count)
         samples, times = (samples[:1], samples.size) if is_exact else (samples, 1)
-        for part in steps(samples.size, 1, stopped):
-            add_sample(*key, samples[part][0], openings, layers, scratch, *into)
-        names = [*(column.name for column in columns), LARGEST_SQUARES]
+        for part in workplace.steps(samples.size, 1, stopped):
+            one_by_one.add_sample(*key, samples[part][0], openings, layers, scratch, *into)
+        names = [*(column.name for column in columns), bins.LARGEST_SQUARES]
         arrays = (np.ascontiguousarray(times * column) for column in sums.T)
         return OpeningsBlock(number, dict(zip(names, arrays, strict=True)))
 

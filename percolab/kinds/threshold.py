@@ -12,13 +12,11 @@ from percolab.bonds.words import p_to_threshold
 from percolab.coupled import compute_memory
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
-from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
 from percolab.kinds.grid import CoupledSampler
-from percolab.kinds.refusals import NO_FUNCTIONS, OPENS_IN_ORDER
-from percolab.kinds.workplace import IsStopped, number_samples
+from percolab.kinds.workplace import NO_FUNCTIONS, OPENS_IN_ORDER, IsStopped, number_samples
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import MEASURES, open_axes
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock
@@ -35,16 +33,13 @@ class Threshold(Kind):
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
         MEASURES, "method threshold finds T, nothing else"
     )
-    refusals: ClassVar[Mapping[str, str]] = {
-        "parts": OPENS_IN_ORDER,
-        "functions": NO_FUNCTIONS,
-    }
+    refusals: ClassVar[Mapping[str, str]] = {"parts": OPENS_IN_ORDER, "functions": NO_FUNCTIONS}
     always_has_pilot = True
     codec = ThresholdCodec()
     algorithms = Labelers()
+    sampler = "kinds.threshold:ThresholdSampler"
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError for spins, for p, and where nothing can span."""
         if Model.parse(item.model).has_spins:
             raise InputError(
                 "method threshold finds where samples begin to span, but those of "
@@ -69,16 +64,11 @@ class Threshold(Kind):
         return {key: {"window": windows[item.task.size]} for key, item in stored.items()}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of a batch, its labeler and its coupling."""
         return compute_memory(name, device, extent, task.draw, Needs(thresholds=True), items)
 
     def count_labelings(self, task: Task) -> int:
         """Return the steps of bisection, about."""
         return 32
-
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what finds thresholds."""
-        return "kinds.threshold:ThresholdSampler"
 
 
 class ThresholdSampler(CoupledSampler):
@@ -89,21 +79,14 @@ class ThresholdSampler(CoupledSampler):
     """
 
     def __init__(
-        self,
-        task: Task,
-        *,
-        device: Device,
-        labeler: str | None = None,
-        share: float = 0.9,
-        window: tuple[float, float] = (0.0, 1.0),
+        self, task: Task, *, window: tuple[float, float] = (0.0, 1.0), **options: Any
     ) -> None:
-        super().__init__(task, device=device, labeler=labeler, share=share)
+        super().__init__(task, **options)
         self.window = window
         low, high = map(p_to_threshold, window)
         self._window = low, max(high, low + 1)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         samples = number_samples(numbers, self.task.block_size)
         with self.device.driven():
             found = [

@@ -10,17 +10,15 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kinds.algorithms import TreeMethods
-from percolab.kinds.refusals import NO_FUNCTIONS
-from percolab.kinds.workplace import IsStopped, TaskSampler, number_samples, steps
+from percolab.kinds.workplace import NO_FUNCTIONS, IsStopped, TaskSampler, number_samples, steps
 from percolab.lattices.extent import Extent
 from percolab.measure.columns import MEASURES, Column, list_columns
 from percolab.measure.trees import WEIGHT_BITS
 from percolab.tasks.blocks import AnyBlock, make_tree_blocks
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Study, Task
-from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
-from percolab.trees.rows import read_rows, rows_from_sums
-from percolab.trees.tree import Trees
+from percolab.trees import DEFAULT_TREE_METHOD, Trees, new_trees, readings_class, tree_class
+from percolab.trees.readings import read_rows, rows_from_sums
 
 #: Trees are chosen from all bonds.
 ALL_BONDS = (1.0,)
@@ -42,9 +40,9 @@ class SpanningTrees(Kind):
     sums = "weights"
     tables_on_host = True
     algorithms = TreeMethods()
+    sampler = "kinds.trees:TreeSampler"
 
     def check(self, item: Task | Study) -> None:
-        """Raise InputError for p, and for models that are not bond percolation."""
         if item.p not in (None, ALL_BONDS):
             raise InputError("method tree chooses from all bonds: leave out p")
         if item.model != "bond":
@@ -55,11 +53,9 @@ class SpanningTrees(Kind):
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
-        """Return the columns of trees."""
         return list_columns(boundary, measure, trees=True)
 
     def largest_sum(self, num_points: int) -> int:
-        """Return the largest weight of a tree."""
         return num_points << WEIGHT_BITS
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
@@ -69,10 +65,6 @@ class SpanningTrees(Kind):
         if readings is not None:
             found = found.plus(readings.memory(2 * extent.num_classes + 1, items))
         return found
-
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what measures trees."""
-        return "kinds.trees:TreeSampler"
 
 
 class TreeSampler(TaskSampler):
@@ -93,16 +85,15 @@ class TreeSampler(TaskSampler):
         return trees, None if readings is None else readings(trees)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         samples = number_samples(numbers, self.task.block_size)
         found: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         with self.device.driven():
             capacity = self._own()[0].capacity
         for part in steps(len(samples), capacity, stopped):
             found += self._read(samples[part])
-        rows = np.array([row for row, _ in found], np.int64)[:, None]
-        sums = [sums for _, sums in found]
-        return list(make_tree_blocks(numbers, rows, sums, self.task.observables))
+        rows, sums = zip(*found, strict=True)
+        rows_of_all = np.array(rows, np.int64)[:, None]
+        return list(make_tree_blocks(numbers, rows_of_all, sums, self.task.observables))
 
     def _read(self, samples: np.ndarray) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Return the row and the sums of the tree of every sample."""

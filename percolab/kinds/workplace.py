@@ -28,6 +28,12 @@ SITES_PER_CALL = 2**22
 #: Rows of one call, in host memory.
 _ROWS_PER_CALL = 2**22
 
+# What several kinds refuse, in the words of Kind.refusals.
+OPENS_IN_ORDER = "method {method} opens the bonds of a whole sample in order; give p"
+NO_FUNCTIONS = (
+    "functions of labels are measured in percolation by method grid, not of method {method}"
+)
+
 _T = TypeVar("_T")
 IsStopped = Callable[[], bool]
 
@@ -63,11 +69,10 @@ class Workplace:
 
     def own(self, make: Callable[[], _T]) -> _T:
         """Return what measures the task for this thread, or for all threads, made at first use."""
-        at = self._shared if self.device.is_shared else self._local
+        at: Any = self._shared if self.device.is_shared else self._local
         if not hasattr(at, "measuring"):
             at.measuring = make()
-        found: _T = at.measuring
-        return found
+        return at.measuring  # type: ignore[no-any-return]
 
     def capacity(self, algorithm: str, sites_per_launch: int = SITES_PER_LAUNCH) -> int:
         """Return how many items a batch should have: one on the CPU.
@@ -121,7 +126,6 @@ class TaskSampler:
 
     @property
     def blocks_per_call(self) -> int:
-        """Blocks that one call should be given to keep the device at work."""
         if not self.device.is_shared:
             return 1
         task = self.task
@@ -136,18 +140,15 @@ class TaskSampler:
         return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         raise NotImplementedError
 
     def continue_from(self, end: ChainEnd | None) -> None:
         """Do nothing: blocks are independent."""
 
     def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
         self.sample([0])
 
     def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
         own = type(self)
         place = f"{own.__module__.removeprefix('percolab.')}:{own.__name__}"
         return SamplerSpec(place, self.task, self._arguments())
@@ -169,5 +170,4 @@ def has_tally(task: Task) -> bool:
 
 
 def row_width(task: Task) -> int:
-    """Return the numbers of a row of a task."""
     return compute_row_width(task.num_points) if has_tally(task) else ROW_WIDTH

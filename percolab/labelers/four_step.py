@@ -121,7 +121,6 @@ class FourStep(LabelingOneSample):
     name: ClassVar[str] = "four_step"
 
     def label(self) -> NDArray[np.int32]:
-        """Return the labels of the open bonds, int32 (num_points,)."""
         labels = np.empty(self.batch.topology.num_points, np.uint32)
         _label(labels, self.batch.opened, self.batch.adjacency)
         return labels.view(np.int32)

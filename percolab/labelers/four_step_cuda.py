@@ -74,7 +74,6 @@ class FourStepCuda(LabeledBatch):
     name: ClassVar[str] = "four_step"
 
     def label(self, items: int) -> None:
-        """Label the open bonds of the first items of the batch."""
         top, launch = self.batch.topology, self.batch.launches
         points = self.batch.adjacency.num_points
         bonds = self.labels, self.batch.opened, self.batch.adjacency

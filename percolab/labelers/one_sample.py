@@ -34,7 +34,6 @@ class OneSample:
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of a sample."""
         return MAX_POINTS
 
     def items_with_radii(self, geometry: Geometry) -> int:
@@ -65,7 +64,6 @@ class LabelingOneSample(OneSample):
         return int(wrapping_from_bonds(*words, *scratch, top.num_axes))
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> Forest:
-        """Return the forest of the batch's one item."""
         # Radii come from windings, which labels have not.
         labels = np.empty(0, np.int32) if reading is Reading.RADII else self.label()
         return LabelsOfOneSample(self, labels)
@@ -81,11 +79,9 @@ class LabelsOfOneSample:
         """Do nothing: the labels are there already."""
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels, (1, num_points)."""
         return self._labels[None]
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the row, (1, row width)."""
         labeler, top = self._labeler, self._labeler.batch.topology
         sizes, reach = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.uint32)
         row = np.zeros(labeler.row_width, np.int64)

@@ -266,7 +266,7 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     loop[0] = 0
     bits = int64(0)
     stride, begin = int64(32) * int64(adjacency.num_words), int64(0)
-    last_i, last_j, last_code = uint32(-1), uint32(-1), int64(0)
+    last_i, last_j, last_code = uint32(0xFFFFFFFF), uint32(0xFFFFFFFF), int64(0)
     for n in range(bonds.size):
         bond = bonds[n]
         while bond >= begin + stride:

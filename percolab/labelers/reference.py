@@ -35,7 +35,6 @@ class Reference(LabelingOneSample):
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))
 
     def label(self) -> NDArray[np.int32]:
-        """Return the labels of the open bonds, int32 (num_points,)."""
         top = self.batch.topology
         points = top.num_points
         is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), points)
@@ -90,7 +89,6 @@ class Reference(LabelingOneSample):
                     loops.append(tuple(x - y for x, y in zip(there, place[following])))
         # With a loop that goes nowhere: before version 2.4 NumPy knows no rank of no loop at all.
         found = np.array([(0,) * top.num_axes, *loops], np.int64)
-        bits = sum(
-            1 << FIRST_WRAPPING + axis for axis in np.flatnonzero(found.any(axis=0)).tolist()
-        )
+        axes = np.flatnonzero(found.any(axis=0)).tolist()
+        bits = sum(1 << FIRST_WRAPPING + axis for axis in axes)
         return int(bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS)

@@ -9,48 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
-from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import UInt64s, unpack_bits
+from percolab.measure.measurements import Reader
 
 
-class SourceClusters:
-    """Reads the sites of the clusters of the source, and their square.
-
-    It is a :class:`percolab.measure.measurements.Reader`.
-    """
+class SourceClusters(Reader):
+    """Reads the sites of the clusters of the source, and their square."""
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
         assert isinstance(structure, Graph)
         inner, source = structure.inner_numbers, structure.bonds.source
         self._source = source if inner is None else inner[source]
 
-    @staticmethod
-    def check(structure: Structure, boundary: Sequence[str]) -> None:
-        """Raise InputError where there is no source."""
+    @classmethod
+    def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         if not isinstance(structure, Graph) or not structure.num_sources:
             raise InputError("measure source: of the clusters of sites of a graph; give --source")
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Need no more of a labeler than its labels."""
-        return needs
-
-    @staticmethod
-    def memory(extent: Extent) -> Memory:
+    @classmethod
+    def memory(cls, extent: Extent) -> Memory:
         """Return the memory of labels and of the sizes of clusters."""
         return Memory(host=16 * extent.num_points)
 
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the sites and their square of samples at all thresholds, int64 (n, m, 2)."""
         labeler = coupling.labeler
@@ -73,5 +60,4 @@ class SourceClusters:
         return int(np.isin(labels, labels[source]).sum())
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the sums over the samples of blocks."""
         return {"source": rows.sum(axis=1)}

@@ -1,11 +1,8 @@
 """The Bethe lattice: a centre with z neighbours, each with z - 1 further ones, shell after shell.
 
-A finite one, k shells around the centre, is a Cayley tree.  Its topology is a graph's, made in
-arrays.  Komura (2016), section 4, labels it with the sites numbered in two ways: *standard*, from
-the centre outwards, shell after shell, the children of a site side by side; *random*, by a
-permutation of these numbers.
-
-:class:`BetheLattice` is all of them, as a structure to be sampled: its size L is the shells.
+A finite one, k shells around the centre, is a Cayley tree.  Komura (2016), section 4, labels it
+with the sites numbered in two ways: *standard*, from the centre outwards, shell after shell, the
+children of a site side by side; *random*, by a permutation of these numbers.
 """
 
 from __future__ import annotations
@@ -59,13 +56,11 @@ class BetheLattice:
 
     @property
     def title(self) -> str:
-        """The name for a figure."""
         more = "" if self.numbering == NUMBERINGS[0] else f", {self.numbering} numbering"
         return f"Bethe lattice, z = {self.coordination_number}{more}"
 
     @property
     def digest(self) -> str:
-        """Hash of what decides a sample."""
         return hashlib.sha256(json.dumps(self.record()).encode()).hexdigest()[:16]
 
     @property

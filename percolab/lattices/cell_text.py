@@ -74,7 +74,6 @@ def _numbers(values: ArrayLike, where: str) -> np.ndarray:
 
 
 def _toml(value: Any, where: str) -> str:
-    """Return a value as TOML writes it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, bool):

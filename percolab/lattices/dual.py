@@ -42,9 +42,7 @@ def make_dual(
     <Lattice t; axes 2; cell 2 x 1; bonds at a site 6>
     """
     if not is_drawn_planar(lattice):
-        raise InputError(
-            f"{lattice.name}: only a lattice that is drawn without crossings has a dual"
-        )
+        raise InputError(f"{lattice.name}: only a lattice drawn without crossings has a dual")
     cell = _Cell.of_lattice(lattice)
     # Of every directed bond of a cell: the face on its left, and the cell that this lies in.
     left: dict[_Directed, _Site] = {}
@@ -130,7 +128,6 @@ class _Cell:
 
     @classmethod
     def of_lattice(cls, lattice: Lattice) -> _Cell:
-        """Return the cell of a lattice."""
         cell, shifts = lattice.cell, dict(lattice.shifts)
         periods = np.array(lattice.vectors or np.eye(2)) * np.array(cell)[:, None]
         points = [at for at in product(*map(range, cell)) if at not in lattice.vacant]

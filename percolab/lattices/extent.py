@@ -82,7 +82,6 @@ class Extent:
 
     @property
     def num_words(self) -> int:
-        """Bond words of a sample."""
         return self.num_classes * count_words(self.num_points)
 
     @property

@@ -1,18 +1,8 @@
 """Graphs: a topology given bond by bond, owned by the larger of each bond's two sites.
 
-As a structure to be sampled a graph has one size, its number of sites.
-
 A graph is known by the digest of its sites, bonds, source and target, and of the weights of its
 bonds and the order of removal where a study uses them.  The bonds themselves are in the graph's
 file, so one that comes out of a results file can be reported on, not sampled.
-
-**Which numbers the sites have inside.**  A topology holds a list of num_sites entries a bond class,
-and there are as many classes as the site with the most smaller neighbours has.  A hub with a large
-number makes that list large.  Where it would have more than 16 entries a bond, the sites are
-numbered by their bonds instead, the most first, equal ones in the file's order.  A site with k
-smaller neighbours then has k neighbours of at least k bonds each, and k^2 <= 2 num_bonds (parallel
-edges aside); that of a star has one.  Rows do not show numbers, and the sample of a file is always
-the same.
 """
 
 from __future__ import annotations
@@ -160,7 +150,6 @@ class Graph(Shown):
 
     @property
     def title(self) -> str:
-        """The name."""
         return self.name
 
     def site_name(self, site: int) -> str | int:
@@ -178,7 +167,6 @@ class Graph(Shown):
         return self._topology.num_classes
 
     def shape(self, size: int) -> tuple[int, ...]:
-        """Return (size,)."""
         return (size,)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
@@ -204,12 +192,20 @@ class Graph(Shown):
     def inner_numbers(self) -> np.ndarray | None:
         """The number inside of every site, int32 (num_sites,), or None where it is its own.
 
-        InputError if the bonds are not here.
+        A topology lists num_sites entries for each smaller neighbour that some site has, so that a
+        hub with a large number makes the list large.  Where it would have more than 16 entries a
+        bond, sites are numbered by their bonds, the most first, equal ones in the file's order.  A
+        site with k smaller neighbours then has k neighbours of at least k bonds each, so that
+        k^2 <= 2 num_bonds (parallel edges aside).  InputError if the bonds are not here.
         """
         pairs = self.bonds.pairs
         if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
             return None
-        return _hubs_first(self.num_sites, pairs)
+        # The more bonds, the smaller.
+        degrees = np.bincount(pairs.ravel(), minlength=self.num_sites)
+        rank = np.empty(self.num_sites, np.int32)
+        rank[np.argsort(-degrees, kind="stable")] = np.arange(self.num_sites, dtype=np.int32)
+        return rank
 
     @property
     def bonds(self) -> _Bonds:
@@ -226,12 +222,9 @@ class Graph(Shown):
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]
         """
-        from percolab.lattices.graph_files.weights import plain_weights
+        from percolab.lattices.graph_files.objects import plain
 
-        try:
-            values = plain_weights(np.asarray(weights))
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        values = plain(np.asarray(weights))
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         return self._with(weights=values)
@@ -391,7 +384,10 @@ def graph_from_data(
     data: GraphData, name: str, source: Terminals = None, target: Terminals = None
 ) -> Graph:
     """Return the graph of what was read, with the site sets to connect; its notes are logged."""
-    names = None if data.names is None else _texts(data.names)
+    names = None if data.names is None else tuple(map(str, data.names))
+    if names is not None and len(set(names)) < len(names):
+        # Nodes may be any objects, 1 and "1" among them.
+        names = tuple(map(repr, data.names or ()))
     for text in (name, *(names or ())):
         if not text.isascii() and text != text.encode("utf-8", "replace").decode():
             raise InputError(f"the name {text!a} is no text in UTF-8")
@@ -405,12 +401,6 @@ def graph_from_data(
     return Graph.of_bonds(
         data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
     )
-
-
-def _texts(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names as different texts: nodes may be any objects, 1 and "1" among them."""
-    found = tuple(map(str, names))
-    return found if len(set(found)) == len(found) else tuple(map(repr, names))
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
@@ -535,19 +525,11 @@ def _count_bond_classes(pairs: np.ndarray) -> int:
     return max(int(np.bincount(pairs.max(axis=1, initial=0), minlength=1).max()), 1)
 
 
-def _hubs_first(num_sites: int, pairs: np.ndarray) -> np.ndarray:
-    """Return a number, int32, for every site: the more bonds, the smaller."""
-    degrees = np.bincount(pairs.ravel(), minlength=num_sites)
-    rank = np.empty(num_sites, np.int32)
-    rank[np.argsort(-degrees, kind="stable")] = np.arange(num_sites, dtype=np.int32)
-    return rank
-
-
 def _distinct(sites: np.ndarray) -> np.ndarray:
     """Return the distinct sites in ascending order: np.unique, which is slower for integers."""
-    found = np.sort(sites)
-    is_new = np.append(np.ones(min(found.size, 1), bool), found[1:] != found[:-1])
-    return np.compress(is_new, found)
+    ascending = np.sort(sites)
+    is_new = np.append(np.ones(min(sites.size, 1), bool), ascending[1:] != ascending[:-1])
+    return np.compress(is_new, ascending)
 
 
 def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:

@@ -78,7 +78,7 @@ class Grid:
 
         What all parts share, one layer for every cell point of the last axis, is made once.
         """
-        from percolab.lattices.packed_rows import put_rows  # imports Numba
+        from percolab.lattices.grid_loops import put_rows  # imports Numba
 
         *others, last = layers
         # For every cell point of the axes to come, the grid points of those that there were.
@@ -115,7 +115,6 @@ class Grid:
         return found
 
     def every_layer(self) -> list[np.ndarray]:
-        """Return all layers along each axis."""
         return [np.ones(n, bool) for n in self.shape]
 
     def _inside(self, offset: Point, axis: int) -> np.ndarray:
@@ -152,7 +151,7 @@ class Grid:
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        from percolab.lattices.periodic_loops import find_other_ends  # imports Numba
+        from percolab.lattices.grid_loops import find_other_ends  # imports Numba
 
         others, codes = np.empty_like(owners), np.empty(owners.size, np.int64)
         shape, steps = np.array(self.shape, np.uint32), np.array(offset, np.int64)

@@ -95,7 +95,7 @@ class Lattice(Shown):
     source: str = ""
 
     def _facts(self) -> dict[str, Any]:
-        known = ", ".join(f"{item.model} {item.value:.8g}" for item in self.thresholds)
+        known = ", ".join(f"{each.model} {each.value:.8g}" for each in self.thresholds)
         return {
             "lattice": self.name,
             "axes": self.dimension,
@@ -180,7 +180,7 @@ class Lattice(Shown):
 
     def threshold(self, model: str = "bond") -> Threshold | None:
         """Return the published threshold of a model, or None."""
-        return next((item for item in self.thresholds if item.model == model), None)
+        return next((each for each in self.thresholds if each.model == model), None)
 
     def shape(self, size: int) -> Point:
         """Return the grid points along each axis of a lattice of linear size L."""
@@ -285,7 +285,7 @@ class Lattice(Shown):
 def lattice_names() -> list[str]:
     """Return the names of the lattices that come with percolab."""
     folder = resources.files("percolab") / "lattices" / "library"
-    return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
+    return sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
 def load_lattice(name: str | Path) -> Lattice:
@@ -317,12 +317,12 @@ def _load_neighbourhood(name: str) -> Lattice:
     """Return NAME:SHELLS, with the thresholds of the lattice of the library that it equals."""
     own = load_lattice(name.partition(":")[0])
     text = neighbourhood_text(own, name)
-    found = lattice_from_text(text, where=name)
+    lattice = lattice_from_text(text, where=name)
     for known in (own, *map(load_lattice, lattice_names())):
-        if known.digest == found.digest:
+        if known.digest == lattice.digest:
             text += "".join(known.source.partition("[[thresholds]]")[1:])
             return lattice_from_text(text, where=name)
-    return found
+    return lattice
 
 
 def library_name(structure: Any) -> str:
@@ -339,24 +339,29 @@ def lattice_from_text(text: str, *, where: str) -> Lattice:
 
 
 _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
-_CELL_KEYS = {"sites", "bonds", "vectors"}
 _KEYS |= {"drawing", "thresholds", "aspect"}
+# Where it stands in the file, the cell point it starts at, its offset, and the name of its class.
+_Bond = tuple[str, Point, Point, str]
+# Vectors, and the shifts of cell points.
+_Drawing = tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]]
+# Grid points of the cell, those without a site, bonds, and the drawing.
+_Cell = tuple[Point, frozenset[Point], list[_Bond], _Drawing]
 
 
 def _parse(data: dict[str, Any], *, where: str) -> Lattice:
     table = Table(data, _KEYS, where)
     dimension = table.integer("dimension", low=1, high=8)
-    if ("cell" in data or "bonds" in data) == ("unit_cell" in data):
+    is_folded = "unit_cell" in data
+    if ("cell" in data or "bonds" in data) == is_folded:
         raise InputError(f"{where}: give either cell and bonds, or unit_cell")
-    if "unit_cell" in data:
-        cell, vacant, per_size, bonds = _folded_unit_cell(table, dimension)
-    else:
-        cell, vacant, bonds = _block(table, dimension)
-        per_size = (1,) * dimension
-    vectors, shifts = _cell_places(table, dimension) or _drawing(table, cell)
+    read_cell = _fold_unit_cell if is_folded else _read_block
+    cell, vacant, bonds, (vectors, shifts) = read_cell(table, dimension)
     name, title = table.text("name"), table.text("title", table.text("name"))
-    aspect = _read_aspect(table, dimension) if "aspect" in data else ()
-    if aspect:
+    aspect: Point = ()
+    if "aspect" in data:
+        aspect = table.integers("aspect", dimension)
+        if min(aspect) < 1 or gcd(*aspect) != 1 or len(set(aspect)) == 1:
+            raise table.error("aspect", "positive integers without a common divisor, not all equal")
         name += f" {'x'.join(map(str, aspect))}"
         title += ", " + " \N{MULTIPLICATION SIGN} ".join(f"{n}L" if n > 1 else "L" for n in aspect)
     lattice = Lattice(
@@ -365,11 +370,11 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
         aspect=aspect,
         cell=cell,
         vacant=vacant,
-        bonds=_canonical(bonds, cell, vacant, where=where),
-        per_size=per_size,
+        bonds=_gather_classes(bonds, cell, vacant, where=where),
+        per_size=cell if is_folded else (1,) * dimension,
         vectors=vectors,
         shifts=shifts,
-        thresholds=tuple(_thresholds(table)),
+        thresholds=tuple(_read_thresholds(table)),
     )
     if "coordination_number" in data:
         stated = table.number("coordination_number")
@@ -379,128 +384,105 @@ def _parse(data: dict[str, Any], *, where: str) -> Lattice:
     return lattice
 
 
-def _read_aspect(table: Table, dimension: int) -> Point:
-    """Return the ratio of the sides; InputError unless its integers have no common divisor."""
-    aspect = table.integers("aspect", dimension)
-    if min(aspect) < 1 or gcd(*aspect) != 1 or len(set(aspect)) == 1:
-        raise table.error("aspect", "positive integers without a common divisor, not all equal")
-    return aspect
-
-
 def _check_one_piece(lattice: Lattice, *, where: str) -> None:
-    sites = lattice.sites
     bonds = ((point, bond.offset) for bond in lattice.bonds for point in bond.at)
-    found = unreached(lattice.cell, sites, bonds)
-    if found is None:
+    separate = unreached(lattice.cell, lattice.sites, bonds)
+    if separate is None:
         return
-    if isinstance(found, int):
-        missing = f"from a cell to the next one along axis {found}"
+    if isinstance(separate, int):
+        missing = f"from a cell to the next one along axis {separate}"
     elif lattice.per_size[0] > 1:  # a folded unit cell
-        missing = f"from site 0 to any copy of site {found[0]}"
+        missing = f"from site 0 to any copy of site {separate[0]}"
     else:
-        missing = f"from site {list(min(sites))} to any copy of site {list(found)}"
+        missing = f"from site {list(min(lattice.sites))} to any copy of site {list(separate)}"
     raise InputError(f"{where}: the lattice is in pieces: no path of bonds leads {missing}")
 
 
-# Where it stands in the file, the cell point it starts at, its offset, and the name of its class.
-_Bond = tuple[str, Point, Point, str]
-
-
-def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[_Bond]]:
-    inner = Table(table.data.get("cell", {}), {"shape", "vacant"}, f"{table.where}: cell")
+def _read_block(table: Table, dimension: int) -> _Cell:
+    inner = table.table("cell", ("shape", "vacant"))
     cell = inner.integers("shape", dimension)
     if min(cell) < 1 or prod(cell) > 4096:
         raise inner.error("shape", "positive, with at most 4096 points")
-    points = set(product(*(range(n) for n in cell)))
-    vacant = frozenset(_point(inner, "vacant", item, points) for item in inner.sequence("vacant"))
+    points = set(product(*map(range, cell)))
+    vacant = frozenset(_point(inner, "vacant", each, points) for each in inner.sequence("vacant"))
     bonds: list[_Bond] = []
-    for bond in table.tables("bonds", {"offset", "at", "name"}):
+    for bond in table.tables("bonds", ("offset", "at", "name")):
         offset = bond.integers("offset", dimension)
-        name = _class_name(bond, _choose_letter(offset))
-        places = (
-            [_point(bond, "at", item, points) for item in bond.sequence("at")]
-            if "at" in bond.data
-            else sorted(points - vacant)
+        # Unless a file says another name it is the axis of a unit offset.
+        axes = [axis for axis, step in enumerate(offset) if step]
+        is_unit = len(axes) == 1 and abs(offset[axes[0]]) == 1
+        name = _class_name(bond, AXIS_NAMES[axes[0]] if is_unit else "")
+        owners = sorted(points - vacant)
+        if "at" in bond.data:
+            owners = [_point(bond, "at", each, points) for each in bond.sequence("at")]
+        bonds += [(bond.where, owner, offset, name) for owner in owners]
+    return cell, vacant, bonds, _read_drawing(table, cell)
+
+
+def _read_drawing(table: Table, cell: Point) -> _Drawing:
+    if "drawing" not in table.data:
+        return (), ()
+    inner, points = table.table("drawing", ("vectors", "shifts")), set(product(*map(range, cell)))
+    shifts = tuple(
+        (_point(shift, "at", shift.data.get("at"), points), shift.numbers("shift", len(cell)))
+        for shift in inner.tables("shifts", ("at", "shift"))
+    )
+    return _read_vectors(inner, len(cell)), shifts
+
+
+def _read_vectors(table: Table, dimension: int) -> tuple[Vector, ...]:
+    vectors = table.rows("vectors", dimension)
+    if len(vectors) != dimension:
+        raise table.error(
+            "vectors", f"{dimension} vectors, from a cell to the next along each axis"
         )
-        bonds += [(bond.where, place, offset, name) for place in places]
-    return cell, vacant, bonds
+    return vectors
 
 
-def _point(table: Table, key: str, item: object, points: set[Point]) -> Point:
-    point = tuple(item) if isinstance(item, list) else ()
+def _point(table: Table, key: str, given: object, points: set[Point]) -> Point:
+    point = tuple(given) if isinstance(given, list) else ()
     # By type, too: TOML's 1.0 and true equal 1 in Python.
     if not all(type(x) is int for x in point) or point not in points:
-        raise InputError(f"{table.where}: {key} names {item!r}, which is no point of the cell")
+        raise InputError(f"{table.where}: {key} names {given!r}, which is no point of the cell")
     return point
 
 
-def _folded_unit_cell(
-    table: Table, dimension: int
-) -> tuple[Point, frozenset[Point], Point, list[_Bond]]:
-    """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells."""
-    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
+def _fold_unit_cell(table: Table, dimension: int) -> _Cell:
+    """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells.
+
+    Where they have positions, they are moved to their places.
+    """
+    inner = table.table("unit_cell", ("sites", "bonds", "vectors"))
     places = inner.data.get("sites")
     if isinstance(places, list) and 1 <= len(places) <= 4096:
         count = len(places)
     else:
         count = inner.integer("sites", low=1, high=4096)
-    cell = (count,) + (1,) * (dimension - 1)
+    others = (0,) * (dimension - 1)
+    cell = (count, *(1 for _ in others))
     bonds: list[_Bond] = []
-    for bond in inner.tables("bonds", {"from", "to", "cell", "name"}):
+    for bond in inner.tables("bonds", ("from", "to", "cell", "name")):
         start = bond.integer("from", low=0, high=count - 1)
         end = bond.integer("to", low=0, high=count - 1)
         step = bond.integers("cell", dimension)
         offset = (step[0] * count + end - start, *step[1:])
-        place = (start,) + (0,) * (dimension - 1)
         # Along axis 0 sites of one cell follow each other: an offset says nothing of a direction.
-        bonds.append((bond.where, place, offset, _class_name(bond, "")))
-    return cell, frozenset(), cell, bonds
-
-
-def _cell_places(
-    table: Table, dimension: int
-) -> tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]] | None:
-    """Return vectors and shifts of a drawing from the positions of a unit cell's sites, or None.
-
-    Sites stand side by side along the first axis, and are moved to their places.
-    """
-    given = table.data.get("unit_cell", {})
-    if not isinstance(given, dict) or not isinstance(given.get("sites"), list):
-        if isinstance(given, dict) and "vectors" in given:
+        bonds.append((bond.where, (start, *others), offset, _class_name(bond, "")))
+    if not isinstance(places, list):
+        if "vectors" in inner.data:
             raise InputError(
-                f"{table.where}: unit_cell: vectors go with positions of its sites, as in "
+                f"{inner.where}: vectors go with positions of its sites, as in "
                 f"sites = {[[0] * dimension]}"
             )
-        return None
+        return cell, frozenset(), bonds, _read_drawing(table, cell)
     if "drawing" in table.data:
         raise InputError(f"{table.where}: sites of the unit cell have positions; leave out drawing")
-    inner = Table(table.data["unit_cell"], _CELL_KEYS, f"{table.where}: unit_cell")
-    steps, places = (
-        np.array(
-            [
-                Table({key: row}, {key}, inner.where).numbers(key, dimension)
-                for row in inner.sequence(key)
-            ]
-        )
-        for key in ("vectors", "sites")
-    )
-    if len(steps) != dimension:
-        raise inner.error(
-            "vectors", f"{dimension} vectors, from a cell to the next along each axis"
-        )
-    along = steps[0] / len(places)
-    shifts = places @ steps - np.arange(len(places))[:, None] * along
-    points = ((number,) + (0,) * (dimension - 1) for number in range(len(places)))
-    moved = zip(points, map(tuple, shifts.tolist()))
+    steps = np.array(_read_vectors(inner, dimension))
+    along = steps[0] / count
+    moves = np.array(inner.rows("sites", dimension)) @ steps - np.arange(count)[:, None] * along
     vectors = tuple(map(tuple, [along.tolist(), *steps[1:].tolist()]))
-    return vectors, tuple((point, shift) for point, shift in moved if any(shift))
-
-
-def _choose_letter(offset: Point) -> str:
-    """Return the name that bonds have unless a file says another: the axis of a unit offset."""
-    axes = [axis for axis, step in enumerate(offset) if step]
-    is_unit = len(axes) == 1 and abs(offset[axes[0]]) == 1
-    return AXIS_NAMES[axes[0]] if is_unit else ""
+    shifts = (((number, *others), tuple(move)) for number, move in enumerate(moves.tolist()))
+    return cell, frozenset(), bonds, (vectors, tuple(each for each in shifts if any(each[1])))
 
 
 def _class_name(bond: Table, usual: str) -> str:
@@ -511,7 +493,7 @@ def _class_name(bond: Table, usual: str) -> str:
     return name
 
 
-def _canonical(
+def _gather_classes(
     bonds: list[_Bond], cell: Point, vacant: frozenset[Point], *, where: str
 ) -> tuple[BondClass, ...]:
     """Give every bond to its larger end, and gather the bonds with equal offsets."""
@@ -541,37 +523,16 @@ def _canonical(
     return tuple(BondClass(each, frozenset(classes[each]), names[each]) for each in order)
 
 
-def _drawing(
-    table: Table, cell: Point
-) -> tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]]:
-    if "drawing" not in table.data:
-        return (), ()
-    dimension, points = len(cell), set(product(*(range(n) for n in cell)))
-    inner = Table(table.data["drawing"], {"vectors", "shifts"}, f"{table.where}: drawing")
-    rows = inner.sequence("vectors")
-    vectors = tuple(
-        Table({"vector": row}, {"vector"}, f"{inner.where}: vectors").numbers("vector", dimension)
-        for row in rows
-    )
-    if len(vectors) != dimension:
-        raise inner.error("vectors", f"{dimension} vectors")
-    shifts = tuple(
-        (_point(item, "at", item.data.get("at"), points), item.numbers("shift", dimension))
-        for item in inner.tables("shifts", {"at", "shift"})
-    )
-    return vectors, shifts
-
-
-def _thresholds(table: Table) -> list[Threshold]:
-    known = {"model", "value", "error", "expression", "reference", "cite"}
+def _read_thresholds(table: Table) -> list[Threshold]:
+    known = ("model", "value", "error", "expression", "reference", "cite")
     return [
         Threshold(
-            model=item.text("model"),
-            value=item.number_from("value", 0, 1),
-            error=item.number_from("error", 0, 1, default=0.0),
-            expression=item.text("expression", ""),
-            reference=item.text("reference"),
-            cite=item.text("cite", ""),
+            model=entry.text("model"),
+            value=entry.number_from("value", 0, 1),
+            error=entry.number_from("error", 0, 1, default=0.0),
+            expression=entry.text("expression", ""),
+            reference=entry.text("reference"),
+            cite=entry.text("cite", ""),
         )
-        for item in table.tables("thresholds", known)
+        for entry in table.tables("thresholds", known)
     ]

@@ -25,7 +25,11 @@ def unreached(
     >>> unreached((1, 1), [(0, 0)], [((0, 0), (1, 1)), ((0, 0), (1, -1))])
     0
     """
-    links = [_link(cell, *bond) for bond in bonds]
+    links: list[_Link] = []
+    for point, offset in bonds:
+        ends = [divmod(x + step, n) for x, step, n in zip(point, offset, cell, strict=True)]
+        along, inside = zip(*ends, strict=True)
+        links.append((point, inside, along))
     cell_of = _cells_reached(min(sites), links)
     for site in sorted(sites):
         if site not in cell_of:
@@ -42,11 +46,6 @@ def unreached(
 
 
 _Link = tuple[Point, Point, Point]  # from a site of the cell, to one, so many cells further
-
-
-def _link(cell: Point, point: Point, offset: Point) -> _Link:
-    ends = [divmod(x + step, n) for x, step, n in zip(point, offset, cell, strict=True)]
-    return point, tuple(inside for _, inside in ends), tuple(cells for cells, _ in ends)
 
 
 def _cells_reached(first: Point, links: list[_Link]) -> dict[Point, Point]:

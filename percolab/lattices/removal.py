@@ -14,13 +14,15 @@ again after every removal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.errors import InputError
+from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph import Graph
 
 RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
@@ -98,18 +100,14 @@ def _score_weight(graph: Graph, sites: bool) -> Scores:
         raise InputError("order weight: this graph has no weights")
     if not sites:
         return weights.astype(np.float64)
-    found = np.bincount(pairs.ravel(), np.repeat(weights, 2), minlength=graph.num_sites)
-    return np.asarray(found, np.float64)
+    return np.asarray(
+        np.bincount(pairs.ravel(), np.repeat(weights, 2), minlength=graph.num_sites), np.float64
+    )
 
 
 def _score_betweenness(graph: Graph, sites: bool) -> Scores:
     """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError(
-            "order betweenness: networkx is not installed; pip install 'percolab[graph]'"
-        ) from error
+    networkx = import_networkx("order betweenness")
     pairs = graph.bonds.pairs
     found = networkx.Graph()
     found.add_nodes_from(range(graph.num_sites))
@@ -191,10 +189,7 @@ def _places(graph: Graph, sites: bool) -> dict[Any, Any]:
 
 
 def _read_score(where: str, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = np.nan
-    if not np.isfinite(score):
-        raise InputError(f"{where}: score {text!r}, but it is a finite number")
-    return score
+    with suppress(ValueError):
+        if isfinite(score := float(text)):
+            return score
+    raise InputError(f"{where}: score {text!r}, but it is a finite number")

@@ -1,57 +1,24 @@
 """Structure: what a study samples, be it a lattice, a Bethe lattice or one graph.
 
-A study needs of it no more than a name, a digest, sizes and their topologies.  A structure of any
-kind is stored with the results: a lattice as its TOML text, the others as a record that
+It is stored with the results: a lattice as its TOML text, the others as a record that
 :func:`structure_from_record` reads.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
-from percolab.lattices.lattice import Lattice, Threshold, load_lattice
-from percolab.lattices.topology import Topology
+from percolab.lattices.lattice import Lattice, load_lattice
 
-
-class Structure(Protocol):
-    """What tasks are made of: a family of topologies, one for each size L.
-
-    digest:      16 hexadecimal digits, a hash of what decides a sample
-    dimension:   number of axes, along which a sample can span
-    boundaries:  what an axis can be, the default first
-    num_classes: bond classes of its topologies, or a bound on them
-    is_scalable: whether its sizes approach one infinite structure as finite-size scaling has it
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def digest(self) -> str: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def boundaries(self) -> tuple[str, ...]: ...
-    @property
-    def num_classes(self) -> int: ...
-    @property
-    def is_scalable(self) -> bool: ...
-
-    def shape(self, size: int) -> tuple[int, ...]:
-        """Return the grid points along each axis of size L; (number of sites,) without a grid."""
-
-    def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
-        """Raise InputError if there is no such size with this boundary."""
-
-    def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] | None = None) -> Topology:
-        """Return the topology of a shape; InputError if there is none."""
-
-    def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return the published threshold of a model, or None."""
+#: What tasks are made of: a family of topologies, one for each size L.  All have a name, a title, a
+#: digest (16 hexadecimal digits, a hash of what decides a sample), a dimension (axes along which a
+#: sample can span), the boundaries that an axis can have (the default first), how many bond classes
+#: their topologies have, and whether their sizes approach one infinite structure (is_scalable).
+Structure = Lattice | BetheLattice | Graph
 
 
 def load_structure(name: str | Path) -> Lattice | BetheLattice:
@@ -64,6 +31,14 @@ def load_structure(name: str | Path) -> Lattice | BetheLattice:
     """
     name = str(name)
     return bethe_lattice(name) if name.partition(":")[0] == "bethe" else load_lattice(name)
+
+
+def take_structure(given: Any, caller: str) -> Structure:
+    """Return a structure, or that of a name or a .toml file; InputError for what is neither."""
+    structure: Structure = load_structure(given) if isinstance(given, str | Path) else given
+    if not isinstance(structure, Structure):
+        raise InputError(f"{caller}: {type(given).__name__} given, but it is no lattice")
+    return structure
 
 
 def to_record(structure: Structure) -> dict[str, Any]:

@@ -95,8 +95,9 @@ class Table:
 
     def integers(self, key: str, count: int) -> tuple[int, ...]:
         """Return exactly ``count`` integers."""
-        items = self._listed(key, count, "integers", lambda x: type(x) is int and abs(x) < 2**31)
-        return tuple(items)
+        return tuple(
+            self._listed(key, count, "integers", lambda x: type(x) is int and abs(x) < 2**31)
+        )
 
     def numbers(self, key: str, count: int) -> tuple[float, ...]:
         """Return exactly ``count`` finite numbers."""
@@ -119,11 +120,21 @@ class Table:
         """Return a list of values of these types, empty if the key is absent."""
         value = self.sequence(key)
         # By type: true is an int in Python.
-        if not all(type(item) in kinds for item in value):
+        if not all(type(each) in kinds for each in value):
             raise self.error(key, f"a list of {' or '.join(kind.__name__ for kind in kinds)}")
         return value
+
+    def rows(self, key: str, count: int) -> tuple[tuple[float, ...], ...]:
+        """Return a list of lists of exactly ``count`` finite numbers."""
+        rows = {f"{key}[{n}]": row for n, row in enumerate(self.sequence(key))}
+        table = Table(rows, rows, self.where)
+        return tuple(table.numbers(name, count) for name in rows)
+
+    def table(self, key: str, known: Collection[str]) -> Table:
+        """Return a table, empty if the key is absent, checked against its known keys."""
+        return Table(self.data.get(key, {}), known, f"{self.where}: {key}")
 
     def tables(self, key: str, known: Collection[str]) -> list[Table]:
         """Return an array of tables, each checked against its known keys."""
         where = f"{self.where}: {key}"
-        return [Table(item, known, f"{where}[{n}]") for n, item in enumerate(self.sequence(key))]
+        return [Table(each, known, f"{where}[{n}]") for n, each in enumerate(self.sequence(key))]

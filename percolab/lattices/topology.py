@@ -15,6 +15,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown
@@ -31,6 +32,8 @@ _SOME_WORDS = 2**12
 _MOST_BONDS, _FEW_BONDS = 2**14, 2**10
 #: All parts of a topology.
 ALL = slice(None)
+#: Numbers of samples, or thresholds, uint64 (n,).
+UInt64s = NDArray[np.uint64]
 #: The number of a part's first word, and its words, uint32.
 PartWords = tuple[int, np.ndarray]
 #: Owners and other ends, int32, and codes, int64, of periodic bonds.
@@ -79,7 +82,6 @@ class Topology(Shown):
 
     @property
     def num_classes(self) -> int:
-        """Bond classes."""
         return len(self.deltas)
 
     @property
@@ -99,7 +101,6 @@ class Topology(Shown):
 
     @cached_property
     def num_bonds(self) -> int:
-        """Bonds that exist."""
         if self.neighbours is not None:
             return sum(int(np.count_nonzero(ends >= 0)) for ends in self.neighbours)
         assert self.grid is not None
@@ -227,7 +228,7 @@ class Topology(Shown):
         """
         if not self._periodic_counts[k]:
             return
-        from percolab.lattices.periodic_loops import list_bits  # imports Numba
+        from percolab.lattices.grid_loops import list_bits  # imports Numba
 
         assert self.grid is not None
         # The bits of a word are listed together.
@@ -423,3 +424,41 @@ def unpack_bits(words: np.ndarray, count: int) -> np.ndarray:
     """Return the first ``count`` bits of uint32 words (..., w) as booleans (..., count)."""
     octets = np.ascontiguousarray(words.astype("<u4", copy=False)).view(np.uint8)
     return np.unpackbits(octets, axis=-1, count=count, bitorder="little").view(bool)
+
+
+def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarray:
+    """Return for every owner the value of its class's other end.
+
+    values: one a grid point, of any dtype; the result is like it, and holds 0 (False) where the
+    other end would lie outside.  It means something only where the bond exists.
+    """
+    if topology.neighbours is not None:
+        there: np.ndarray = values[topology.neighbours[klass]]
+        return there
+    found = np.zeros_like(values)
+    delta = int(topology.deltas[klass])
+    if delta < 0:
+        found[-delta:] = values[:delta]
+    else:
+        found[: max(values.size - delta, 0)] = values[delta:]
+    owners, ends, _ = topology.list_periodic_bonds(klass)
+    found[owners] = values[ends]
+    return found
+
+
+def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
+    """Return the bonds with an occupied site at both ends: uint32 (num_classes, num_words).
+
+    sites: (num_points,), bool, the occupied ones; or integers, and both ends must have the same, 0
+    where there is no site.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> chain = load_lattice("square").topology((4, 1))
+    >>> unpack_bits(bonds_between(chain, np.array([True, True, False, True])), 4)[0].tolist()
+    [False, True, False, False]
+    """
+    found = np.empty_like(topology.exists)
+    for klass, exists in enumerate(topology.exists):
+        are_equal = sites == at_other_end(topology, klass, sites)
+        found[klass] = exists & pack_bits(are_equal & (sites != 0))
+    return found

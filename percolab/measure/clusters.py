@@ -11,7 +11,6 @@ import numpy as np
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.shown import Shown
 from percolab.lattices.topology import Topology
-from percolab.measure.windings import wrapping_clusters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +60,6 @@ class Clusters(Shown):
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Sites of every cluster, int64."""
         return np.bincount(self.numbers[self.labels >= 0], minlength=self.roots.size)
 
     @cached_property
@@ -85,10 +83,21 @@ class Clusters(Shown):
 
         Empty where the open bonds are not known.
         """
-        if self.opened is None:
+        top = self.topology
+        periodic = [axis for axis in range(top.num_axes) if axis not in top.open_axes]
+        if self.opened is None or not top.shape or not periodic:
             return {}
-        found = wrapping_clusters(self.topology, self.opened, self.numbers)
-        return {self.axis_name(axis): numbers for axis, numbers in found.items()}
+        from percolab.bonds.batch_cpu import make_adjacency  # imports Numba
+        from percolab.measure.wrapping import FIRST_WRAPPING, mark_wrapping_clusters
+
+        bits = np.zeros(self.sizes.size, np.uint32)
+        scratch = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
+        bonds = self.opened.ravel(), make_adjacency(top)
+        mark_wrapping_clusters(*bonds, *scratch, self.numbers, top.num_axes, bits)
+        return {
+            self.axis_name(axis): np.flatnonzero(bits & np.uint32(1 << FIRST_WRAPPING + axis))
+            for axis in periodic
+        }
 
     def axis_name(self, axis: int) -> str:
         """Return "x", "y" ... on a grid, and "source-target" on a graph."""

@@ -1,12 +1,8 @@
-"""The columns: what is measured, each declared here once.
+"""The columns: what is measured, each declared here once; all else goes by the declarations.
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
 sample, read off its row; blocks hold its sum over their samples, and that of its square unless it
-is a probability.  With a word of ``--measure`` there are further columns: those of openings, which
-are observables, and others of which the sums alone are kept.
-
-A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
-radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
+is a probability.  Of other columns, with a word of ``--measure``, the sums alone are kept.
 """
 
 from __future__ import annotations
@@ -185,26 +181,38 @@ class Column:
         return np.asarray(has * (rows[..., place] if rule >= COUNTS else 1), np.int64)
 
 
+def _row_column(
+    name: str,
+    symbol: str,
+    meaning: str,
+    unit: str = "1",
+    source: str = _BOOK,
+    layout: tuple[str, ...] = ROW,
+    measure: str = "",
+) -> Column:
+    """Return the column of the integer that has its name in a row."""
+    return Column(name, symbol, meaning, unit, RowInteger(name, layout), measure, source)
+
+
+def _summed_columns(how: SumColumn, measure: str, *texts: tuple[str, ...]) -> tuple[Column, ...]:
+    """Return columns of sums that are gathered alike.
+
+    texts: name, symbol, meaning and unit of each, and its source if that is not the book.
+    """
+    return tuple(
+        Column(name, symbol, meaning, unit, how, measure, source[0] if source else _BOOK)
+        for name, symbol, meaning, unit, *source in texts
+    )
+
+
 _SIZES = (
-    Column(
-        "clusters", "n_c", "number of clusters, single sites included", "1", RowInteger("clusters")
+    _row_column("clusters", "n_c", "number of clusters, single sites included"),
+    _row_column("largest", "s_1", "sites of the largest cluster", "site"),
+    _row_column("second_largest", "s_2", "sites of the second largest cluster", "site"),
+    _row_column(
+        "sum_squares", "sum s^2", "sum of squared cluster sizes, the largest included", "site^2"
     ),
-    Column("largest", "s_1", "sites of the largest cluster", "site", RowInteger("largest")),
-    Column(
-        "second_largest",
-        "s_2",
-        "sites of the second largest cluster",
-        "site",
-        RowInteger("second_largest"),
-    ),
-    Column(
-        "sum_squares",
-        "sum s^2",
-        "sum of squared cluster sizes, the largest included",
-        "site^2",
-        RowInteger("sum_squares"),
-    ),
-    Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger("isolated")),
+    _row_column("isolated", "n_1", "number of clusters of one site"),
 )
 
 #: The sum of squared sizes of a sample of 2^31.5 sites or more, in place of ``sum_squares``: its
@@ -213,60 +221,52 @@ LOW_BITS = 48
 _WIDE_SQUARES = Dataset(
     "wide_squares", "sum of squared cluster sizes modulo 2^48, and the rest", "site^2, 2^48 site^2"
 )
-_OF_WIDE = SumColumn(WIDE, np.int64, dataset=_WIDE_SQUARES)
-WIDE_COLUMNS = (
-    Column(
-        "sum_squares_low",
-        "sum s^2",
-        "sum of squared cluster sizes, its lowest 48 bits",
-        "site^2",
-        _OF_WIDE,
-    ),
-    Column(
+WIDE_COLUMNS = _summed_columns(
+    SumColumn(WIDE, np.int64, dataset=_WIDE_SQUARES),
+    "",
+    ("sum_squares_low", "sum s^2", "sum of squared cluster sizes, its lowest 48 bits", "site^2"),
+    (
         "sum_squares_high",
         "sum s^2",
         "sum of squared cluster sizes, what is above its lowest 48 bits",
         "2^48 site^2",
-        _OF_WIDE,
     ),
 )
 
 _EDWARDS = "Edwards and Sokal, Phys. Rev. D 38, 2009 (1988)"
-#: What is measured beside the clusters where sites have spins.
+#: What is measured in addition to the clusters where sites have spins.
 _SPINS = (
-    Column(
+    _row_column(
         "satisfied",
         "n_sat",
         "number of bonds between equal spins; the energy is -J of them in a Potts model, "
         "J (bonds - 2 of them) in the Ising model",
-        "1",
-        RowInteger("satisfied", SPIN_ROW),
         source=_EDWARDS,
+        layout=SPIN_ROW,
     ),
-    Column(
+    _row_column(
         "open_bonds",
         "n_b",
         "number of open bonds, p times the satisfied ones on average",
-        "1",
-        RowInteger("open_bonds", SPIN_ROW),
         source=_EDWARDS,
+        layout=SPIN_ROW,
     ),
-    Column(
+    _row_column(
         "largest_state",
         "N_max",
         "sites with the commonest spin; the order parameter is (q N_max - N) / (q - 1)",
         "site",
-        RowInteger("largest_state", SPIN_ROW),
-        source="Binder, J. Stat. Phys. 24, 69 (1981)",
+        "Binder, J. Stat. Phys. 24, 69 (1981)",
+        SPIN_ROW,
     ),
-    Column(
+    _row_column(
         "state_squares",
         "sum N_a^2",
         "sum over the q states of the squared number of sites in them; "
         "M^2 = (q sum N_a^2 - N^2) / (q - 1)",
         "site^2",
-        RowInteger("state_squares", SPIN_ROW),
-        source="Wu, Rev. Mod. Phys. 54, 235 (1982)",
+        "Wu, Rev. Mod. Phys. 54, 235 (1982)",
+        SPIN_ROW,
     ),
 )
 _LAGGED = Dataset(
@@ -293,8 +293,6 @@ _GYRATION = Dataset(
     "span; R_s is the radius of gyration",
     "site^2, site^2 length^2",
 )
-_OF_TALLY = SumColumn(TALLY, np.float64, dataset=_POWERS)
-_OF_RADII = SumColumn(RADII, np.float64, per_bin=True, dataset=_GYRATION)
 _BINS = "over clusters of a bin of sizes that neither wrap nor span"
 _BETWEEN = "between the two sides of the last open axis, or the source and the target of a graph"
 _CONIGLIO = "Coniglio, J. Phys. A 15, 3829 (1982)"
@@ -306,33 +304,26 @@ _EPIDEMIC = "Newman, Phys. Rev. E 66, 016128 (2002)"
 _CYCLES = "Pritchard and Thurimella, ACM Trans. Algorithms 7, 46 (2011)"
 
 
-def _flows(
+def _flow_columns(
     word: str,
     meaning: str,
-    *columns: tuple[str, str, str, str],
+    *texts: tuple[str, str, str, str],
     unit: str = "1",
     kind: type = np.int64,
-) -> list[Column]:
-    """Return the columns of a word, (name, symbol, meaning, source) each, in one dataset."""
+) -> tuple[Column, ...]:
+    """Return the columns of a word in one dataset.  texts: name, symbol, meaning and source."""
     how = SumColumn(FLOW, kind, dataset=Dataset(word, meaning, unit))
-    return [
-        Column(name, symbol, text, unit, how, word, source)
-        for name, symbol, text, source in columns
-    ]
+    rows = ((name, symbol, text, unit, source) for name, symbol, text, source in texts)
+    return _summed_columns(how, word, *rows)
 
 
-_OF_SOURCE = SumColumn(
-    FLOW,
-    np.int64,
-    dataset=Dataset("source", "sites of the source's clusters, and their square", "site, site^2"),
-)
 _FLOWS = (
-    *_flows(
+    *_flow_columns(
         "bridges",
         "number of bridges",
         ("bridges", "n_br", "open bonds without which their cluster falls into two", _CYCLES),
     ),
-    *_flows(
+    *_flow_columns(
         "backbone",
         f"red bonds, bonds on trails, bonds and sites of the backbone {_BETWEEN}",
         ("red_bonds", "n_red", "open bonds each of which alone connects the two sides", _CONIGLIO),
@@ -340,14 +331,14 @@ _FLOWS = (
         ("backbone_bonds", "n_bb", "open bonds on ways that visit no site twice", _BACKBONE),
         ("backbone_sites", "M_bb", "sites on ways that visit no site twice", _BACKBONE),
     ),
-    *_flows(
+    *_flow_columns(
         "path",
         f"length of the shortest path, bonds and sites of all shortest paths {_BETWEEN}",
         ("path_length", "l_min", "bonds of the shortest path between the sides", _ELASTIC),
         ("elastic_bonds", "n_el", "open bonds on the shortest paths between the sides", _ELASTIC),
         ("elastic_sites", "M_el", "sites on the shortest paths between the sides", _ELASTIC),
     ),
-    *_flows(
+    *_flow_columns(
         "conductance",
         f"conductance, resistance and fourth moment of the currents {_BETWEEN}, in multiples of "
         "2^-30",
@@ -367,25 +358,18 @@ _FLOWS = (
         kind=np.float64,
     ),
 )
-_SOURCES = (
-    Column(
-        "source_sites",
-        "s_src",
-        "sites of the clusters that have a site of the source: of an outbreak that begins there",
-        "site",
-        _OF_SOURCE,
-        "source",
-        _EPIDEMIC,
+_OUTBREAK = "sites of the clusters that have a site of the source: of an outbreak that begins there"
+_SOURCES = _summed_columns(
+    SumColumn(
+        FLOW,
+        np.int64,
+        dataset=Dataset(
+            "source", "sites of the source's clusters, and their square", "site, site^2"
+        ),
     ),
-    Column(
-        "source_squares",
-        "s_src^2",
-        "square of the sites of these clusters",
-        "site^2",
-        _OF_SOURCE,
-        "source",
-        _EPIDEMIC,
-    ),
+    "source",
+    ("source_sites", "s_src", _OUTBREAK, "site", _EPIDEMIC),
+    ("source_squares", "s_src^2", "square of the sites of these clusters", "site^2", _EPIDEMIC),
 )
 #: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
 EXTRA_COLUMNS = (
@@ -397,26 +381,31 @@ EXTRA_COLUMNS = (
         SumColumn(TALLY, np.int64, per_bin=True, dataset=_COUNTS),
         "sizes",
     ),
-    Column("sum_cubes", "sum s^3", "sum of s^3 over all clusters", "site^3", _OF_TALLY, "sizes"),
-    Column("sum_fourths", "sum s^4", "sum of s^4 over all clusters", "site^4", _OF_TALLY, "sizes"),
-    Column("largest_cubes", "s_1^3", "s^3 of the largest cluster", "site^3", _OF_TALLY, "sizes"),
-    Column("largest_fourths", "s_1^4", "s^4 of the largest cluster", "site^4", _OF_TALLY, "sizes"),
-    Column("bin_squares", "sum s^2", f"sum of s^2 {_BINS}", "site^2", _OF_RADII, "gyration"),
-    Column(
-        "bin_spreads",
-        "sum s^2 R_s^2",
-        f"sum of s^2 R_s^2 {_BINS}, R_s being the radius of gyration",
-        "site^2 length^2",
-        _OF_RADII,
-        "gyration",
+    *_summed_columns(
+        SumColumn(TALLY, np.float64, dataset=_POWERS),
+        "sizes",
+        ("sum_cubes", "sum s^3", "sum of s^3 over all clusters", "site^3"),
+        ("sum_fourths", "sum s^4", "sum of s^4 over all clusters", "site^4"),
+        ("largest_cubes", "s_1^3", "s^3 of the largest cluster", "site^3"),
+        ("largest_fourths", "s_1^4", "s^4 of the largest cluster", "site^4"),
     ),
-    Column(
+    *_summed_columns(
+        SumColumn(RADII, np.float64, per_bin=True, dataset=_GYRATION),
+        "gyration",
+        ("bin_squares", "sum s^2", f"sum of s^2 {_BINS}", "site^2"),
+        (
+            "bin_spreads",
+            "sum s^2 R_s^2",
+            f"sum of s^2 R_s^2 {_BINS}, R_s being the radius of gyration",
+            "site^2 length^2",
+        ),
+    ),
+    _row_column(
         OPENINGS,
         "N_open",
         "number of open bonds, or of occupied sites where sites are drawn",
-        "1",
-        RowInteger(OPENINGS, COUNTED_ROW),
-        OPENINGS,
+        layout=COUNTED_ROW,
+        measure=OPENINGS,
     ),
     *_FLOWS,
     *_SOURCES,
@@ -535,8 +524,10 @@ def open_axes(boundary: Sequence[str]) -> list[int]:
 
 def axis_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the open axes: x, y, ..., or that of a source and a target."""
-    names = {axis: AXIS_NAMES[axis] for axis in open_axes(boundary)}
-    return [TERMINALS if boundary[axis] == TERMINALS else names[axis] for axis in names]
+    return [
+        TERMINALS if boundary[axis] == TERMINALS else AXIS_NAMES[axis]
+        for axis in open_axes(boundary)
+    ]
 
 
 def axis_observables(boundary: Sequence[str]) -> list[str]:
@@ -559,7 +550,7 @@ def list_observables(
     if trees:
         return _describe_trees(boundary)
     axes = open_axes(boundary)
-    found = [item for item in _SIZES if not (wide and item.name == "sum_squares")]
+    found = [column for column in _SIZES if not (wide and column.name == "sum_squares")]
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
         meaning = f"1 if one cluster touches both end layers of the {letter} axis"
         if letter == TERMINALS:
@@ -568,21 +559,11 @@ def list_observables(
         found.append(Column(name, symbol, meaning, "1", FlagRule(1 << axis)))
     if len(axes) > 1:
         mask = sum(1 << axis for axis in axes)
+        any_axis = "1 if the sample spans along at least one axis"
+        all_axes = "1 if the sample spans along every open axis, be it by different clusters"
         found += [
-            Column(
-                "spanning_any",
-                "R_any",
-                "1 if the sample spans along at least one axis",
-                "1",
-                FlagRule(mask, ANY),
-            ),
-            Column(
-                "spanning_all",
-                "R_all",
-                "1 if the sample spans along every open axis, be it by different clusters",
-                "1",
-                FlagRule(mask),
-            ),
+            Column("spanning_any", "R_any", any_axis, "1", FlagRule(mask, ANY)),
+            Column("spanning_all", "R_all", all_axes, "1", FlagRule(mask)),
         ]
     return (*found, *_wrapping_columns(boundary), *(_SPINS if spins else ()))
 
@@ -611,23 +592,11 @@ _TREE_SUMS = (
 def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
     """Return the observables of minimum spanning trees, in the order they are stored."""
     unit = f"2^-{WEIGHT_BITS}"
+    bonds = "bonds of the minimum spanning tree: sites less its parts"
+    weight = "sum of the uniform numbers u of the tree's bonds"
     found = [
-        Column(
-            "tree_bonds",
-            "n_t",
-            "bonds of the minimum spanning tree: sites less its parts",
-            "1",
-            RowInteger("tree_bonds", TREE_ROW),
-            source=_KRUSKAL,
-        ),
-        Column(
-            "tree_weight",
-            "W_t",
-            "sum of the uniform numbers u of the tree's bonds",
-            unit,
-            RowInteger("tree_weight", TREE_ROW),
-            source=_KRUSKAL,
-        ),
+        _row_column("tree_bonds", "n_t", bonds, "1", _KRUSKAL, TREE_ROW),
+        _row_column("tree_weight", "W_t", weight, unit, _KRUSKAL, TREE_ROW),
     ]
     for axis, letter in zip(open_axes(boundary), axis_names(boundary)):
         ends = f"the two end layers of the {letter} axis"
@@ -656,88 +625,53 @@ def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
 
 
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"
-
-
 _POLYNOMIALS = "Jacobsen and Scullard, J. Phys. A 46, 075001 (2013)"
+_PINSON = "Pinson, J. Stat. Phys. 75, 1167 (1994)"
 
 
 def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
     """Return the wrapping observables of the periodic axes, in the order they are stored."""
     axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
     flags = {axis: 1 << (FIRST_WRAPPING + axis) for axis in axes}
-    found = [
-        Column(
-            f"wrapping_{AXIS_NAMES[axis]}",
-            f"W_{AXIS_NAMES[axis]}",
-            f"1 if one cluster closes on itself around the {AXIS_NAMES[axis]} axis",
-            "1",
+    mask, two = sum(flags.values()), 1 << TWO_DIRECTIONS
+    texts = [
+        (
+            AXIS_NAMES[axis],
+            f"one cluster closes on itself around the {AXIS_NAMES[axis]} axis",
             FlagRule(flag),
-            source=_TORUS,
+            _TORUS,
         )
         for axis, flag in flags.items()
     ]
-    if len(axes) < 2:
-        return found
-    mask = sum(flags.values())
-    found += [
-        Column(
-            "wrapping_any",
-            "W_any",
-            "1 if the sample wraps around at least one axis",
-            "1",
-            FlagRule(mask, ANY),
-            source=_TORUS,
-        ),
-        Column(
-            "wrapping_all",
-            "W_all",
-            "1 if the sample wraps around every periodic axis, be it by one loop",
-            "1",
-            FlagRule(mask),
-            source=_TORUS,
-        ),
-        Column(
-            "wrapping_some",
-            "W_some",
-            "1 if the sample wraps around some, but not all periodic axes",
-            "1",
-            FlagRule(mask, SOME),
-            source=_TORUS,
-        ),
-        Column(
-            "wrapping_none",
-            "W_none",
-            "1 if the sample wraps around no axis",
-            "1",
-            FlagRule(mask, NONE),
-            source=_POLYNOMIALS,
-        ),
-        Column(
-            "wrapping_two",
-            "W_two",
-            "1 if loops wind in two independent directions; in two dimensions one cluster has both",
-            "1",
-            FlagRule(1 << TWO_DIRECTIONS),
-            source=_POLYNOMIALS,
-        ),
+    if len(axes) > 1:
+        loops = "loops wind in two independent directions; in two dimensions one cluster has both"
+        every = "the sample wraps around every periodic axis, be it by one loop"
+        texts += [
+            ("any", "the sample wraps around at least one axis", FlagRule(mask, ANY), _TORUS),
+            ("all", every, FlagRule(mask), _TORUS),
+            (
+                "some",
+                "the sample wraps around some, but not all periodic axes",
+                FlagRule(mask, SOME),
+                _TORUS,
+            ),
+            ("none", "the sample wraps around no axis", FlagRule(mask, NONE), _POLYNOMIALS),
+            ("two", loops, FlagRule(two), _POLYNOMIALS),
+        ]
+    if len(axes) == len(boundary) == 2:
+        both = "the sample wraps around both axes at once and in no other direction"
+        texts.append(("diagonal", both, FlagRule(mask, without=two), _PINSON))
+    return [
+        Column(f"wrapping_{end}", f"W_{end}", f"1 if {meaning}", "1", rule, source=source)
+        for end, meaning, rule, source in texts
     ]
-    if len(boundary) == 2:
-        found.append(
-            Column(
-                "wrapping_diagonal",
-                "W_diagonal",
-                "1 if the sample wraps around both axes at once and in no other direction",
-                "1",
-                FlagRule(mask, without=1 << TWO_DIRECTIONS),
-                source="Pinson, J. Stat. Phys. 75, 1167 (1994)",
-            )
-        )
-    return found
 
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
-    return [item.name for item in list_observables(boundary) if item.name.startswith("spanning")]
+    return [
+        column.name for column in list_observables(boundary) if column.name.startswith("spanning")
+    ]
 
 
 def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column]:

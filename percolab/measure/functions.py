@@ -4,6 +4,9 @@ A function says by the names of its parameters what it reads: labels, bonds, or 
 of another name is the labels.  They are slow, since every sample at every p is drawn, and labeled
 where labels are read, once more, on the CPU, and a Python function is called; and exact, since
 these are the samples that all else is measured of.
+
+Other packages declare functions as entry points.  Their names and versions come from the packages'
+metadata, and a package's code is loaded when one of its names is used, never otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import numpy as np
@@ -21,13 +25,14 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, SumColumn
-from percolab.measure.packages import find_plugin, one_line
 
 #: A function of labels, int32, -1 where there is no site, or of bonds, int64 (m, 2), the sites of
 #: every open bond, or of both.  It returns a number.
 Function = Callable[..., float]
 #: What functions read, by the names of their parameters.
 READS = ("labels", "bonds")
+#: What packages declare functions of the labels of a sample under.
+_GROUP = "percolab.observables"
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,6 @@ class LabelFunction:
         how = SumColumn(FUNCTION, np.float64)
         return Column(self.name, self.name, meaning, "1", how, source=self.package)
 
-    @property
-    def _told(self) -> str:
-        of_package = f" of package {self.package}" if self.package else ""
-        return f"observable {self.name}{of_package}"
-
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """What of :data:`READS` its function is given."""
@@ -77,7 +77,7 @@ class LabelFunction:
         """Return the value of a sample, by what is read; InputError unless it is finite."""
         if self.call is None:
             raise InputError(
-                f"{self._told}: its function is not in a results file: give it in Python "
+                f"{_origin(self)}: its function is not in a results file: give it in Python "
                 "(percolab.sweep(..., observables={...}))"
             )
         try:
@@ -86,10 +86,62 @@ class LabelFunction:
             found = self.call(sample["labels"]) if is_plain else self.call(**sample)
             value = float(found)
         except Exception as error:  # a user's function raises anything
-            raise InputError(f"{self._told}: {one_line(error)}") from error
+            raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not math.isfinite(value):
-            raise InputError(f"{self._told}: is {value} of a sample, but sums are finite")
+            raise InputError(f"{_origin(self)}: is {value} of a sample, but sums are finite")
         return value
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One name that a package declares; package: whose it is, with the version."""
+
+    name: str
+    package: str
+    entry: EntryPoint
+
+    def load(self) -> Any:
+        """Load the package's code and return what the name stands for; InputError if it fails."""
+        try:
+            function = self.entry.load()
+        except Exception as error:  # another package's code raises anything
+            raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
+        if not callable(function):
+            raise InputError(f"{_origin(self)}: {self.entry.value} is no function")
+        return function
+
+
+def _origin(observable: LabelFunction | Plugin) -> str:
+    package = observable.package
+    return f"observable {observable.name}{f' of package {package}' if package else ''}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def list_plugins() -> list[Plugin]:
+    """Return all that installed packages declare, by name; nothing is loaded."""
+    plugins = [
+        Plugin(entry.name, f"{entry.dist.name} {entry.dist.version}", entry)
+        for entry in entry_points(group=_GROUP)
+        if entry.dist is not None
+    ]
+    return sorted(plugins, key=lambda plugin: (plugin.name, plugin.package))
+
+
+def _find_plugin(name: str) -> Plugin:
+    """Return what a package declares by a name; InputError if none has it, or several have."""
+    known = list_plugins()
+    own = [plugin for plugin in known if plugin.name == name]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        packages = " and ".join(plugin.package for plugin in own)
+        raise InputError(f"observable {name}: both {packages} have one; uninstall one of them")
+    listed = ", ".join(f"{plugin.name} (of {plugin.package})" for plugin in known)
+    text = f"known: {listed}" if listed else "no package that is installed has any"
+    raise InputError(f"unknown observable {name!r}; {text}")
 
 
 #: What tables and files have in addition to observables; a name that ends in _error is an error's.
@@ -122,17 +174,16 @@ def take_functions(
     if "" in (name.strip(" ,") for name in names):
         raise InputError("observables: one of the names is empty")
     words = {word.strip() for name in names for word in name.split(",")} - {""}
-    found = [find_plugin(word) for word in sorted(words)]
-    return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)
+    plugins = [_find_plugin(word) for word in sorted(words)]
+    return tuple(LabelFunction(each.name, each.load(), each.package) for each in plugins)
 
 
 def check_functions(functions: Sequence[Any], others: Sequence[Column]) -> None:
     """Raise InputError unless functions have names of their own, which no other column has."""
-    taken = {item.name for item in others}
-    taken |= {item.dataset.name for item in others if item.dataset is not None}
-    taken |= _TAKEN
-    for item in functions:
-        name = item.name
+    taken = {column.name for column in others} | _TAKEN
+    taken |= {column.dataset.name for column in others if column.dataset is not None}
+    for function in functions:
+        name = function.name
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise InputError(
                 f"observable {name!r}: a name has letters, digits and underscores, no digit first"

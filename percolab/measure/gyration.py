@@ -8,41 +8,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.memory import Memory, Needs
-from percolab.lattices.extent import Extent
+from percolab.kernels.memory import Needs
 from percolab.lattices.geometry import Geometry, make_geometry
 from percolab.lattices.structure import Structure
+from percolab.lattices.topology import UInt64s
+from percolab.measure.measurements import Reader
 from percolab.measure.radii import sum_gyration
 
 
-class Gyration:
-    """Radii of gyration of all clusters (:class:`percolab.measure.measurements.Reader`)."""
+class Gyration(Reader):
+    """Radii of gyration of all clusters."""
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
         self._geometry = make_geometry(structure, shape)
 
-    @staticmethod
-    def check(structure: Structure, boundary: Sequence[str]) -> None:
-        """Raise InputError where sites have no places."""
+    @classmethod
+    def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         _smallest(structure)
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
-        """Return the needs with the coordinates of a site."""
+    @classmethod
+    def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
         return needs._replace(radii_axes=_smallest(structure).places.shape[0])
 
-    @staticmethod
-    def memory(extent: Extent) -> Memory:
-        """Return nothing: it is the labeler that has the radii."""
-        return Memory()
-
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return the numbers of all bins of samples at all thresholds."""
         places = thresholds, self._geometry
@@ -50,7 +39,6 @@ class Gyration:
         return found
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the sums over the samples of blocks."""
         return {"gyration": sum_gyration(rows, self._geometry.unit)}
 
 

@@ -6,9 +6,10 @@ A measurement is a line here and a file with its *reader*.  Its columns are decl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,49 +18,46 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
+from percolab.lattices.topology import UInt64s
 from percolab.measure.columns import EXTRA_COLUMNS, Column
 
 #: What a reader may need of a sample: its open bonds, its forest, its labels.
 READS = ("bonds", "forest", "labels")
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """Reads something of samples of one task; it is made from the structure and the shape."""
 
+    @abstractmethod
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None: ...
 
-    @staticmethod
-    def check(structure: Structure, boundary: Sequence[str]) -> None:
+    @classmethod
+    @abstractmethod
+    def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         """Raise InputError where the measurement has no meaning."""
-        ...
 
-    @staticmethod
-    def add_needs(structure: Structure, needs: Needs) -> Needs:
+    @classmethod
+    def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
         """Return what a labeler needs memory for, this measurement included."""
-        ...
+        return needs
 
-    @staticmethod
-    def memory(extent: Extent) -> Memory:
+    @classmethod
+    def memory(cls, extent: Extent) -> Memory:
         """Return the memory that the reader itself takes; the device's is that of CUDA alone."""
-        ...
+        return Memory()
 
+    @abstractmethod
     def rows(
-        self,
-        coupling: Any,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
+        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return what is read of samples at all thresholds, int64 (n, m, numbers).
 
         coupling: a :class:`percolab.coupled.Coupling`; its labeler has batch and forest.
         """
-        ...
 
+    @abstractmethod
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums of rows, (blocks, samples, m, numbers), by dataset: (blocks, m, ...)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,10 @@ class Measurement:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What it gives."""
         return tuple(column for column in EXTRA_COLUMNS if column.measure == self.name)
 
     @property
     def reader_class(self) -> type[Reader]:
-        """The class of its reader."""
         found: type[Reader] = load(self.reader)
         return found
 

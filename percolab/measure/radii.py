@@ -135,21 +135,15 @@ def add_spreads(parents, reach, nodes, sums, axes, found):
             add_wide(found, at + 1, low, high)
 
 
-def sum_gyration(found: np.ndarray, unit: float) -> np.ndarray:
+@njit(nogil=True, cache=True)
+def sum_gyration(found, unit):
     """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
 
     found: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.
     float64 (blocks, m, 2 * bins), pair after pair; added sample after sample.
     """
-    blocks, _, points, width = found.shape
-    sums = np.zeros((blocks, points, 2 * (width // PER_BIN)), np.float64)
-    _sum_gyration(found, unit, sums)
-    return sums
-
-
-@njit(nogil=True, cache=True)
-def _sum_gyration(found, unit, sums):
     blocks, samples, points, width = found.shape
+    sums = np.zeros((blocks, points, 2 * (width // PER_BIN)), np.float64)
     for block in range(blocks):
         for sample in range(samples):
             for point in range(points):
@@ -159,3 +153,4 @@ def _sum_gyration(found, unit, sums):
                     spread = float(high) * 18446744073709551616.0 + float(low)
                     sums[block, point, 2 * n] += float(row[PER_BIN * n])
                     sums[block, point, 2 * n + 1] += spread * unit
+    return sums

@@ -10,14 +10,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
+from percolab.measure import radii_cuda
 from percolab.measure.radii import BESIDE, PER_BIN
-from percolab.measure.radii_cuda import (
-    add_spreads_kernel,
-    flatten_kernel,
-    mark_ends_kernel,
-    mark_periodic_kernel,
-    sum_places_kernel,
-)
 from percolab.measure.tallies import num_bins
 from percolab.measure.wrapping_cuda import Loops, join_all
 
@@ -72,39 +66,30 @@ class RadiiBatch:
 
         At most ``self.items`` of them.
         """
-        batch = self._batch
-        size = items * self._width
-        batch.launches.each(zero_kernel, size, 1, self._found, np.uint32(size))
+        batch, top, launch = self._batch, self._batch.topology, self._batch.launches
+        points, size = top.num_points, items * self._width
+        launch.each(zero_kernel, size, 1, self._found, np.uint32(size))
         join_all(batch, items, self._forest, self._loops)
-        self._mark(items)
-        self._add(items)
-        batch.launches.wait()
-        flat = self._found[:size].copy_to_host()
-        found: NDArray[np.int64] = flat.view(np.int64).reshape(items, self._width)
-        return found
-
-    def _mark(self, items: int) -> None:
-        """Flatten the forest, and mark the clusters that wrap or touch end layers."""
-        top, launch = self._batch.topology, self._batch.launches
-        points = self._batch.adjacency.num_points
-        size = np.uint64((self._axes + BESIDE) * top.num_points)
-        sums = self._reach, self._sums, size
-        launch.each(flatten_kernel, top.num_points, items, self._forest, points, *sums)
-        bonds = self._batch.opened, self._batch.adjacency
-        periodic_bonds = top.num_periodic_bonds
-        launch.one(mark_periodic_kernel, periodic_bonds, items, self._forest, *bonds, self._reach)
-        sites, flags = self._end_flags
-        ends = self._forest, points, sites, flags, self._reach
-        launch.one(mark_ends_kernel, sites.size, items, *ends)
-
-    def _add(self, items: int) -> None:
-        """Sum the places of all sites, and of the sums what each bin gets."""
-        batch, points = self._batch, self._batch.topology.num_points
+        # Every node points to its root; then the clusters that wrap or touch end layers are marked.
         forest = self._forest, batch.adjacency.num_points
-        sites = batch.occupied, batch.occupied_words, self._geometry, self._reach, self._sums
-        batch.launches.each(sum_places_kernel, points, items, *forest, *sites)
+        sums = self._reach, self._sums, np.uint64((self._axes + BESIDE) * points)
+        launch.each(radii_cuda.flatten_kernel, points, items, *forest, *sums)
+        bonds = self._forest, batch.opened, batch.adjacency, self._reach
+        launch.one(radii_cuda.mark_periodic_kernel, top.num_periodic_bonds, items, *bonds)
+        sites, flags = self._end_flags
+        launch.one(
+            radii_cuda.mark_ends_kernel, sites.size, items, *forest, sites, flags, self._reach
+        )
+        # The places of all sites are summed, and of the sums what each bin gets.
+        occupied = batch.occupied, batch.occupied_words
+        places = *occupied, self._geometry, self._reach, self._sums
+        launch.each(radii_cuda.sum_places_kernel, points, items, *forest, *places)
         bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
-        batch.launches.each(add_spreads_kernel, points, items, *forest, *bins)
+        launch.each(radii_cuda.add_spreads_kernel, points, items, *forest, *bins)
+        launch.wait()
+        flat = self._found[:size].copy_to_host()
+        numbers: NDArray[np.int64] = flat.view(np.int64).reshape(items, self._width)
+        return numbers
 
 
 class ReadsRadii:
@@ -118,7 +103,6 @@ class ReadsRadii:
         return self.radii_batch(geometry).items
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:
-        """Return what reads radii."""
         if self._radii is None:
             self._radii = RadiiBatch(self.batch, geometry)
         return self._radii

@@ -139,16 +139,15 @@ def sum_tallies(rows: np.ndarray) -> dict[str, np.ndarray]:
     """
     if rows.shape[-1] == ROW_WIDTH:
         return {}
-    blocks, _, points, width = rows.shape
-    counts = np.zeros((blocks, points, width - BINS), np.int64)
-    powers = np.zeros((blocks, points, 4), np.float64)
-    _sum_tallies(rows, counts, powers)
+    counts, powers = _sum_tallies(rows)
     return {"size_counts": counts, "powers": powers}
 
 
 @njit(nogil=True, cache=True)
-def _sum_tallies(rows, counts, powers):
+def _sum_tallies(rows):
     blocks, samples, points, width = rows.shape
+    counts = np.zeros((blocks, points, width - BINS), np.int64)
+    powers = np.zeros((blocks, points, 4), np.float64)
     small = min(width - BINS, EXACT - 1)
     for block in range(blocks):
         for sample in range(samples):
@@ -167,6 +166,7 @@ def _sum_tallies(rows, counts, powers):
                 powers[block, point, 1] += _wide(row, FOURTHS) + float(fourths)
                 powers[block, point, 2] += largest * largest * largest
                 powers[block, point, 3] += (largest * largest) * (largest * largest)
+    return counts, powers
 
 
 @njit

@@ -150,12 +150,9 @@ def join_over_periods(parents, periods, i, j, code):
     return stays, child, int64(a == b) * away
 
 
-@njit(nogil=True, cache=True)
-def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
-    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
-
-    parents and periods: scratch, one int32 and one int64 a grid point.
-    """
+@njit(**UNCOUNTED)
+def _join_inner_bonds(opened, adjacency, parents, periods):
+    """Join the ends of all open bonds that cross no periodic boundary, in a forest of the sites."""
     here, num_words = uint32(0), int64(adjacency.num_words)
     for i in range(parents.size):
         parents[i] = i
@@ -168,12 +165,36 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
                 left = uint32(left & uint32(left - uint32(1)))
                 other = other_end(adjacency.ends, k, i)
                 join_over_periods(parents, periods, i, other, int64(0))
+
+
+@njit(nogil=True, cache=True)
+def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
+    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
+
+    parents and periods: scratch, one int32 and one int64 a grid point.
+    """
+    _join_inner_bonds(opened, adjacency, parents, periods)
     loop = np.zeros(1, np.int64)
     bits = int64(0)
     for n in range(adjacency.periodic_bonds.size):
-        is_open, i, j = periodic_bond(n, opened, here, adjacency)
+        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open:
             code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, axes)
     return bits
+
+
+@njit(nogil=True, cache=True)
+def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, flags):
+    """Set in the flags of every cluster, uint32, the wrapping bits of its axes.
+
+    parents and periods: as for :func:`wrapping_from_bonds`.  numbers: int32, of the sites' clusters
+    """
+    _join_inner_bonds(opened, adjacency, parents, periods)
+    for n in range(adjacency.periodic_bonds.size):
+        is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            code = adjacency.periodic_codes[n]
+            _, _, wound = join_over_periods(parents, periods, i, j, code)
+            flags[numbers[i]] |= wrapping_bits(wound, int64(0), axes, PERIOD_BITS)

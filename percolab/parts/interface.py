@@ -37,14 +37,12 @@ _SHORT = tuple(name for name in FIELDS if name != "sum_squares")
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """The open bonds that cross a face, in canonical order, as one of its two sides sees them.
+    """The open bonds that cross a face, in canonical order, as one of its two sides sees them."""
 
-    clusters: uint32, the number of the cluster that each bond reaches on this side
-    codes:    int64, the periods from that cluster's reference to the bond's lower end, as the bond
-              leads there; empty where no axis is periodic
-    """
-
+    # uint32, the number of the cluster that each bond reaches on this side
     clusters: NDArray[np.uint32]
+    # int64, the periods from that cluster's reference to the bond's lower end, as the bond leads
+    # there; empty where no axis is periodic
     codes: NDArray[np.int64]
 
     @property
@@ -60,22 +58,16 @@ def no_face() -> Face:
 
 @dataclass(frozen=True)
 class InterfaceSums:
-    """What finished clusters add up to: integers of any length, exact.
+    """What finished clusters add up to: integers of any length, exact."""
 
-    clusters:       the sums that a row has of them
-    cubes, fourths: with a tally the sums of s^3 and s^4 of those of EXACT sites or more
-                    (:mod:`percolab.measure.tallies`)
-    bins:           clusters in each bin of sizes, () without a tally
-    flags:          spanning and wrapping bits, of unfinished clusters too
-    loop:           the winding numbers of the first loop, as a code; 0 if there is none
-    """
-
-    clusters: ClusterSums
+    clusters: ClusterSums  # the sums that a row has of them
+    # cubes, fourths: with a tally the sums of s^3 and s^4 of those of EXACT sites or more
+    # (:mod:`percolab.measure.tallies`)
     cubes: int = 0
     fourths: int = 0
-    bins: tuple[int, ...] = ()
-    flags: int = 0
-    loop: int = 0
+    bins: tuple[int, ...] = ()  # clusters in each bin of sizes, () without a tally
+    flags: int = 0  # spanning and wrapping bits, of unfinished clusters too
+    loop: int = 0  # the winding numbers of the first loop, as a code; 0 if there is none
 
     @classmethod
     def empty(cls, bins: int = 0) -> InterfaceSums:
@@ -122,28 +114,21 @@ ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class Interface:
-    """The interface of a part, or of neighbouring parts that were joined.
+    """The interface of a part, or of neighbouring parts that were joined."""
 
-    first_layer, layers: the layers it stands for
-    num_layers:          those of the whole lattice
-    axes:                axes of the lattice
-    low, high:           its faces below and above; clusters are numbered 0 ... m - 1 in the order
-                         in which the entries of ``low`` and then of ``high`` name them
-    sizes:               uint64 (m,), their sites so far
-    flags:               uint32 (m,), which end layers they touch, bit 2a the first of axis a and
-                         2a + 1 the last
-    sums:                of all other clusters
-    """
-
+    # first_layer, layers: the layers it stands for
     first_layer: int
     layers: int
-    num_layers: int
-    axes: int
+    num_layers: int  # those of the whole lattice
+    axes: int  # axes of the lattice
+    # low, high: its faces below and above; clusters are numbered 0 ... m - 1 in the order in which
+    # the entries of ``low`` and then of ``high`` name them
     low: Face
     high: Face
-    sizes: NDArray[np.uint64]
+    sizes: NDArray[np.uint64]  # uint64 (m,), their sites so far
+    # uint32 (m,), which end layers they touch, bit 2a the first of axis a and 2a + 1 the last
     flags: NDArray[np.uint32]
-    sums: InterfaceSums
+    sums: InterfaceSums  # of all other clusters
 
     @property
     def num_clusters(self) -> int:
@@ -169,16 +154,13 @@ class Interface:
 
 
 class Row(NamedTuple):
-    """The row of a sample, and the sums that may not fit in it.
+    """The row of a sample, and the sums that may not fit in it."""
 
-    numbers:     int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum
-                 of squares modulo 2^64, those of cubes and fourth powers modulo 2^128
-    sum_squares: of all sizes, exact
-    cubes, fourths: as :class:`InterfaceSums` has them, exact
-    """
-
+    # int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum of squares
+    # modulo 2^64, those of cubes and fourth powers modulo 2^128
     numbers: NDArray[np.int64]
-    sum_squares: int
+    sum_squares: int  # of all sizes, exact
+    # cubes, fourths: as :class:`InterfaceSums` has them, exact
     cubes: int
     fourths: int
 
@@ -217,18 +199,12 @@ def close(interface: Interface) -> Interface:
 
 
 class Meeting(NamedTuple):
-    """Interfaces and their faces as they are joined, on whatever device.
+    """Interfaces and their faces as they are joined, on whatever device."""
 
-    interfaces: two neighbours, or one to be closed
-    upper:  the face of the upper one, or of the first layers
-    lower:  the face that it meets, with the same bonds
-    left:   the faces that stay, of the first and of the last interface
-    """
-
-    interfaces: tuple[Interface, ...]
-    upper: Face
-    lower: Face
-    left: tuple[Face, Face]
+    interfaces: tuple[Interface, ...]  # two neighbours, or one to be closed
+    upper: Face  # the face of the upper one, or of the first layers
+    lower: Face  # the face that it meets, with the same bonds
+    left: tuple[Face, Face]  # the faces that stay, of the first and of the last interface
 
     @property
     def shift(self) -> int:

@@ -30,13 +30,10 @@ _SHARE = 0.9
 
 @dataclass(frozen=True)
 class Entry:
-    """A partition: its place, and the settings that select it.
+    """A partition: its place, and the settings that select it."""
 
-    place:    of its object, as :func:`percolab.kernels.registry.load` takes it
-    settings: the values that do not select it, by the names of the settings
-    """
-
-    place: str
+    place: str  # of its object, as :func:`percolab.kernels.registry.load` takes it
+    # The values that do not select it, by the names of the settings
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -48,29 +45,20 @@ PARTITIONS = {
 
 @dataclass(frozen=True)
 class StudyLattices:
-    """The lattices of a study, by their sizes L.
-
-    p: the largest of bonds or of sites, of whichever is smaller
-    """
+    """The lattices of a study, by their sizes L."""
 
     wholes: Mapping[int, Whole]
-    p: Mapping[int, float]
+    p: Mapping[int, float]  # the largest of bonds or of sites, of whichever is smaller
 
 
 @dataclass(frozen=True)
 class Available:
-    """Which ranks there can be, and what they have.
+    """Which ranks there can be, and what they have."""
 
-    ranks:   the number that a user or an executor gives; None to choose it
-    usual:   as many as there are processors, or GPUs
-    local:   of the given ranks, those of this host; None for all
-    devices: of this host, one for each rank; the CPU is for all
-    """
-
-    ranks: int | None
-    usual: int
-    local: int | None
-    devices: tuple[Device, ...]
+    ranks: int | None  # the number that a user or an executor gives; None to choose it
+    usual: int  # as many as there are processors, or GPUs
+    local: int | None  # of the given ranks, those of this host; None for all
+    devices: tuple[Device, ...]  # of this host, one for each rank; the CPU is for all
 
     @property
     def device(self) -> Device:

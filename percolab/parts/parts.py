@@ -48,9 +48,6 @@ _MOST_WORDS = 2**60
 class Whole:
     """The lattice that is sampled in parts, of which no table is made.
 
-    lattice, shape, boundary: as :meth:`percolab.lattices.lattice.Lattice.topology` takes them
-    model:                    bond, site or site-bond percolation
-
     InputError: no lattice but a graph or a Bethe lattice; spins; a boundary that cuts a cell; more
     sites than words can be numbered for; or sites are drawn and one lies in both end layers.
 
@@ -59,10 +56,11 @@ class Whole:
     10000000000000
     """
 
+    # lattice, shape, boundary: as :meth:`percolab.lattices.lattice.Lattice.topology` takes them
     lattice: Lattice
     shape: tuple[int, ...]
     boundary: tuple[str, ...]
-    model: Model = BOND
+    model: Model = BOND  # bond, site or site-bond percolation
 
     def __post_init__(self) -> None:
         if not isinstance(self.lattice, Lattice):
@@ -168,10 +166,9 @@ class Tables:
     """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
 
     What is for kernels on the CPU is made when it is requested.
-
-    topology: of a lattice of the slab's shape, open along the last axis, without end layers there
     """
 
+    # Of a lattice of the slab's shape, open along the last axis, without end layers there
     topology: Topology
 
     @cached_property
@@ -186,16 +183,13 @@ class Tables:
 
 
 class Cut(NamedTuple):
-    """The bonds between the last layers of one slab and the first of the next, ``reach`` of each.
+    """The bonds between the last layers of a slab and the first of the next, ``reach`` of each."""
 
-    classes:   int64, the classes that lead downwards
-    exists:    uint32 (classes * words,), one bit a bond: the bonds of owners in the first layers of
-               the upper slab, numbered from there on, that lead below it
-    adjacency: where they lead; other ends are numbered from the lower slab's last layers on
-    """
-
-    classes: Any
+    classes: Any  # int64, the classes that lead downwards
+    # uint32 (classes * words,), one bit a bond: the bonds of owners in the first layers of the
+    # upper slab, numbered from there on, that lead below it
     exists: Any
+    # Where they lead; other ends are numbered from the lower slab's last layers on
     adjacency: Adjacency
 
     @property
@@ -206,15 +200,13 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """A slab of a lattice: where it lies, its tables, and what crosses its faces.
-
-    low, high: the cuts below and above, None at an open end of the lattice
-    """
+    """A slab of a lattice: where it lies, its tables, and what crosses its faces."""
 
     whole: Whole
     first_layer: int
     layers: int
     tables: Tables
+    # low, high: the cuts below and above, None at an open end of the lattice
     low: Cut | None
     high: Cut | None
 

@@ -55,18 +55,15 @@ class RankStep(NamedTuple):
     """What one rank did for one row: its own part, stage -1, or one stage of joining.
 
     Partitions may have further stages, of negative numbers.
-
-    bytes, transport: of the message that it received, and the seconds from its header to its end
-    waiting:          seconds for its header
-    work:             seconds of measuring its part, or of joining
     """
 
     rank: int
     stage: int
+    # bytes, transport: of the message that it received, and the seconds from its header to its end
     bytes: int
     transport: float
-    waiting: float
-    work: float
+    waiting: float  # seconds for its header
+    work: float  # seconds of measuring its part, or of joining
 
 
 class Member(Protocol):
@@ -152,19 +149,14 @@ def split_lattice_from_record(record: dict[str, Any]) -> Whole:
 
 @dataclass(frozen=True)
 class RankJob:
-    """The lattice that ranks measure samples of.
-
-    layers:  of the slabs of every rank, from the first on
-    tally:   whether sizes are tallied
-    devices: by their names; a rank drives the one of its place on its host
-    p:       the largest, of bonds or of sites, of whichever is smaller
-    """
+    """The lattice that ranks measure samples of."""
 
     whole: Whole
-    layers: tuple[tuple[int, ...], ...]
-    tally: bool = False
+    layers: tuple[tuple[int, ...], ...]  # of the slabs of every rank, from the first on
+    tally: bool = False  # whether sizes are tallied
+    # By their names; a rank drives the one of its place on its host
     devices: tuple[str, ...] = ("cpu",)
-    p: float = 1.0
+    p: float = 1.0  # the largest, of bonds or of sites, of whichever is smaller
 
     @property
     def ranks(self) -> int:

@@ -38,13 +38,10 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class SlabDivision:
-    """Lattices cut into slabs of whole layers.
+    """Lattices cut into slabs of whole layers."""
 
-    layers:  of the slabs of every rank, by the size of the lattice
-    devices: names of those of one host, one for each rank; the CPU is for all
-    """
-
-    layers: Mapping[int, RankLayers]
+    layers: Mapping[int, RankLayers]  # of the slabs of every rank, by the size of the lattice
+    # Names of those of one host, one for each rank; the CPU is for all
     devices: tuple[str, ...] = ("cpu",)
     extra_stages: Mapping[int, str] = field(default_factory=dict)
 

@@ -97,18 +97,12 @@ class Crossed:
 
 
 class Side(NamedTuple):
-    """A face of a slab.
+    """A face of a slab."""
 
-    name:     "low" or "high"
-    crossed:  the bonds that cross it, or None
-    is_upper: whether the slab holds their owners, or their other ends
-    shift:    the site of the slab where those of the cut begin
-    """
-
-    name: str
-    crossed: Crossed | None
-    is_upper: bool
-    shift: int
+    name: str  # "low" or "high"
+    crossed: Crossed | None  # the bonds that cross it, or None
+    is_upper: bool  # whether the slab holds their owners, or their other ends
+    shift: int  # the site of the slab where those of the cut begin
 
 
 class Pinned(NamedTuple):
@@ -121,18 +115,12 @@ class Pinned(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A slab whose bonds are drawn and whose tiles are joined, or will have been.
+    """A slab whose bonds are drawn and whose tiles are joined, or will have been."""
 
-    key:     its first layer, its layers, and the draw
-    labeler: what labels it
-    sides:   its faces
-    counted: an event, after which the bonds that cross them are known
-    """
-
-    key: tuple[int, int, SampleKey]
-    labeler: SlabLabels
-    sides: tuple[Side, Side]
-    counted: Any
+    key: tuple[int, int, SampleKey]  # its first layer, its layers, and the draw
+    labeler: SlabLabels  # what labels it
+    sides: tuple[Side, Side]  # its faces
+    counted: Any  # an event, after which the bonds that cross them are known
 
 
 class SlabLabels(Tiled):

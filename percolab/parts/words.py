@@ -20,24 +20,16 @@ _CHUNK = 1024
 
 
 class SlabKeys(NamedTuple):
-    """What a sample of the whole lattice is drawn from.
+    """What a sample of the whole lattice is drawn from."""
 
-    generator:   one of :data:`percolab.bonds.words.GENERATORS`' values
-    seed, sample, threshold: uint64, as :func:`percolab.bonds.words.open_word` takes them
-    rule:        the model's :class:`percolab.bonds.models.base.Rule`
-    limits:      thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
-    num_words:   words of one class of the whole lattice, uint64
-    num_classes: bond classes; the words of sites follow theirs, uint64
-    """
-
-    generator: Any
-    seed: Any
+    generator: Any  # one of :data:`percolab.bonds.words.GENERATORS`' values
+    seed: Any  # uint64, like the next two as :func:`percolab.bonds.words.open_word` takes them
     sample: Any
     threshold: Any
-    rule: Any
-    limits: Any
-    num_words: Any
-    num_classes: Any
+    rule: Any  # the model's :class:`percolab.bonds.models.base.Rule`
+    limits: Any  # thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
+    num_words: Any  # words of one class of the whole lattice, uint64
+    num_classes: Any  # bond classes; the words of sites follow theirs, uint64
 
 
 @njit

@@ -24,22 +24,14 @@ SPAN = PER_THREAD * THREADS
 
 
 class Stretch(NamedTuple):
-    """Words of a slab or cut: where they lie in the whole lattice.
+    """Words of a slab or cut: where they lie in the whole lattice."""
 
-    whole:   words of one class of the whole lattice, uint64
-    first:   the first one, counted in its class, uint64
-    shift:   the bit of it that is the first site, uint32
-    classes: int64, the classes
-    words:   words of each class, uint32
-    limits:  thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
-    """
-
-    whole: Any
-    first: Any
-    shift: Any
-    classes: Any
-    words: Any
-    limits: Any
+    whole: Any  # words of one class of the whole lattice, uint64
+    first: Any  # the first one, counted in its class, uint64
+    shift: Any  # the bit of it that is the first site, uint32
+    classes: Any  # int64, the classes
+    words: Any  # words of each class, uint32
+    limits: Any  # thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
 
 
 @cuda.jit(device=True)

@@ -6,9 +6,9 @@ placement  the tasks, with p given or found                   (pilot: where they
 targets    the blocks that every task should have, round by round
 measured   the missing ones, as they are finished
 stored     results with these blocks, saved now and then
-executors  who makes them: threads, processes, given ones     (calls, processes, mpi, dask)
+executors  who makes them: threads, processes, Dask, given ones  (calls, processes, mpi)
 parts_sampler  samples in parts: one rank, slab after slab, or a rank_group
-           (saving: checkpoints; parts_checkpoints: those that a study continues from)
+           (saving: checkpoints, and when they are saved)
 runner     run_study: all of them in turn
 plan       plan_study: what run_study would take and give
 """

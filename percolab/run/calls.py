@@ -58,7 +58,6 @@ class _WorkerState:
         self._lock = threading.Lock()
 
     def know(self, graph: Graph) -> None:
-        """Keep the bonds of a graph."""
         self._graphs[graph.digest] = graph
 
     def sampler(self, call: Call) -> BlockSampler | None:
@@ -130,12 +129,10 @@ class ThisWorker:
             self._worker.know(graph)
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return what a function returns that is called by this worker."""
         _THREAD.worker = self._worker
         return function(*args, **kwargs)
 
     def stop(self) -> None:
-        """Let what is being measured end without blocks."""
         self._worker.stopped.set()
 
 

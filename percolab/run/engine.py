@@ -23,25 +23,11 @@ from percolab.kinds.memory import check_memory, required_memory
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
+from percolab.run import executors, parts_sampler
 from percolab.run.calls import ThisWorker, be_worker, stop
-from percolab.run.executors import (
-    check_processes,
-    check_workers,
-    count_workers,
-    default_workers,
-    executor_name,
-    is_worker_too,
-)
+from percolab.run.executors import is_worker_too
 from percolab.run.measured import Callers, WorkerPool
-from percolab.run.parts_sampler import (
-    LABELERS,
-    PartsSampler,
-    advice,
-    alone,
-    check_labeler,
-    choose_slabs,
-    warm_up_parts,
-)
+from percolab.run.parts_sampler import PartsSampler
 from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
 from percolab.run.request import SweepOptions, Watcher
@@ -58,33 +44,32 @@ _SMALL = 4
 class Engine:
     """What samples a study: devices, the labeler's name, an executor and the number of workers.
 
-    device: that of pilots, the first of ``devices``, which an empty tuple stands for.  labeler: or
-    the tree method.  workers: threads, or processes of the CPU; of each GPU its threads; calls that
-    a given executor makes at a time.  given: "threads", "processes", or an executor.  slabs: their
-    layers, of every size that is measured in slabs.  report: is called with the sites that were
-    labeled in them.  ranks: that measure every sample together, if they do.
+    devices: of blocks; pilots measure on the first.  labeler: or the tree method.  workers:
+    threads, or processes of the CPU; of each GPU its threads; calls that a given executor makes at
+    a time.  given: "threads", "processes", or an executor.  slabs: their layers, of every size that
+    is measured in slabs.  report: is called with the sites that were labeled in them.  ranks: that
+    measure every sample together, if they do.
     """
 
-    device: Device
+    devices: tuple[Device, ...]
     labeler: str
     workers: int
-    devices: tuple[Device, ...] = ()
     given: str | Executor = "threads"
     slabs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     report: Callable[[int], None] | None = None
     ranks: RankGroup | None = None
 
     @property
-    def every_device(self) -> tuple[Device, ...]:
-        """All devices that blocks are made on."""
-        return self.devices or (self.device,)
+    def device(self) -> Device:
+        """That of pilots."""
+        return self.devices[0]
 
     @property
     def processes(self) -> int:
         """Processes of this host that make blocks."""
         if self.given != "processes":
             return 1
-        return len(self.every_device) if self.device.is_shared else self.workers
+        return len(self.devices) if self.device.is_shared else self.workers
 
     @property
     def threads(self) -> int:
@@ -99,7 +84,7 @@ class Engine:
             return self.ranks.processes
         if self.given != "processes":
             return 1
-        return self.processes + int(not is_worker_too(self.every_device))
+        return self.processes + int(not is_worker_too(self.devices))
 
     @property
     def in_slabs(self) -> int:
@@ -111,10 +96,9 @@ class Engine:
         if self.ranks is not None:
             return PartsSampler(task, self.ranks, self.report)
         if task.size in self.slabs:
-            own = alone(self.slabs[task.size], task.size, self.device)
+            own = parts_sampler.alone(self.slabs[task.size], task.size, self.device)
             return PartsSampler(task, own, self.report)
-        given = {"labeler": self.labeler, "share": share} | hints
-        return make_sampler(task, device=self.device, **given)
+        return make_sampler(task, device=self.device, labeler=self.labeler, share=share, **hints)
 
     @contextmanager
     def opened(self, structure: Structure) -> Iterator[Executor]:
@@ -134,10 +118,10 @@ class Engine:
                 yield threads
         elif isinstance(self.given, str):
             graph = structure if isinstance(structure, Graph) else None
-            names = tuple(map(str, self.every_device))
+            names = tuple(map(str, self.devices))
             early = partial(begin_context, names) if self.device.is_shared else None
             hooks = Hooks(be_worker, stop, (names, graph), early=early)
-            this = ThisWorker(graph) if is_worker_too(self.every_device) else None
+            this = ThisWorker(graph) if is_worker_too(self.devices) else None
             counts = self.processes, self.threads
             with Processes(*counts, hooks, on_progress=self.report, this=this) as pool:
                 pool.start()
@@ -152,15 +136,14 @@ class Engine:
         workers = self.processes * self.threads
         if self.given == "threads":
             return WorkerPool(samplers, executor, workers)
-        return Callers(samplers, executor, workers, tuple(map(str, self.every_device)))
+        return Callers(samplers, executor, workers, tuple(map(str, self.devices)))
 
     def record(self) -> dict[str, Any]:
-        """Return the provenance of a run that starts now."""
         record = run_record(
-            device=device_names(self.every_device),
-            device_label=", ".join(map(device_label, self.every_device)),
+            device=device_names(self.devices),
+            device_label=", ".join(map(device_label, self.devices)),
             labeler=self.labeler,
-            executor=executor_name(self.given),
+            executor=executors.executor_name(self.given),
             workers=self.processes * self.threads,
         )
         if self.ranks is not None:
@@ -193,15 +176,12 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
 def _engine_of_ranks(
     devices: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
 ) -> Engine:
-    """Return the ranks that measure every sample of a study together."""
     tasks = [study.task(size) for size in sorted(study.sizes)]
-    given: dict[str, Any] = {
-        name: options.get(name)
-        for name in ("executor", "workers", "slabs", "labeler", "blocks", "merge")
-    }
+    names = "executor", "workers", "slabs", "labeler", "blocks", "merge"
+    given: dict[str, Any] = {name: options.get(name) for name in names}
     ranks = make_rank_group(tasks, devices, **given)
-    labeler = LABELERS[ranks.device.kind]
-    return Engine(ranks.device, labeler, 1, ranks.devices, report=watcher.labeled, ranks=ranks)
+    labeler = parts_sampler.LABELERS[ranks.device.kind]
+    return Engine(ranks.devices, labeler, 1, report=watcher.labeled, ranks=ranks)
 
 
 def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
@@ -227,23 +207,22 @@ def _engine_on(
     if note:
         watcher.noted(note)
     executor = options.get("executor") or ("processes" if others else "threads")
-    check_processes(executor)
+    executors.check_processes(executor)
     devices = (device,) if executor == "threads" else (device, *others)
     workers = options.get("workers")
-    if workers is None:
-        if isinstance(executor, str):
-            workers = default_workers(device, len(devices))
-        else:
-            workers = count_workers(executor)
-    check_workers(workers)
-    engine = Engine(device, labeler, workers, devices, executor)
+    if workers is None and not isinstance(executor, str):
+        workers = executors.count_workers(executor)
+    elif workers is None:
+        workers = executors.default_workers(device, len(devices))
+    executors.check_workers(workers)
+    engine = Engine(devices, labeler, workers, executor)
     in_use, share = 0, memory_share(len(study.sizes))
     layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
         given: dict[str, Any] = {"in_use": in_use, "device": device, "share": share}
         if slabs not in (None, "auto"):
-            layers[size] = choose_slabs(task, slabs, engine.in_slabs, **given)
+            layers[size] = parts_sampler.choose_slabs(task, slabs, engine.in_slabs, **given)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -253,15 +232,15 @@ def _engine_on(
             check_memory(task, labeler, device, engine.threads, in_use=elsewhere, share=share)
         except InputError as error:
             if slabs is None:
-                raise InputError(f"{error}{advice(task)}") from error
+                raise InputError(f"{error}{parts_sampler.advice(task)}") from error
             try:
-                layers[size] = choose_slabs(task, slabs, engine.in_slabs, **given)
+                layers[size] = parts_sampler.choose_slabs(task, slabs, engine.in_slabs, **given)
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
         in_use += engine.processes * needed
     if layers:
-        check_labeler(options.get("labeler"), device)
+        parts_sampler.check_labeler(options.get("labeler"), device)
     if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:
         # A GPU has one sample in slabs at a time; what waits for it is better left to others.
         engine = replace(engine, workers=1)
@@ -269,7 +248,6 @@ def _engine_on(
 
 
 def _check_functions_engine(options: SweepOptions, others: list[Device]) -> None:
-    """Raise InputError unless threads of this process measure whole samples, as functions need."""
     if options.get("slabs") is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")
     if options.get("executor") not in (None, "threads") or others:
@@ -294,18 +272,17 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
 
     On a GPU what is compiled may depend on the size, and one sample of any takes little.
     """
-    if engine.device.kind == "cpu":
-        tasks = [_small_task(study)]
-    else:
-        tasks = [_task(study, size) for size in study.sizes]
+    is_cpu = engine.device.kind == "cpu"
+    tasks = [_small_task(study)] if is_cpu else [_task(study, size) for size in study.sizes]
     with report_compiling(watcher.compiling, engine.device):
         if engine.ranks is not None:
-            warm_up_parts(_small_task(study), engine.ranks.division)
+            parts_sampler.warm_up_parts(_small_task(study), engine.ranks.division)
             return
         if engine.slabs:
-            warm_up_parts(_small_task(study), SlabDivision({}, (str(engine.device),)))
-        for task in tasks if len(engine.slabs) < len(study.sizes) else ():
-            if task.size not in engine.slabs:
+            division = SlabDivision({}, (str(engine.device),))
+            parts_sampler.warm_up_parts(_small_task(study), division)
+        if len(engine.slabs) < len(study.sizes):
+            for task in (task for task in tasks if task.size not in engine.slabs):
                 # A share of nothing: memory for one sample.
                 engine.sampler(task, share=0.0).warm_up(with_pilot=with_pilot)
 
@@ -320,32 +297,23 @@ def report_compiling(report: Callable[[], None], device: Device) -> Iterator[Non
             first()
 
     methods = {"on_start": on_start, "on_end": lambda listener, event: None}
+    events: list[tuple[Any, str]] = [(event, "numba:compile")]
+    if device.kind == "cuda":
+        # The built-in CUDA target, deprecated, has no events of its own.
+        with suppress(ImportError):
+            events.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
     with ExitStack() as stack:
-        for module, kind in _compile_events(device):
+        for module, kind in events:
             listener = type("Listener", (module.Listener,), methods)()
             stack.enter_context(module.install_listener(kind, listener))
         yield
 
 
-def _compile_events(device: Device) -> list[tuple[Any, str]]:
-    """Return Numba's module of events and the kind to look for; its CUDA target has its own.
-
-    The built-in CUDA target, deprecated, has none.
-    """
-    found: list[tuple[Any, str]] = [(event, "numba:compile")]
-    if device.kind == "cuda":
-        with suppress(ImportError):
-            found.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
-    return found
-
-
 def _small_task(study: Study) -> Task:
     """Return the task of a study at a small size that its lattice and boundary allow."""
     for size in range(_SMALL, study.sizes[0]):
-        try:
+        with suppress(InputError):
             return _task(study, size)
-        except InputError:
-            continue
     return _task(study, study.sizes[0])
 
 

@@ -37,19 +37,22 @@ class BlockJob:
     follows: bool = False
 
 
+_JobsOfTask = Iterator[tuple[float, str, BlockJob]]
+
+
 class Jobs(Iterator[BlockJob]):
     """Jobs that are made when they are taken, all tasks advancing evenly.
 
     by_task: for each task, (how far a job brings it, its id, job) in order.
     """
 
-    def __init__(self, by_task: Iterable[Iterator[tuple[float, str, BlockJob]]]) -> None:
+    def __init__(self, by_task: Iterable[_JobsOfTask]) -> None:
         self._heads: list[tuple[float, str, BlockJob]] = []
-        self._left: dict[str, Iterator[tuple[float, str, BlockJob]]] = {}
+        self._left: dict[str, _JobsOfTask] = {}
         for jobs in by_task:
             self._put_next(jobs)
 
-    def _put_next(self, jobs: Iterator[tuple[float, str, BlockJob]]) -> None:
+    def _put_next(self, jobs: _JobsOfTask) -> None:
         head = next(jobs, None)
         if head is not None:
             heapq.heappush(self._heads, head)
@@ -79,23 +82,15 @@ def missing_jobs(
     samplers: Mapping[str, BlockSampler],
     part: JobPart = WHOLE,
 ) -> Jobs:
-    """Return the jobs that bring each task to its number of ``blocks``.
+    """Return the jobs that bring each task to its number of ``blocks``; part: made here."""
 
-    part: the blocks that are made here.
-    """
-    return Jobs(
-        _iterate_jobs(results.tasks[task_id], task_id, count, samplers[task_id], part)
-        for task_id, count in blocks.items()
-    )
+    def iterate_jobs(key: str, count: int) -> _JobsOfTask:
+        item, sampler = results.tasks[key], samplers[key]
+        missing = (number for number in part.below(count) if not item.has_block(number))
+        while numbers := tuple(islice(missing, sampler.blocks_per_call)):
+            yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial)
 
-
-def _iterate_jobs(
-    item: TaskResult, task_id: str, count: int, sampler: BlockSampler, part: JobPart
-) -> Iterator[tuple[float, str, BlockJob]]:
-    """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
-    missing = (number for number in part.below(count) if not item.has_block(number))
-    while numbers := tuple(islice(missing, sampler.blocks_per_call)):
-        yield numbers[-1] / count, task_id, BlockJob(task_id, numbers, sampler.is_serial)
+    return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
 
 
 def count_site_labelings(item: TaskResult, blocks: int) -> int:
@@ -107,10 +102,7 @@ def count_site_labelings(item: TaskResult, blocks: int) -> int:
 def sites_to_label(
     results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE
 ) -> tuple[int, int]:
-    """Return the site labelings that the first ``blocks`` of tasks take, and those left to do.
-
-    part: the blocks that count.
-    """
+    """Return the site labelings that the first ``blocks`` of tasks take, and those left to do."""
     total = left = 0
     for key, count in blocks.items():
         item = results.tasks[key]
@@ -149,11 +141,10 @@ class WorkerPool:
 
         BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
         """
-        found: list[AnyBlock] | None = future.result()
-        return found
+        blocks: list[AnyBlock] | None = future.result()
+        return blocks
 
     def stop(self) -> None:
-        """Let jobs that are being made end without blocks, where that can be."""
         self._stop.set()
 
 
@@ -173,16 +164,14 @@ class Callers(WorkerPool):
         super().__init__(samplers, executor, workers)
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
-        specs = {key: item.spec() for key, item in samplers.items()}
-        self._calls = {key: Call(run, spec, devices) for key, spec in specs.items()}
+        self._calls = {key: Call(run, item.spec(), devices) for key, item in samplers.items()}
         self._ends: dict[str, ChainEnd | None] = {
-            key: spec.arguments.get("end") for key, spec in specs.items()
+            key: call.spec.arguments.get("end") for key, call in self._calls.items()
         }
         # Jobs whose worker did not know the graph.
         self._with_bonds: set[BlockJob] = set()
 
     def submit(self, job: BlockJob) -> Future[Any]:
-        """Have a job made by a worker."""
         call = self._calls[job.task_id]
         call = replace(call, numbers=job.numbers, end=self._ends[job.task_id])
         if job not in self._with_bonds:
@@ -206,9 +195,7 @@ class Callers(WorkerPool):
 
     def stop(self) -> None:
         """Stop an executor that can be stopped; others finish the calls that they have begun."""
-        stop = getattr(self._executor, "stop", None)
-        if callable(stop):
-            stop()
+        getattr(self._executor, "stop", lambda: None)()
 
 
 class Work:

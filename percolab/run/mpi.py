@@ -98,7 +98,6 @@ def mpi_ranks() -> Iterator[Executor | None]:
 
 
 def _describe_end(rank: int, error: BaseException) -> tuple[str, int]:
-    """Return one line on what ended a rank, and the exit code for it."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return "", error.code
     if isinstance(error, KeyboardInterrupt):
@@ -109,7 +108,6 @@ def _describe_end(rank: int, error: BaseException) -> tuple[str, int]:
 
 
 def _mpi() -> tuple[Any, Any]:
-    """Return mpi4py's MPI and futures; InputError if they do not load."""
     if importlib.util.find_spec("mpi4py") is None:
         raise InputError("--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')")
     try:

@@ -1,4 +1,4 @@
-"""Samples measured in parts: which are, in which slabs, and the one sampler that does it.
+"""Samples measured in parts: which are, in which slabs, the one sampler, and its checkpoints.
 
 A sample in parts has the row of the whole lattice, bit for bit, so parts are no part of a task: the
 results file is the same.  Whoever measures the parts is a rank: all ranks of a group together
@@ -8,10 +8,12 @@ results file is the same.  Whoever measures the parts is a rank: all ranks of a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -41,10 +43,12 @@ from percolab.parts.slab_partition import (
 )
 from percolab.parts.transport import Local
 from percolab.run.processes import report_progress
+from percolab.run.request import Watcher
 from percolab.run.saving import Saving, with_checkpoints
-from percolab.store.checkpoints import Checkpoint, Checkpoints
+from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
+from percolab.store.results import StoredResults
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_sample_blocks
-from percolab.tasks.kind import SamplerSpec
+from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
@@ -52,24 +56,25 @@ CPU = Device("cpu")
 LABELERS = {"cpu": "raster", "cuda": "tiled"}
 # Seconds after which a thread that waits for the GPU looks whether it should stop.
 _PATIENCE = 0.1
+# What is not measured in parts, and why.
+_OF_WHOLE_SAMPLES = {
+    "gyration": "the radii of clusters are not known at a face",
+    OPENINGS: "they are counted where a sample is in one piece",
+    **dict.fromkeys(sorted(FLOW_WORDS), "what flows is found in a sample as a whole"),
+}
 
 
 def make_split_lattice(task: Task) -> Whole:
     """Return the lattice of a task, to be cut; InputError, in one line, why it cannot be."""
-    reason = ""
-    if not isinstance(task.structure, Lattice):
-        reason = f"{task.structure.name} has no layers to be cut at"
-    elif task.refusal("parts"):
-        reason = task.refusal("parts")
-    elif "gyration" in task.measure:
-        reason = "measure gyration: the radii of clusters are not known at a face"
-    elif OPENINGS in task.measure:
-        reason = "measure openings: they are counted where a sample is in one piece"
-    elif measured := set(task.measure) & set(FLOW_WORDS):
-        reason = f"measure {min(measured)}: what flows is found in a sample as a whole"
-    if reason or not isinstance(task.structure, Lattice):
+    lattice, reason = task.structure, task.refusal("parts")
+    if not isinstance(lattice, Lattice):
+        raise InputError(f"slabs: {lattice.name} has no layers to be cut at")
+    measured = (word for word in _OF_WHOLE_SAMPLES if word in task.measure)
+    if word := next(measured, ""):
+        reason = reason or f"measure {word}: {_OF_WHOLE_SAMPLES[word]}"
+    if reason:
         raise InputError(f"slabs: {reason}")
-    return Whole(task.structure, task.shape, task.boundary, task.draw)
+    return Whole(lattice, task.shape, task.boundary, task.draw)
 
 
 def most_open(task: Task) -> float:
@@ -119,15 +124,13 @@ def check_labeler(labeler: str | None, device: Device) -> None:
 
 
 class Ranks(Protocol):
-    """Those who measure the parts of samples: this process, and perhaps others."""
+    """Those who measure the parts of samples: this process, and perhaps others.
 
-    @property
-    def division(self) -> Division:
-        """How lattices are cut for them."""
+    device: of the first rank
+    """
 
-    @property
-    def device(self) -> Device:
-        """The device of the first rank."""
+    division: Division
+    device: Device
 
     def row(
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
@@ -147,18 +150,16 @@ class SingleRank:
 
     _of_threads, _of_gpu = threading.local(), SimpleNamespace()
 
-    def __init__(self, division: SlabDivision, device: Device = CPU) -> None:
+    def __init__(self, division: Division, device: Device = CPU) -> None:
         self.division, self.device = division, device
 
     def row(
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
-        """Return the row of a sample; None once it is to be ``left``."""
         answer = self._leader().row(job, draw, left, done)
         return None if answer is None else answer[0]
 
     def _leader(self) -> Leader:
-        """Return this thread's rank, or that of the GPU."""
         holder: Any = self._of_gpu if self.device.is_shared else self._of_threads
         leader: Leader | None = getattr(holder, "leader", None)
         if leader is None or leader.is_busy:
@@ -197,7 +198,6 @@ class PartsSampler:
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
-        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         stopped = stopped or (lambda: False)
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
@@ -206,7 +206,6 @@ class PartsSampler:
         """Do nothing: samples are independent."""
 
     def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, so that it is compiled."""
         self.sample([0])
 
     def spec(self) -> SamplerSpec:
@@ -264,7 +263,6 @@ class PartsSampler:
         return make_block(task, number, rows)
 
     def _job(self) -> AnyJob:
-        """Return what the ranks measure samples of."""
         task = self.task
         job = self.ranks.division.job(
             task.size, self.whole, tally=self._has_tally, p=most_open(task)
@@ -290,23 +288,20 @@ class PartsSampler:
 
         return done
 
-    # --- checkpoints -----------------------------------------------------------------------------
-
     def items(self, number: int) -> list[tuple[int, int]]:
         """Return the sample and the threshold of every row of a block."""
         size = self.task.block_size
-        samples = range(number * size, (number + 1) * size)
-        return list(product(samples, self._thresholds))
+        return list(product(range(number * size, (number + 1) * size), self._thresholds))
 
     def saved_rows(self, number: int) -> tuple[Row, ...]:
         """Return the rows of a block in its checkpoint; InputError if that is damaged."""
         if self.checkpoints is None:
             return ()
-        found = self.checkpoints.load(self.task.id, number)
-        if found is None or found.key != (self.task.id, number, None):
+        checkpoint = self.checkpoints.load(self.task.id, number)
+        if checkpoint is None or checkpoint.key != (self.task.id, number, None):
             return ()
-        self.check_fits(found)
-        return found.rows
+        self.check_fits(checkpoint)
+        return checkpoint.rows
 
     def check_fits(self, checkpoint: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
@@ -394,6 +389,65 @@ def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs"
     option: what a user requested.
     """
     if None in missing:
-        raise InputError(
-            f"{option}: give p (-p); the pilot that finds it measures samples as a whole"
+        line = "give p (-p); the pilot that finds it measures samples as a whole"
+        raise InputError(f"{option}: {line}")
+
+
+def begin_checkpoints(
+    samplers: Mapping[str, BlockSampler], path: Path, results: StoredResults, watcher: Watcher
+) -> Callable[[StoredResults], None]:
+    """Let samplers save checkpoints next to a results file, and continue from those there are.
+
+    Notes say which are used and which are not.  InputError: one is damaged.  Returns what removes
+    those of blocks that are stored; call it after every save.
+    """
+    own = {key: item for key, item in samplers.items() if isinstance(item, PartsSampler)}
+    if not own:
+        return lambda results: None
+    checkpoints = Checkpoints(path)
+
+    def forget(stored: StoredResults) -> None:
+        for key in own:
+            checkpoints.remove(key, stored.tasks[key].has_block)
+
+    forget(results)
+    for sampler in own.values():
+        sampler.checkpoints = checkpoints
+    # By task and block: finished rows, layers of interfaces, and files that are of no use.
+    rows: dict[tuple[str, int], int] = defaultdict(int)
+    layers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    others: dict[tuple[str, int], list[Path]] = defaultdict(list)
+    for file, key in checkpoints.list_files():
+        checkpoint, block, (task_id, number) = read_checkpoint(file), key[:2], key[:2]
+        if checkpoint is None:
+            watcher.noted(f"{file}: is of another version of percolab, and is measured anew")
+            continue
+        if task_id not in own or checkpoint.key != key:
+            watcher.noted(f"{file}: is a checkpoint of another task, and is left as it is")
+            continue
+        sampler = own[task_id]
+        sampler.check_fits(checkpoint)
+        if checkpoint.rank_row is None:
+            rows[block] = len(checkpoint.rows)
+            watcher.noted(
+                f"L = {sampler.task.size}: block {number} goes on after {rows[block]} rows "
+                f"(from {file.name})"
+            )
+        elif checkpoint.rank_row[1:] in sampler.items(number)[: rows[block]]:
+            # Its row is done.
+            continue
+        elif sampler.uses_interface(checkpoint, rows[block]) and checkpoint.interface is not None:
+            layers[block].append(checkpoint.interface.layers)
+        else:
+            others[block].append(file)
+    for (task_id, number), counts in layers.items():
+        task, whole = own[task_id].task, own[task_id].whole
+        watcher.noted(
+            f"L = {task.size}: block {number} goes on with {sum(counts)} of {whole.num_layers} "
+            f"layers (from checkpoints of ranks: {len(counts)})"
         )
+    for first, *more in others.values():
+        names = f"{first} and {len(more)} more: are" if more else f"{first}: is"
+        whose = "their" if more else "its"
+        watcher.noted(f"{names} of other ranks, slabs or rows; {whose} layers are measured anew")
+    return forget

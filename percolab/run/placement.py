@@ -1,8 +1,4 @@
-"""Where a study is sampled: its tasks with their p, placed by pilots unless they are given.
-
-What is placed is a value: the results that there were, and with them empty ones of the tasks that
-are new.
-"""
+"""Where a study is sampled: its tasks with their p, placed by pilots unless they are given."""
 
 from __future__ import annotations
 
@@ -19,20 +15,14 @@ from percolab.tasks.study import Study, Task
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Every task that is requested.
-
-    results: with what is there of them, and of others.  tasks: those requested this time.
-    """
+    """Tasks that are requested, and results of them, empty if they are new, and of others."""
 
     results: StoredResults
     tasks: tuple[Task, ...]
 
 
 def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
-    """Return the tasks that what is requested needs, those of the file and new ones.
-
-    InputError: the lattice does not span.
-    """
+    """Return the tasks that are requested, old and new; InputError: the lattice does not span."""
     results, rule = opened.results, opened.rule
     grids = _missing_grids(opened, engine, watcher)
     place_task, pilot = results.study.kind.place_task, pilot_conditions(engine, watcher)
@@ -52,10 +42,10 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
 
 def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
     """Return results with further tasks, of which nothing is sampled yet."""
-    copy = StoredResults(results.study, dict(results.tasks), results.runs)
+    more = replace(results, tasks=dict(results.tasks))
     for task in tasks:
-        copy.add_task(task)
-    return copy
+        more.add_task(task)
+    return more
 
 
 def new_task(
@@ -74,12 +64,10 @@ def new_task(
 
 
 def _samples(rule: StopRule, size: int) -> int | None:
-    """Return the samples requested of a size."""
     return None if rule.samples is None else rule.samples[size]
 
 
 def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
-    """Return what pilots measure with."""
     return PilotConditions(engine.labeler, engine.device, watcher.placed, watcher.noted)
 
 
@@ -118,12 +106,10 @@ def _missing_grids(
             watcher.placed(size, p)
 
     pilot = replace(pilot_conditions(engine, watcher), on_p=on_p)
-    grids: dict[int, tuple[float, ...]] = study.kind.place_p(study, pilot)
-    return grids
+    return dict(study.kind.place_p(study, pilot))
 
 
 def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
-    """Return the samplers of all tasks that are requested, by the tasks' ids."""
     study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
     stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from math import ceil, log, prod
@@ -30,14 +31,8 @@ from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, RankJob
 from percolab.parts.slab_partition import RankLayers, SlabDivision
-from percolab.run.engine import (
-    Engine,
-    check_slabs_executor,
-    choose_engine,
-    memory_share,
-    report_compiling,
-    warm_up,
-)
+from percolab.run import engine as engines
+from percolab.run.engine import Engine, choose_engine, memory_share
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
 from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
@@ -75,9 +70,8 @@ _MODELS, _BYTES_A_SECOND = 5, 1e7
 class SizePlan:
     """One row of a plan.
 
-    L, points: of p.  samples: at the end; held: of these, in the file already.  rate: samples a
-    second by all workers, None where none are missing.  seconds: for what is missing.
-    host_bytes, device_bytes: memory.  file_bytes: of the results file.
+    points: of p.  samples: at the end; held: of these, in the file already.  rate: samples a second
+    by all workers, None where none are missing.  seconds: for what is missing.
     """
 
     L: int
@@ -122,7 +116,7 @@ class _Pilot:
     """What was measured for a task.
 
     item: samples of this task, or of a smaller one.  rate: samples of the task a second by all
-    workers.  setup: seconds until the first is begun.  device_bytes: taken on a GPU.
+    workers.  setup: seconds until the first is begun.
     """
 
     item: TaskResult
@@ -141,7 +135,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     if options.get("split") is not None:
         check_split_executor(executor)
     elif counted is not None:
-        check_slabs_executor(options.get("slabs"), executor)
+        engines.check_slabs_executor(options.get("slabs"), executor)
         # Those of this host are like processes; where it has none, one measures for the others.
         options = {**options, "executor": "processes", "workers": max(counted.here, 1)}
     elif executor not in (None, *EXECUTORS):
@@ -233,8 +227,10 @@ class _Planning:
         analysis = _MODELS * fitting * rounds
         saving = saving_seconds(sampling, file_bytes / _BYTES_A_SECOND)
         notes = [*rounded_up(tasks, results, rule), *self._notes]
+        if reason:
+            notes.append(f"no error of p_c: {reason}")
         return Plan(
-            device=device_names(engine.every_device),
+            device=device_names(engine.devices),
             labeler=engine.labeler,
             workers=self._workers,
             sizes=tuple(rows),
@@ -249,22 +245,20 @@ class _Planning:
             file_bytes=file_bytes,
             threshold_error=error if np.isfinite(error) else None,
             rounds=rounds,
-            notes=(*notes, f"no error of p_c: {reason}") if reason else tuple(notes),
+            notes=tuple(notes),
         )
 
     def _start(self) -> float:
         """Return the seconds of loading what samples; compiling it is done once, and noted."""
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
-        with report_compiling(lambda: compiled.append(True), self._engine.device):
-            warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
+        with engines.report_compiling(lambda: compiled.append(True), self._engine.device):
+            engines.warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
             return seconds
         self._notes.append(f"kernels were compiled in {seconds:.0f} s, once and not counted")
         return 0.0
-
-    # --- where samples are taken ------------------------------------------------------------------
 
     def _place(self) -> float:
         """Choose p, burn-in and windows by the sweep's pilots; return the seconds they take.
@@ -314,11 +308,9 @@ class _Planning:
                 samples = None if opened.rule.samples is None else opened.rule.samples[size]
                 task = study.kind.choose_blocks(study, task, samples)
             if size not in self._hints:
-                names = {name for found in self._hints.values() for name in found}
-                self._hints[size] = {
-                    name: continue_p({key: own[name] for key, own in self._hints.items()}, size)
-                    for name in names
-                }
+                names = set().union(*self._hints.values())
+                own = {name: {at: x[name] for at, x in self._hints.items()} for name in names}
+                self._hints[size] = {name: continue_p(own[name], size) for name in names}
             new.append(task)
         self._results = with_tasks(opened.results, new)
         tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
@@ -330,8 +322,6 @@ class _Planning:
         pilot = pilot_conditions(self._engine, self._watcher)
         hints = study.kind.hints(study, stored, pilot)
         self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
-
-    # --- what is measured -------------------------------------------------------------------------
 
     def _measure_all(self, targets: Mapping[int, int]) -> None:
         """Measure the tasks of which samples are missing; all, for a target error."""
@@ -380,8 +370,10 @@ class _Planning:
         A line through these two separates what grows with layers from joining and sending.
         """
         job, times, sent = self._job(task), list[float](), ""
-        whole, layers = make_split_lattice(task), job.layers if isinstance(job, RankJob) else ()
-        if not layers:
+        whole = make_split_lattice(task)
+        if isinstance(job, RankJob):
+            layers = job.layers
+        else:
             # Boxes: those along the last axis.
             count = job.record()["boxes"][-1]
             layers = ((whole.num_layers // count,),) * count
@@ -428,21 +420,16 @@ class _Planning:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
         begin, key = time.perf_counter(), item.task.id
         results, count = StoredResults(self._results.study, {key: item}), item.num_blocks + blocks
-        work, made = Work(missing_jobs(results, {key: count}, pool.samplers), pool), []
+        work = Work(missing_jobs(results, {key: count}, pool.samplers), pool)
         try:
-            for _, blocks_of_job in work.finished():
-                made += blocks_of_job
+            item.add([block for _, blocks in work.finished() for block in blocks])
         except BaseException:
             # Blocks that are being made are of no use, and ranks may take long to leave theirs.
             pool.stop()
             raise
-        item.add(made)
         return time.perf_counter() - begin
 
-    # --- what follows -----------------------------------------------------------------------------
-
     def _row(self, size: int) -> SizePlan:
-        """Return the row of a size."""
         tasks = [task for task in self._tasks if task.size == size]
         new = [(task, self._pilots[task.id]) for task in tasks if self._missing[task.id]]
         needed = self._memory(max(tasks, key=lambda task: len(task.p)))
@@ -462,7 +449,6 @@ class _Planning:
         )
 
     def _memory(self, task: Task) -> Memory:
-        """Return the memory that measuring a task takes at most, on this host and on a GPU."""
         engine = self._engine
         if engine.ranks is not None or task.size in engine.slabs:
             one, count = self._job(task).most_memory, self._at_once
@@ -471,14 +457,13 @@ class _Planning:
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
 
-    def _groups(self, task: Task) -> int:
-        """Return about how many groups the blocks of a task make at the end."""
-        return -(-self._blocks[task.id] // self._group(task))
-
     def _group(self, task: Task) -> int:
         """Return how many blocks a group of a task has at the end."""
         most, blocks = task.most_groups, self._blocks[task.id]
         return 1 if most is None else largest_group(blocks, most)
+
+    def _groups(self, task: Task) -> int:
+        return -(-self._blocks[task.id] // self._group(task))
 
     def _bytes_of_group(self, task: Task) -> float:
         """Return the bytes of a group in the file, as the writer has groups like those measured."""
@@ -490,14 +475,16 @@ class _Planning:
             layout = task.kind.codec.layout(task, item.columns).values()
             return float(sum(np.dtype(each.dtype).itemsize * prod(each.shape) for each in layout))
         count = min(self._groups(task), _MOST_BLOCKS)
-        likely: dict[int, AnyBlock] = {
-            n: _likely(n, made[n % len(made)], ratio, rng) for n in range(count)
-        }
-        stored = (TaskResult(item.task, blocks, item.columns) for blocks in ({}, likely))
-        none, all_ = (len(encode(StoredResults(study, {item.task.id: one}))) for one in stored)
+        likely = [_likely(n, made[n % len(made)], ratio, rng) for n in range(count)]
+
+        def encoded(blocks: list[Block]) -> int:
+            numbered: dict[int, AnyBlock] = {block.number: block for block in blocks}
+            alone = TaskResult(item.task, numbered, item.columns)
+            return len(encode(StoredResults(study, {item.task.id: alone})))
+
         # A series has a number for every sample.
         more = ratio if "series" in task.measure else 1.0
-        return (all_ - none) / count * more * len(task.p) / len(item.task.p)
+        return (encoded(likely) - encoded([])) / count * more * len(task.p) / len(item.task.p)
 
     def _information(self, tasks: Sequence[Task]) -> tuple[Information | None, str]:
         """Return the information of one sample of these tasks, or why there is none."""
@@ -532,25 +519,22 @@ class _Layers(Task):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid points along each axis."""
         return (*self.structure.shape(self.size)[:-1], self.layers)
 
 
 def _work(task: Task) -> int:
     """Return how often sites are labeled for one sample, about."""
-    labelings: int = task.kind.count_labelings(task)
-    return task.num_points * labelings
+    return task.num_points * int(task.kind.count_labelings(task))
 
 
 def _half(task: Task) -> Task | None:
     """Return a task of half the size, or None if there is none that can stand for it."""
     if not task.structure.is_scalable or task.size < 2 * _LEAST_SIZE:
         return None
-    try:
+    with suppress(InputError):
         task.structure.check_size(task.size // 2, task.boundary)
         return replace(task, size=task.size // 2)
-    except InputError:
-        return None
+    return None
 
 
 def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, ...]:
@@ -567,10 +551,9 @@ def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, 
 
 def _extrapolate(values: Mapping[int, float], size: int, least: float, most: float) -> float:
     """Return the value of a size, by the power law, within limits, through first and last."""
-    first, last = min(values), max(values)
-    power = 0.0
     if size in values:
         return values[size]
+    first, last, power = min(values), max(values), 0.0
     if first != last and values[first] > 0 and values[last] > 0:
         power = log(values[last] / values[first]) / log(last / first)
     return float(values[last] * (size / last) ** min(max(power, least), most))

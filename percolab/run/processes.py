@@ -44,13 +44,11 @@ _RETURNED, _RAISED, _REPORTED = range(3)
 
 
 class This(Protocol):
-    """How the process that starts others makes calls itself."""
+    """How the process that starts others makes calls itself, and has them leave what they do."""
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return what a function returns."""
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
 
-    def stop(self) -> None:
-        """Have the calls that are being made leave what they are at."""
+    def stop(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,8 @@ class Processes(Executor):
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_PoolProcess | _ThisProcess, int]] = SimpleQueue()
-        self._processes = [
-            _PoolProcess(threads, hooks, number, on_progress)
-            for number in range(0 if this is None else 1, processes)
-        ]
+        numbers = range(0 if this is None else 1, processes)
+        self._processes = [_PoolProcess(threads, hooks, n, on_progress) for n in numbers]
         # Those that are to be started have their threads here first.
         self._all: list[_PoolProcess | _ThisProcess] = [*self._processes]
         if this is not None:
@@ -117,8 +113,7 @@ class Processes(Executor):
     def submit(
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_T]:
-        """Have a function called in one of the processes."""
-        future: Future[_T] = self._waiting.submit(self._ask, function, *args, **kwargs)
+        future: Future[_T] = self._waiting.submit(self._ask, function, args, kwargs)
         self._unanswered.add(future)
         future.add_done_callback(self._unanswered.discard)
         return future
@@ -133,9 +128,9 @@ class Processes(Executor):
             # Of each process, which come first, one thread here.
             self._waiting.submit(_nothing)
 
-    def _ask(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _ask(self, *question: Any) -> Any:
         process, thread = self._own.place
-        return process.ask(thread, (function, args, kwargs))
+        return process.ask(thread, question)
 
     def stop(self) -> None:
         """Ask all processes to leave what they are at."""
@@ -166,16 +161,13 @@ class _ThisProcess:
         self._this, self._on_progress = this, on_progress
 
     def ask(self, thread: int, question: Any) -> Any:
-        """Return what a function returns, called by this thread."""
         _THREAD.report = self._on_progress
         function, args, kwargs = question
         return self._this.call(function, *args, **kwargs)
 
-    def be_ready(self, thread: int) -> None:
-        """Be there."""
+    def be_ready(self, thread: int) -> None: ...
 
     def stop(self) -> None:
-        """Have calls leave what they are at."""
         self._this.stop()
 
 
@@ -267,24 +259,20 @@ class _PoolProcess:
             self._control.send((self._hooks, self._number))
 
     def _leave(self) -> None:
-        """Close the lines to a process, which ends by that."""
         if self._control is not None:
             self._control.close()
             self._control = None
 
     def stop(self) -> None:
-        """Have the process call its halt."""
         with self._lock, suppress(OSError):
             if self._control is not None:
                 self._control.send("stop")
 
     def let_go(self) -> None:
-        """Have the process end by itself."""
         with self._lock:
             self._leave()
 
     def end(self) -> None:
-        """End the process."""
         self.let_go()
         with self._lock:
             if self._process is not None:

@@ -49,29 +49,19 @@ class RankExecutor(ThreadPoolExecutor):
 class RankGroup:
     """The ranks that measure the samples of a study together, of which rank 0 is in this process.
 
-    executor: "threads", "processes", or a RankExecutor
-    devices:  of ranks of one host, one each; the CPU is for all
-    division: how every lattice is cut for them
+    executor: "threads", "processes", or a RankExecutor.  devices: of ranks of one host, one each;
+    the CPU is for all.  division: how every lattice is cut for them.
     """
 
     def __init__(
         self, executor: str | Executor, devices: tuple[Device, ...], division: Division
     ) -> None:
         self.executor, self.devices, self.division = executor, devices, division
+        self.size, self.device = division.ranks, devices[0]
         self._leader: Leader | None = None
         self._problem: Callable[[], Exception | None] = lambda: None
         self._error: Exception | None = None
         self._record: dict[str, Any] = {}
-
-    @property
-    def size(self) -> int:
-        """How many ranks there are."""
-        return self.division.ranks
-
-    @property
-    def device(self) -> Device:
-        """The device of rank 0."""
-        return self.devices[0]
 
     @property
     def local_ranks(self) -> int:
@@ -93,12 +83,8 @@ class RankGroup:
         self._record = {
             "kind": SPLITS[0],
             "ranks": self.size,
-            "rows": 0,
-            "messages": 0,
-            "bytes": 0,
-            "transport_seconds": 0.0,
-            "local_seconds": 0.0,
-            "close_seconds": 0.0,
+            **dict.fromkeys(("rows", "messages", "bytes"), 0),
+            **dict.fromkeys(("transport_seconds", "local_seconds", "close_seconds"), 0.0),
             "stages": [dict(stage) for _ in range(self.division.stages)],
             **self.division.split_record(),
             **{name: dict(stage) for name in self.division.extra_stages.values()},
@@ -142,7 +128,8 @@ class RankGroup:
         if answer is None:
             return None
         row, steps = answer
-        self._keep(steps)
+        if self._record:
+            self._keep(steps)
         return row
 
     def _cause(self, error: Exception) -> Exception:
@@ -157,33 +144,30 @@ class RankGroup:
     def _keep(self, steps: Sequence[RankStep]) -> None:
         """Add the times of a row to the record: of ranks side by side, the longest."""
         record, by_stage = self._record, defaultdict(list)
-        if not record:
-            return
         for step in steps:
             by_stage[step.stage].append(step)
         record["rows"] += 1
-        record["local_seconds"] = _plus(record["local_seconds"], by_stage[-1])
-        record["close_seconds"] = _plus(record["close_seconds"], by_stage[self.division.stages])
+        _add_longest(record, "local_seconds", by_stage[-1], "work")
+        _add_longest(record, "close_seconds", by_stage[self.division.stages], "work")
         stages = dict(enumerate(record["stages"]))
         stages |= {n: record[name] for n, name in self.division.extra_stages.items()}
         for stage, sums in stages.items():
             own = by_stage[stage]
             sums["bytes"] += sum(step.bytes for step in own)
-            sums["transport_seconds"] = _plus(sums["transport_seconds"], own, "transport")
-            sums["waiting_seconds"] = _plus(sums["waiting_seconds"], own, "waiting")
-            sums["join_seconds"] = _plus(sums["join_seconds"], own)
+            for key, name in (("transport", "transport"), ("waiting", "waiting"), ("join", "work")):
+                _add_longest(sums, f"{key}_seconds", own, name)
             record["messages"] += len(own) if self.size > 1 else 0
             record["bytes"] += sum(step.bytes for step in own)
         seconds = sum(sums["transport_seconds"] for sums in stages.values())
         record["transport_seconds"] = round(seconds, 6)
 
 
-def _plus(seconds: float, steps: Sequence[RankStep], name: str = "work") -> float:
-    """Return seconds with those of the rank that had most."""
+def _add_longest(sums: dict[str, Any], key: str, steps: Sequence[RankStep], name: str) -> None:
+    """Add seconds of the rank that had most."""
     by_rank: dict[int, float] = defaultdict(float)
     for step in steps:
         by_rank[step.rank] += getattr(step, name)
-    return round(seconds + max(by_rank.values(), default=0.0), 6)
+    sums[key] = round(sums[key] + max(by_rank.values(), default=0.0), 6)
 
 
 def check_split_executor(executor: str | Executor | None) -> None:
@@ -197,7 +181,7 @@ def check_split_executor(executor: str | Executor | None) -> None:
 
 
 def split_whole(task: Task) -> Whole:
-    """Return the lattice of a task, to be split; InputError, in one line, why it cannot be."""
+    """Return the lattice of a task, to be split; InputError why it cannot be."""
     try:
         return make_split_lattice(task)
     except InputError as error:
@@ -213,11 +197,10 @@ def make_rank_group(
     labeler: str | None = None,
     **options: Any,
 ) -> RankGroup:
-    """Return the ranks that measure the samples of tasks on devices, as a user wants them.
+    """Return the ranks that measure the samples of tasks on devices.
 
-    options: which partitions read: slabs, and blocks and merge as text.  InputError, in one line:
-    no ranks are there or they cannot send to each other, there are more than layers or GPUs, or not
-    as many as boxes, or a task cannot be split so or does not fit in memory.
+    options: which partitions read: slabs, and blocks and merge as text.  InputError: there are no
+    ranks, too many or too few, they cannot send to each other, or a task cannot be split so.
     """
     check_split_executor(executor)
     lattices = StudyLattices(
@@ -235,8 +218,7 @@ def make_rank_group(
     try:
         partition = choose_partition(options)
         ranks = partition.count_ranks(lattices, options, available)
-        if executor is None:
-            executor = "processes" if len(devices) > 1 else "threads"
+        executor = executor or ("processes" if len(devices) > 1 else "threads")
         check_processes(executor)
         _check_gpus(ranks, available, executor)
         return RankGroup(executor, devices, partition.divide(lattices, options, ranks, available))
@@ -245,16 +227,13 @@ def make_rank_group(
 
 
 def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> None:
-    """Raise InputError unless every rank of this host has a GPU of its own, or the CPU."""
-    local = available.count_local(ranks)
-    if not available.device.is_shared:
-        return
+    local = available.count_local(ranks) if available.device.is_shared else 0
     if local > len(available.devices):
         raise InputError(
             f"{local} ranks on one host, which has {device_names(available.devices)}; "
             "every rank needs a GPU of its own"
         )
-    if ranks > 1 and executor == "threads":
+    if local and ranks > 1 and executor == "threads":
         raise InputError("threads drive one GPU; take --executor processes")
 
 
@@ -263,7 +242,6 @@ Opened = tuple[RankExecutor, Callable[[], Exception | None]]
 
 @contextmanager
 def _threads(group: RankGroup) -> Iterator[Opened]:
-    """Open ranks that are threads of this process."""
     own, *others = Local.ranks(group.size)
     problems: list[Exception] = []
 
@@ -351,7 +329,6 @@ def leave_folder() -> None:
 
 
 def follow_here() -> None:
-    """Follow rank 0 to the end."""
     try:
         follow(_HERE[0], job_from_record)
     finally:

@@ -71,12 +71,7 @@ class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    device: where samples are made.  labeler, workers, executor: None chooses them.  slabs: of a
-    sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers measure
-    every sample together; blocks, merge: in boxes, and how these are merged.  watcher: observes
-    the progress.
-    left_open: settings of LEFT_OPEN that were not given, and are as the file has them.  part: the
-    blocks that are made here.
+    watcher: observes the progress.  The rest is as in a :class:`SweepRequest`.
     """
 
     writer: ResultsWriter | None
@@ -94,32 +89,26 @@ class SweepOptions(TypedDict, total=False):
 
 
 def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
-    """Return the options of what a user requested; InputError if there is no such device."""
-    same = SweepOptions.__annotations__.keys() & vars(request).keys() - {"device"}
-    given: Any = {name: getattr(request, name) for name in same}
-    options: SweepOptions = given | {"device": _open_requested_device(request), "watcher": watcher}
-    return options
-
-
-def _open_requested_device(request: SweepRequest) -> Device:
-    """Return what a user requested; InputError if it is not there, or not for this executor."""
     device = Device.parse_all(request.device)
-    if request.executor != "threads" or not device.others:
-        return device
-    if request.device == "cuda":
-        return Device("cuda")
-    raise InputError(
-        f"--device {request.device}: threads drive one GPU; leave out --executor, and each GPU has "
-        "a process"
-    )
+    if request.executor == "threads" and device.others:
+        if request.device != "cuda":
+            raise InputError(
+                f"--device {request.device}: threads drive one GPU; leave out --executor, and each "
+                "GPU has a process"
+            )
+        device = Device("cuda")
+    same = SweepOptions.__annotations__.keys() & vars(request).keys()
+    given: Any = {name: getattr(request, name) for name in same}
+    options: SweepOptions = given | {"device": device, "watcher": watcher}
+    return options
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
     """What a file has, and what is requested of it.
 
-    results: those of the file, or empty ones; their study is the union of the file's and
-    the requested one.  requested: the study of this request.  rule: with the samples of its sizes.
+    results: of the file, or empty ones; their study is the union of the file's and the requested
+    one.  requested: the study of this request.  rule: with the samples of its sizes.
     is_described: whether the file says all that already.
     """
 
@@ -130,21 +119,20 @@ class Opened:
 
     @cached_property
     def own(self) -> list[Task]:
-        """The study's own tasks that are there."""
         return own_tasks(self.results)
 
     @cached_property
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
-        found: dict[int, tuple[float, ...] | None] = {}
-        fixed = self.requested.kind.fixed_p
+        missing: dict[int, tuple[float, ...] | None] = {}
+        fixed, p = self.requested.kind.fixed_p, self.requested.p
         for size in self.requested.sizes:
             existing = [task for task in self.own if task.size == size]
             if not existing:
-                found[size] = self.requested.p or self.results.study.p if fixed is None else fixed
-            elif more := set(self.requested.p or ()) - {p for task in existing for p in task.p}:
-                found[size] = tuple(sorted(more))
-        return found
+                missing[size] = p or self.results.study.p if fixed is None else fixed
+            elif more := set(p or ()) - {p for task in existing for p in task.p}:
+                missing[size] = tuple(sorted(more))
+        return missing
 
     @property
     def needs_placing(self) -> bool:
@@ -212,7 +200,14 @@ def continue_results(
     """
     if stored is None:
         return Opened(StoredResults(study), study, rule)
-    _check_continues(study, stored, path)
+    if isinstance(study.structure, Graph):
+        _check_graph(stored, study.structure, path)
+    if unknown := [column.name for column in stored.columns() if not column.is_known]:
+        raise InputError(
+            f"{path}: has {', '.join(unknown)}, which this version does not measure; choose "
+            "another --out"
+        )
+    _check_same(study, stored, path)
     study = _adopt_stored_p(study, stored)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
@@ -226,8 +221,10 @@ def continue_results(
         if rule.samples is not None:
             most = max(rule.samples.values())
             rule = replace(rule, samples={size: rule.samples.get(size, most) for size in sizes})
-    asked = replace(results.study, sizes=sizes, p=study.p)
-    return Opened(results, asked, rule, _is_described(stored.study, results.study))
+    requested = replace(results.study, sizes=sizes, p=study.p)
+    texts = [getattr(each.structure, "source", "") for each in (stored.study, results.study)]
+    is_described = stored.study.description() == results.study.description()
+    return Opened(results, requested, rule, is_described and texts[0] == texts[1])
 
 
 def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
@@ -235,21 +232,8 @@ def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
     if study.p is None:
         return study
     known = sorted({p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ()))
-    found = (next((own for own in known if is_same(own, p)), p) for p in study.p)
-    return replace(study, p=tuple(found))
-
-
-def _check_continues(study: Study, stored: StoredResults, path: Path | None) -> None:
-    """Raise InputError if stored results cannot be continued by a study."""
-    if isinstance(study.structure, Graph):
-        _check_graph(stored, study.structure, path)
-    unknown = [column.name for column in stored.columns() if not column.is_known]
-    if unknown:
-        raise InputError(
-            f"{path}: has {', '.join(unknown)}, which this version does not measure; choose "
-            "another --out"
-        )
-    _check_same(study, stored, path)
+    p = (next((own for own in known if is_same(own, p)), p) for p in study.p)
+    return replace(study, p=tuple(p))
 
 
 def own_tasks(results: StoredResults) -> list[Task]:
@@ -276,11 +260,9 @@ def _check_graph(stored: StoredResults, graph: Graph, path: Path | None) -> None
 
 
 def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
-    """Raise InputError if a study contradicts stored results."""
     here, there = _identity(study), _identity(stored.study)
     if study.structure.digest == stored.study.structure.digest:
-        # A name decides nothing.
-        there["lattice"] = here["lattice"]
+        there["lattice"] = here["lattice"]  # a name decides nothing
     elif here["lattice"] == there["lattice"]:
         for description, lattice in ((here, study.structure), (there, stored.study.structure)):
             description["lattice"] = f"{lattice.name} (digest {lattice.digest})"
@@ -295,33 +277,24 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
     }
     if study.sweeps and lengths:
         there["sweeps"], here["sweeps"] = max(lengths), study.sweeps
-    for key in here:
-        if here[key] != there[key]:
-            advice = " and join the files with percolab merge" if key in _MERGED else ""
-            name = "observables" if key == "functions" else key
-            raise InputError(
-                f"{path}: holds another study ({name} is {there[key]} there, {here[key]} here); "
-                f"choose another --out{advice}"
-            )
+    for key in (key for key in here if here[key] != there[key]):
+        advice = " and join the files with percolab merge" if key in _MERGED else ""
+        name = "observables" if key == "functions" else key
+        raise InputError(
+            f"{path}: holds another study ({name} is {there[key]} there, {here[key]} here); "
+            f"choose another --out{advice}"
+        )
 
 
 def _identity(study: Study) -> dict[str, Any]:
-    """Return what all tasks of a study have in common, as it is shown in a message."""
-    description = study.description()
-    shown = {key: description.get(key, _shown_default(key)) for key in _FIXED}
-    if shown["burn_in"] == AUTO:
-        shown["burn_in"] = "auto"
-    return shown
-
-
-def _shown_default(key: str) -> Any:
-    """Return the default of a setting as a description shows it: a tuple as a list."""
-    default = SETTINGS[key].default if key in SETTINGS else ()
-    return list(default) if isinstance(default, tuple) else default
+    """Return what all tasks of a study have in common, as a message shows it."""
+    defaults = {key: SETTINGS[key].default if key in SETTINGS else () for key in _FIXED}
+    shown = {key: list(own) if own == () else own for key, own in defaults.items()}
+    shown |= {key: own for key, own in study.description().items() if key in _FIXED}
+    return shown | ({"burn_in": "auto"} if shown["burn_in"] == AUTO else {})
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
-    """Return the study of what is stored and of what is requested."""
     p = stored.p
     if study.p is not None and stored.p is not None:
         p = tuple(sorted({*study.p, *stored.p}))
@@ -341,19 +314,13 @@ def _described(stored: StoredResults, study: Study) -> StoredResults:
     What is published about a lattice may have changed; a graph's bonds and a user's functions are
     not in the file.
     """
-    calls = {item.name: item for item in study.functions}
-    known = StoredResults(study, runs=stored.runs)
+    calls = {function.name: function for function in study.functions}
+    described = StoredResults(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         functions = tuple(calls.get(own.name, own) for own in item.task.functions)
         task = replace(item.task, structure=study.structure, functions=functions)
-        known.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
-    return known
-
-
-def _is_described(before: Study, now: Study) -> bool:
-    """Return whether two studies are stored alike."""
-    texts = [getattr(study.structure, "source", "") for study in (before, now)]
-    return texts[0] == texts[1] and before.description() == now.description()
+        described.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
+    return described
 
 
 def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
@@ -389,10 +356,9 @@ def _stored_stop_rule(
     """
     size_of = {task.id: task.size for task in own_tasks(results)}
     samples: dict[int, int] = {}
-    for task_id, size in size_of.items():
-        item = results.tasks[task_id]
-        if item.blocks:
-            samples[size] = max(samples.get(size, 0), item.num_samples)
+    for key, size in size_of.items():
+        if results.tasks[key].blocks:
+            samples[size] = max(samples.get(size, 0), results.tasks[key].num_samples)
     target = None
     for run in results.runs:
         record = run.get("asked")
@@ -403,17 +369,11 @@ def _stored_stop_rule(
         counts = record.get("samples", {})
         if target is not None and not counts:
             samples = {}
-        for task_id, count in counts.items() if isinstance(counts, Mapping) else ():
-            if task_id in size_of and type(count) is int and 1 <= count < 2**63:
-                samples[size_of[task_id]] = count
+        for key, count in counts.items() if isinstance(counts, Mapping) else ():
+            if key in size_of and type(count) is int and 1 <= count < 2**63:
+                samples[size_of[key]] = count
     if target is not None and not samples:
         return StopRule(target_error=target)
     most = max(samples.values(), default=0)
     usual = max((default.samples or {}).values(), default=0)
     return StopRule({size: samples.get(size, most) or usual for size in sizes}, target)
-
-
-def kept_columns(results: StoredResults, path: Path) -> list[str]:
-    """Return one line on the columns that a file goes on without, if it lacks any."""
-    names = ", ".join(results.lacking())
-    return [f"{path} lacks {names}, and so does what is added to it"] if names else []

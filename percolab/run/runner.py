@@ -13,18 +13,10 @@ from percolab.lattices.shown import counted, few
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
 from percolab.run.measured import WorkerPool
-from percolab.run.parts_checkpoints import begin_checkpoints
-from percolab.run.parts_sampler import check_p
+from percolab.run.parts_sampler import begin_checkpoints, check_p
 from percolab.run.placement import Placed, make_samplers, place
 from percolab.run.rank_group import check_split_executor
-from percolab.run.request import (
-    Opened,
-    SweepOptions,
-    Watcher,
-    kept_columns,
-    open_study,
-    request_record,
-)
+from percolab.run.request import Opened, SweepOptions, Watcher, open_study, request_record
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.targets import current_targets, is_finished, next_targets, target_blocks
 from percolab.store.results import ResultsWriter, StoredResults
@@ -83,31 +75,21 @@ def _describe_start(
 
     That is square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu ...
     """
-    counts = sorted(set((rule.samples or {}).values()))
-    samples = f"{' or '.join(map(str, counts))} samples of each" if counts else ""
-    until = f"until the error of p_c is {rule.target_error:g}" if rule.target_error else ""
-    p = (
-        ""
-        if study.kind.fixed_p is not None
-        else f"p = {few(study.p)}"
-        if study.p
-        else "p by a pilot"
-    )
-    parts = [
-        ", ".join([study.structure.name, study.model, *_boundary(study)]),
-        f"L = {few(study.sizes)}",
-        p,
-        ", ".join(filter(None, (samples, until))),
-        f"on {', '.join(map(str, engine.every_device))} by {engine.labeler}, "
-        f"{counted(engine.workers, 'worker')}",
-        f"file {writer.path}" if writer is not None else "",
-    ]
-    return "; ".join(filter(None, parts))
-
-
-def _boundary(study: Study) -> list[str]:
-    kinds = study.boundary[:1] if len(set(study.boundary)) == 1 else study.boundary
-    return [f"boundary {', '.join(kinds)}"] if study.structure.is_scalable else []
+    what = [study.structure.name, study.model]
+    if study.structure.is_scalable:
+        kinds = study.boundary[:1] if len(set(study.boundary)) == 1 else study.boundary
+        what.append(f"boundary {', '.join(kinds)}")
+    parts = [", ".join(what), f"L = {few(study.sizes)}"]
+    if study.kind.fixed_p is None:
+        parts.append(f"p = {few(study.p)}" if study.p else "p by a pilot")
+    until = []
+    if counts := sorted(set((rule.samples or {}).values())):
+        until.append(f"{' or '.join(map(str, counts))} samples of each")
+    if rule.target_error:
+        until.append(f"until the error of p_c is {rule.target_error:g}")
+    devices, workers = map(str, engine.devices), counted(engine.workers, "worker")
+    parts += [", ".join(until), f"on {', '.join(devices)} by {engine.labeler}, {workers}"]
+    return "; ".join(parts + ([f"file {writer.path}"] if writer is not None else []))
 
 
 def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
@@ -130,9 +112,8 @@ def _placed(
 ) -> Placed:
     """Return the tasks of a study, after a first call of what samples them."""
     warm_up(opened.requested, engine, watcher, with_pilot=opened.needs_pilot)
-    if writer is not None:
-        for line in kept_columns(opened.results, writer.path):
-            watcher.noted(line)
+    if writer is not None and (names := ", ".join(opened.results.lacking())):
+        watcher.noted(f"{writer.path} lacks {names}, and so does what is added to it")
     return place(opened, engine, watcher)
 
 

@@ -38,7 +38,6 @@ class Saving:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to save one."""
         return self._checkpoints is not None and time.monotonic() > self._next
 
     def begin(self, made: Callable[[], Checkpoint]) -> None:
@@ -58,7 +57,6 @@ class Saving:
         self._next = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
 
     def finish(self) -> None:
-        """Wait until the last checkpoint is written; InputError if it could not be."""
         if self._writing is not None:
             writing, self._writing = self._writing, None
             writing.result()
@@ -107,7 +105,6 @@ class RankCheckpointer:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to keep an interface."""
         return self._saving.is_due
 
     def keep(self, copied: Callable[[], Interface]) -> None:
@@ -118,7 +115,6 @@ class RankCheckpointer:
             )
 
     def end(self) -> None:
-        """Wait until what is kept is written; InputError if it could not be."""
         self._saving.finish()
 
 
@@ -132,7 +128,6 @@ class CheckpointedJob(RankJob):
     kept: tuple[str, str, int] = ("", "", 1)
 
     def checkpointer(self, rank: int) -> Checkpointer:
-        """Return what saves the interfaces of a rank."""
         path, task_id, block_size = self.kept
         own = rank, self.layers[rank], find_first_layer(self.layers, rank)
         return RankCheckpointer(Checkpoints(Path(path)), task_id, block_size, *own)

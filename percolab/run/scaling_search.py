@@ -13,9 +13,8 @@ ones, which biases nothing: the likelihood is that of all samples at their p.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from math import ceil, log2
 from typing import Any
@@ -38,7 +37,7 @@ from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Watcher, own_tasks
-from percolab.run.search_steps import Goal, Round, axis_length, rounded, whole_size
+from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
@@ -86,7 +85,6 @@ def search_sizes(lattice: Lattice) -> Iterator[int]:
 
 
 def first_sizes(lattice: Lattice) -> tuple[int, ...]:
-    """Return the sizes that a search begins with."""
     found: list[int] = []
     for size in search_sizes(lattice):
         if len(found) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
@@ -95,35 +93,20 @@ def first_sizes(lattice: Lattice) -> tuple[int, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Triple:
-    """The tasks of a size: at its centre, where most samples are, and at the two sides."""
-
-    centre: Task
-    below: Task
-    above: Task
-
-    @property
-    def sides(self) -> tuple[Task, Task]:
-        """The tasks of the sides."""
-        return self.below, self.above
-
-
-class ScalingSearch:
-    """Decides what is sampled next."""
+class ScalingSearch(Search):
+    """Decides what is sampled next; work is that of all sizes together."""
 
     def __init__(self, study: Study, goal: Goal) -> None:
+        super().__init__(study, goal, _RATES[False])
         lattice: Any = study.structure
-        self._goal, self._lattice, self._study = goal, lattice, study
+        self._lattice = lattice
         self._grows = study.sizes == first_sizes(lattice)
         known = potts_exponents(lattice.dimension, study.states).get("1/nu")
         # Above five dimensions it is that of mean fields.
         self._y_t = 2.0 if known is None else known.value
-        self._steepness = 0.0
-        self._start, self._begun_with, self._is_gpu = time.monotonic(), 0.0, False
+        self._steepness, self._is_gpu = 0.0, False
 
     def known_p(self, results: StoredResults) -> float | None:
-        """Return a p next to p_c that stored results have; None without samples."""
         estimate = _estimate(results)
         if estimate is not None:
             return estimate.threshold.value
@@ -131,17 +114,13 @@ class ScalingSearch:
         best = max(own, key=lambda item: item.num_samples, default=None)
         return None if best is None or not best.blocks else best.task.p[0]
 
-    def find_p(self, study: Study, engine: Engine) -> float:
-        """Return a first p_c, by samples that are used for nothing else.
-
-        Where P(any axis) is a half, p differs from p_c by an amount that falls as L^(-1/nu): two
-        sizes give p_c.
-        """
-        sizes = sorted(study.sizes)
+    def find_p(self, engine: Engine) -> float:
+        """Where P(any axis) is a half, p is off p_c by about L^(-1/nu): two sizes give p_c."""
+        sizes = sorted(self._study.sizes)
         pair = sizes[0], next((size for size in sizes if size >= 2 * sizes[0]), sizes[-1])
         halves, bracket = [], (0.0, 1.0)
         for size in pair:
-            half, slope, bracket = _find_half(study, size, engine, bracket)
+            half, slope, bracket = _find_half(self._study, size, engine, bracket)
             halves.append(half)
             self._steepness = slope / self._length(size) ** self._y_t
         factor = (self._length(pair[1]) / self._length(pair[0])) ** self._y_t
@@ -149,12 +128,11 @@ class ScalingSearch:
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
     def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
-        """Start the clock of a goal in seconds."""
-        self._start, self._is_gpu = time.monotonic(), engine.device.is_shared
-        self._begun_with = self._done(results)
+        self._is_gpu = engine.device.is_shared
+        self._rate = _RATES[self._is_gpu]
+        super().begin(results, engine, watcher)
 
     def forecast(self, results: StoredResults) -> float:
-        """Return about how many seconds are left until the goal is reached."""
         if self._goal.error is None:
             return 0.0
         estimate = _estimate(results)
@@ -162,13 +140,9 @@ class ScalingSearch:
         if estimate is not None:
             plan = self._plan(estimate, results)
             work = work if plan is None else plan.cost - self._done(results)
-        return max(work, 0.0) / _RATES[self._is_gpu]
+        return max(work, 0.0) / self._rate
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        """Return what is sampled next, or None where the goal is reached.
-
-        p: next to p_c, where there is no estimate yet.
-        """
         estimate = _estimate(results)
         if estimate is None:
             if self._fewest(results) > _HOPELESS_SAMPLES:
@@ -202,19 +176,20 @@ class ScalingSearch:
 
         None where the time is over.
         """
-        work = None if self._goal.error is not None else self._work_in_time(results)
-        if self._goal.error is None and work is None:
+        timed = self._goal.error is None
+        work = self._work_in_time(self._done(results)) if timed else None
+        if timed and work is None:
             return None
         plans = []
         for sizes in self._candidates(estimate, results):
             information = estimate.information(sizes)
             costs = {size: self._cost(size) for size in sizes}
             if work is not None:
-                plans.append((divide_work(information, costs, work, _LEAST), 1.0))
-                continue
-            aim = self._aim(estimate, results, information)
-            plans.append((divide_for_error(information, costs, aim, _LEAST), 0.0))
-        return min(plans, key=lambda item: item[0].error if item[1] else item[0].cost)[0]
+                plans.append(divide_work(information, costs, work, _LEAST))
+            else:
+                aim = self._aim(estimate, results, information)
+                plans.append(divide_for_error(information, costs, aim, _LEAST))
+        return min(plans, key=lambda plan: plan.error if timed else plan.cost)
 
     def _aim(
         self, estimate: WrappingEstimate, results: StoredResults, information: Information
@@ -227,7 +202,6 @@ class ScalingSearch:
     def _candidates(
         self, estimate: WrappingEstimate, results: StoredResults
     ) -> list[tuple[int, ...]]:
-        """Return the sets of sizes to choose from."""
         own = tuple(sorted(results.study.sizes))
         if not self._grows:
             return [own]
@@ -236,16 +210,6 @@ class ScalingSearch:
         is_short = error is not None and estimate.threshold.systematic_error > error
         least = 1 if is_short and larger else 0
         return [own + tuple(larger[:n]) for n in range(least, len(larger) + 1)]
-
-    def _work_in_time(self, results: StoredResults) -> float | None:
-        """Return the work of all samples when the time is over, or when half of it is."""
-        seconds, done = self._goal.seconds or 0.0, self._done(results)
-        spent, made = time.monotonic() - self._start, done - self._begun_with
-        left = seconds - spent
-        if left <= 0.05 * seconds:
-            return None
-        part = 0.95 if spent > 0.2 * seconds else 0.4
-        return done + part * left * (made / spent if made > 0 else _RATES[self._is_gpu])
 
     def _round(
         self,
@@ -259,17 +223,18 @@ class ScalingSearch:
         blocks: dict[str, int] = {}
         for size, number in samples.items():
             slope = self._slope(size, results) if estimate is None else estimate.slope(size)
-            triple = self._triple(results, size, p, slope, number, is_sure=estimate is not None)
-            new += [t for t in (triple.centre, *triple.sides) if t.id not in results.tasks]
-            count = max(ceil(number / triple.centre.block_size), _LEAST_BLOCKS)
-            count = max(count, _num_blocks(results, triple.centre))
-            blocks[triple.centre.id] = count
-            for side in triple.sides:
+            is_sure = estimate is not None
+            centre, *sides = self._tasks(results, size, p, slope, number, is_sure=is_sure)
+            new += [task for task in (centre, *sides) if task.id not in results.tasks]
+            count = max(ceil(number / centre.block_size), _LEAST_BLOCKS)
+            count = max(count, _num_blocks(results, centre))
+            blocks[centre.id] = count
+            for side in sides:
                 share = min(max(ceil(SIDE_SHARE * count), _LEAST_SIDE_BLOCKS), count)
                 blocks[side.id] = max(share, _num_blocks(results, side))
         return Round(tuple(new), blocks)
 
-    def _triple(
+    def _tasks(
         self,
         results: StoredResults,
         size: int,
@@ -278,15 +243,15 @@ class ScalingSearch:
         samples: float,
         *,
         is_sure: bool,
-    ) -> Triple:
-        """Return the tasks of a size: those that there are next to p, or new ones."""
+    ) -> list[Task]:
+        """Return the tasks of a size, at p and on its sides: those that there are, or new ones."""
         own = [task for task in own_tasks(results) if task.size == size and len(task.p) == 1]
         near = [task for task in own if not is_sure or abs(task.p[0] - p) * slope <= _NEAR]
         own.sort(key=lambda task: task.p)
         centre = max(near, key=lambda task: results.tasks[task.id].num_samples, default=None)
         if centre is None:
             centre = self._new_task(results.study, size, rounded(p, 0.02 / slope), samples)
-        found = []
+        tasks = [centre]
         for sign in (-1, 1):
             sides = [
                 task
@@ -296,20 +261,18 @@ class ScalingSearch:
             ]
             at = centre.p[0] + sign * SIDE / slope
             aside = replace(centre, p=(rounded(min(max(at, 1e-9), 1.0), 0.02 / slope),))
-            found.append(min(sides, key=lambda task: abs(task.p[0] - centre.p[0]), default=aside))
-        return Triple(centre, *found)
+            tasks.append(min(sides, key=lambda task: abs(task.p[0] - centre.p[0]), default=aside))
+        return tasks
 
     def _new_task(self, study: Study, size: int, p: float, samples: float) -> Task:
         """Return a task at p, in blocks so large that the target takes a few hundred of them."""
         task = study.task(size, (p,))
-        work = (_ROUGH / self._goal.error) ** 2 if self._goal.error else self._work_of_time()
+        error, seconds = self._goal.error, self._goal.seconds or 0.0
+        work = (_ROUGH / error) ** 2 if error else self._rate * seconds
         planned = max(samples, 0.05 * work / self._cost(size))
         most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
         chosen = 2 ** max(int(log2(planned / _BLOCKS)), 0)
         return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
-
-    def _work_of_time(self) -> float:
-        return _RATES[self._is_gpu] * (self._goal.seconds or 0.0)
 
     def _slope(self, size: int, results: StoredResults) -> float:
         """Return dP(any axis)/dp before there is an estimate, by the pilot or the p of the file."""
@@ -327,7 +290,6 @@ class ScalingSearch:
         return (1 + 2 * SIDE_SHARE) * points
 
     def _samples(self, results: StoredResults) -> dict[int, int]:
-        """Return the samples at the centre of each size."""
         found = dict.fromkeys(sorted(results.study.sizes), 0)
         for task in own_tasks(results):
             found[task.size] = max(found[task.size], results.tasks[task.id].num_samples)
@@ -337,12 +299,10 @@ class ScalingSearch:
         return min(self._samples(results).values())
 
     def _done(self, results: StoredResults) -> float:
-        """Return the cost of all samples that there are."""
         return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
 
 
 def _num_blocks(results: StoredResults, task: Task) -> int:
-    """Return the blocks that a task has."""
     return len(results.tasks[task.id].blocks) if task.id in results.tasks else 0
 
 

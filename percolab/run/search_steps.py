@@ -1,14 +1,18 @@
-"""What searches for a threshold share: their goal, rounds, whole cells, rounded p."""
+"""What searches for a threshold share: their goal, rounds, clock, whole cells, rounded p."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor, lcm, log10, prod
 from typing import Any
 
 from percolab.errors import InputError
-from percolab.tasks.study import Task
+from percolab.run.engine import Engine
+from percolab.run.request import Watcher
+from percolab.store.results import StoredResults
+from percolab.tasks.study import Study, Task
 from percolab.tasks.values import take_number, take_seconds
 
 #: Of p_c, where neither an error nor a time is given.
@@ -42,8 +46,7 @@ class Goal:
 
     def record(self) -> dict[str, Any]:
         """Return it as the record of a run has it."""
-        own = {"error": self.error, "seconds": self.seconds}
-        return {"threshold": {name: value for name, value in own.items() if value is not None}}
+        return {"threshold": {name: own for name, own in vars(self).items() if own is not None}}
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,54 @@ class Round:
 
     tasks: tuple[Task, ...]
     blocks: Mapping[str, int]
+
+
+class Search:
+    """Decides what is sampled next, until a goal is reached.
+
+    rate: the work that is done in a second, roughly
+    """
+
+    def __init__(self, study: Study, goal: Goal, rate: float) -> None:
+        self._study, self._goal, self._rate = study, goal, rate
+        self._start, self._begun_with = time.monotonic(), 0.0
+
+    def known_p(self, results: StoredResults) -> float | None:
+        """Return a p next to p_c that stored results have; None without samples."""
+        raise NotImplementedError
+
+    def find_p(self, engine: Engine) -> float:
+        """Return a first p next to p_c, by samples that are used for nothing else."""
+        raise NotImplementedError
+
+    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+        """Start the clock of a goal in seconds; pilots measure with an engine."""
+        self._start, self._begun_with = time.monotonic(), self._done(results)
+
+    def forecast(self, results: StoredResults) -> float:
+        """Return about how many seconds are left until an error is reached."""
+        raise NotImplementedError
+
+    def next_round(self, results: StoredResults, p: float) -> Round | None:
+        """Return what is sampled next, or None where the goal is reached.
+
+        p: next to p_c, where that is not known from samples yet
+        """
+        raise NotImplementedError
+
+    def _done(self, results: StoredResults) -> float:
+        """Return the work of all samples that there are."""
+        raise NotImplementedError
+
+    def _work_in_time(self, done: float) -> float | None:
+        """Return the work of all samples when the time is over, or when half of it is."""
+        seconds = self._goal.seconds or 0.0
+        spent, made = time.monotonic() - self._start, done - self._begun_with
+        left = seconds - spent
+        if left <= 0.05 * seconds:
+            return None
+        part = 0.95 if spent > 0.2 * seconds else 0.4
+        return done + part * left * (made / spent if made > 0 else self._rate)
 
 
 def whole_size(lattice: Any, points: int) -> int:

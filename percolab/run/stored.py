@@ -10,15 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from percolab.run import measured
 from percolab.run.engine import Engine
-from percolab.run.measured import (
-    BlockJob,
-    Work,
-    WorkerPool,
-    WorkersLost,
-    missing_jobs,
-    sites_to_label,
-)
+from percolab.run.measured import BlockJob, Work, WorkerPool, WorkersLost
 from percolab.run.request import Watcher
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
@@ -64,7 +58,6 @@ class Saver:
         self._next = time.monotonic() + _SAVE_EVERY
 
     def save(self, results: StoredResults) -> None:
-        """Save results now."""
         if self._writer is not None:
             self._writer.save(results)
             if self._saved is not None:
@@ -128,7 +121,6 @@ class _Run:
         self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
-        """Add the blocks of a job."""
         item, made = self.results.tasks[job.task_id], self._record["blocks"]
         item.add(blocks)
         made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
@@ -152,13 +144,13 @@ def with_blocks(
     part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
     are lost, after the finished blocks were saved; any other error comes through, after that.
     """
-    total, left = sites_to_label(results, blocks, part)
+    total, left = measured.sites_to_label(results, blocks, part)
     if not left:
         return results
     run = _Run(results, engine.record() | {"asked": request}, watcher)
     watcher.started(total, total - left)
     try:
-        jobs = missing_jobs(results, blocks, pool.samplers, part)
+        jobs = measured.missing_jobs(results, blocks, pool.samplers, part)
         _keep_all(run, Work(jobs, pool), saver)
     finally:
         watcher.finished()
@@ -166,7 +158,6 @@ def with_blocks(
 
 
 def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
-    """Keep the blocks of a work as they come, and those that come still when it is stopped."""
     complete = False
     try:
         try:

@@ -20,8 +20,10 @@ all sizes in equal shares.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,10 +91,8 @@ def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
         return targets
     for run in results.runs:
         request = run.get("asked")
-        reached = request.get("round") if isinstance(request, Mapping) else None
-        if not isinstance(reached, Mapping):
-            continue
-        for size in targets:
+        reached: Any = request.get("round") if isinstance(request, Mapping) else None
+        for size in targets if isinstance(reached, Mapping) else ():
             count = reached.get(str(size))
             if type(count) is int:
                 targets[size] = max(targets[size], min(count, 2**63 - 1))
@@ -112,13 +112,11 @@ def next_targets(
     stored = joined(blocks_of_round(results, target_blocks(own_tasks(results), targets)))
     samples = {key: item.num_samples for key, item in stored.tasks.items()}
     information: Information | None = None
-    try:
+    with suppress(AnalysisError):
         fit = fit_results(stored)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
         information = compute_information(read_curves(stored), **choose_scaling(stored))
-    except AnalysisError:
-        pass
     if information is not None and _is_out_of_reach(information, samples, rule.target_error):
         return None
     own = own_tasks(stored)
@@ -252,15 +250,9 @@ def grown(
 
 
 def target_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
-    """Return the blocks that each of the study's own tasks should have.
-
-    Tasks of a size without a target need none: it was not requested this time.
-    """
-    return {
-        task.id: ceil(targets[task.size] / task.block_size)
-        for task in tasks
-        if task.size in targets
-    }
+    """Return the blocks that tasks should have; none where their size was not requested."""
+    own = (task for task in tasks if task.size in targets)
+    return {task.id: ceil(targets[task.size] / task.block_size) for task in own}
 
 
 def has_blocks(results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE) -> bool:
@@ -276,14 +268,10 @@ def has_blocks(results: StoredResults, blocks: Mapping[str, int], part: JobPart 
 def is_finished(
     results: StoredResults, own: Sequence[Task], rule: StopRule, part: JobPart = WHOLE
 ) -> bool:
-    """Return whether a study's stop rule is met by what is there of its own tasks.
-
-    part: the blocks that count.
-    """
-    first = current_targets(results, rule)
-    if not set(first) <= {task.size for task in own}:
+    """Return whether a study's stop rule is met by what is there of a part of its own tasks."""
+    targets: dict[int, int] | None = current_targets(results, rule)
+    if not set(targets or ()) <= {task.size for task in own}:
         return False
-    targets: dict[int, int] | None = first
     while targets is not None:
         if not has_blocks(results, target_blocks(own, targets), part):
             return False
@@ -291,7 +279,7 @@ def is_finished(
     return True
 
 
-def blocks_of_round(results: StoredResults, wanted: Mapping[str, int]) -> StoredResults:
+def blocks_of_round(results: StoredResults, counts: Mapping[str, int]) -> StoredResults:
     """Return the blocks of a round and all of merged tasks, and none beyond.
 
     An interrupted run may have some blocks of the next round, by which it would end elsewhere than
@@ -299,8 +287,8 @@ def blocks_of_round(results: StoredResults, wanted: Mapping[str, int]) -> Stored
     """
     chosen = StoredResults(results.study)
     for key, item in results.tasks.items():
-        end = wanted.get(key)
-        blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
+        end = counts.get(key, inf)
+        blocks = {n: block for n, block in item.blocks.items() if n < end}
         chosen.tasks[key] = TaskResult(item.task, blocks, item.columns)
     return chosen
 
@@ -317,7 +305,7 @@ class Choice:
     cost: float
     block: int
     samples: int
-    limit: float = float("inf")
+    limit: float = inf
 
 
 def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[int]:
@@ -331,12 +319,12 @@ def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[in
     spent = sum(choice.cost * n for choice, n in zip(choices, samples))
     piece = max(total_cost - spent, 0.0) / _PIECES
     while True:
-        open_ = [i for i, choice in enumerate(choices) if samples[i] < choice.limit]
-        if not open_:
+        among = [i for i, choice in enumerate(choices) if samples[i] < choice.limit]
+        if not among:
             return samples
-        chosen = _poorest(choices, samples, open_, spent)
+        chosen = _poorest(choices, samples, among, spent)
         if chosen is None:
-            chosen = _steepest(choices, samples, open_, fixed)
+            chosen = _steepest(choices, samples, among, fixed)
         choice = choices[chosen]
         blocks = max(round(piece / (choice.cost * choice.block)), 1)
         more = int(min(samples[chosen] + blocks * choice.block, choice.limit))

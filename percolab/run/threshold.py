@@ -21,8 +21,7 @@ every machine; a run that was interrupted continues from its file.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from pathlib import Path
@@ -30,22 +29,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from percolab.analysis import AnalysisError
+from percolab.analysis import AnalysisError, roots
 from percolab.analysis.quantities import MIN_SIZES
-from percolab.analysis.roots import (
-    LEAST_BLOCKS,
-    SizeRoot,
-    bend_of,
-    choose_drift,
-    combine_roots,
-    fit_roots,
-    forecast_deviation,
-    forecast_scatter,
-    forecast_slope,
-    has_slopes,
-    read_difference,
-    why_no_roots,
-)
+from percolab.analysis.roots import SizeRoot, fit_roots, has_slopes, read_difference
 from percolab.analysis.value import Value
 from percolab.analysis.wrapping_fit import why_no_wrapping
 from percolab.bonds.model import Model
@@ -60,10 +46,7 @@ from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
 from percolab.run.scaling_search import ScalingSearch, first_sizes
-from percolab.run.search_steps import Goal, Round
-from percolab.run.search_steps import axis_length as _length
-from percolab.run.search_steps import rounded as _rounded
-from percolab.run.search_steps import whole_size as _whole_size
+from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -124,10 +107,10 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     if isinstance(study.structure, Lattice) and study.structure.aspect:
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
-    if not why_no_roots(study) and (model.has_spins or model.openings_have_p):
+    if not roots.why_no_roots(study) and (model.has_spins or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))
         study = request.study
-    reason = why_no_roots(study)
+    reason = roots.why_no_roots(study)
     if reason and model.has_spins:
         raise InputError(
             f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
@@ -153,19 +136,18 @@ def _check_scaling(study: Study) -> None:
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     """Return a study of the two sizes whose roots give p_c as a goal has it."""
-    drift, is_gpu = choose_drift(study), device.resolve_all()[0].is_shared
-    error = goal.error
+    drift, is_gpu, error = roots.choose_drift(study), device.resolve_all()[0].is_shared, goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
         rate, states = _rate(study, is_gpu), Model.parse(study.model).states
-        error = forecast_deviation(32, states) * 32 / sqrt(rate * (goal.seconds or 0))
+        error = roots.forecast_deviation(32, states) * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
     ladder = (points for points in _LADDER if points >= _SHORTEST[is_gpu])
-    for size in dict.fromkeys(_whole_size(study.structure, points) for points in ladder):
+    for size in dict.fromkeys(whole_size(study.structure, points) for points in ladder):
         if sizes:
             if size >= _RATIO * sizes[0]:
                 return replace(study, sizes=(sizes[0], size))
-        elif drift.of_length(_length(study.structure, size)) <= _DRIFT_SHARE * error:
+        elif drift.of_length(axis_length(study.structure, size)) <= _DRIFT_SHARE * error:
             sizes.append(size)
     raise InputError(
         f"{study.structure.name}: an error of {error:g} needs tori of more than {_LADDER[-1]} "
@@ -190,7 +172,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
     results = opened.results
-    search: Any = ScalingSearch(study, goal) if why_no_roots(study) else _Search(study, goal)
+    search: Search = (ScalingSearch if roots.why_no_roots(study) else _Search)(study, goal)
     p = search.known_p(results)
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
@@ -200,7 +182,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             warm_up(opened.requested, engine, watcher, with_pilot=True)
             search.begin(results, engine, watcher)
             if p is None:
-                p = search.find_p(study, engine)
+                p = search.find_p(engine)
             seconds = search.forecast(results)
             if seconds > _LONG:
                 hours = float(f"{seconds / 3600:.2g}")
@@ -208,7 +190,10 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:
-                    results = with_tasks(_with_sizes_of(results, following.tasks), following.tasks)
+                    sizes = {*results.study.sizes, *(task.size for task in following.tasks)}
+                    study_now = replace(results.study, sizes=tuple(sorted(sizes)))
+                    results = replace(results, study=study_now)
+                    results = with_tasks(results, following.tasks)
                     tasks = [results.tasks[key].task for key in following.blocks]
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
@@ -219,12 +204,6 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
             finally:
                 saver.end()
     return results
-
-
-def _with_sizes_of(results: StoredResults, tasks: Sequence[Task]) -> StoredResults:
-    """Return results whose study has the sizes of further tasks, too."""
-    sizes = tuple(sorted({*results.study.sizes, *(task.size for task in tasks)}))
-    return StoredResults(replace(results.study, sizes=sizes), results.tasks, results.runs)
 
 
 def find_p(study: Study, engine: Engine) -> float:
@@ -238,9 +217,9 @@ def find_p(study: Study, engine: Engine) -> float:
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
     low, high, begun, samples = 0.0, 1.0, 0, _FIRST_PILOT * states**2
-    slope, before = forecast_slope(_length(study.structure, size), states), (0.0, -1.0)
+    slope, before = roots.forecast_slope(axis_length(study.structure, size), states), (0.0, -1.0)
     while True:
-        p, error = (low + high) / 2, forecast_scatter(states) / sqrt(samples)
+        p, error = (low + high) / 2, roots.forecast_scatter(states) / sqrt(samples)
         found = measure(p, begun, samples)
         begun += samples
         if abs(found) > 0.5 and low < high and high - low > 1e-9:
@@ -251,7 +230,7 @@ def find_p(study: Study, engine: Engine) -> float:
         before = p, found
         p = min(max(p - found / slope, 0.0), 1.0)
         if (samples == _LAST_PILOT and abs(found) < 3 * error) or begun > 8 * _LAST_PILOT:
-            return _rounded(p, error / slope)
+            return rounded(p, error / slope)
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)
 
@@ -276,12 +255,9 @@ def _chain_reader(study: Study, size: int, engine: Engine) -> Callable[[float, i
     """Return what finds D at p from chains that have so many sweeps together."""
 
     def measure(p: float, first: int, sweeps: int) -> float:
-        own: dict[str, Any] = {
-            "burn_in": _PILOT_SWEEPS,
-            "block_size": _PILOT_SWEEPS,
-            "purpose": "pilot",
-        }
-        task = replace(study.task(size, (p,)), **own)
+        task = replace(
+            study.task(size, (p,)), purpose="pilot", burn_in=_PILOT_SWEEPS, block_size=_PILOT_SWEEPS
+        )
         sampler: Any = engine.sampler(task, share=memory_share(1))
         numbers = range(first // _PILOT_SWEEPS, (first + sweeps) // _PILOT_SWEEPS)
         blocks = {block.number: block for block in sampler.sample(numbers)}
@@ -290,61 +266,49 @@ def _chain_reader(study: Study, size: int, engine: Engine) -> Callable[[float, i
     return measure
 
 
-def _known_p(results: StoredResults) -> float | None:
-    """Return p_c of stored results, rounded, or the p with most samples; None without tasks."""
-    try:
-        found = fit_roots(results).threshold
-        return _rounded(found.value, found.error)
-    except AnalysisError:
-        own = {task.id: task.p[0] for task in own_tasks(results) if len(task.p) == 1}
-        most = max(own, key=lambda key: results.tasks[key].num_samples, default=None)
-        return None if most is None else own[most]
-
-
-class _Search:
-    """Decides what is sampled next."""
+class _Search(Search):
+    """Decides what is sampled next; work is that of each size, about half of all."""
 
     def __init__(self, study: Study, goal: Goal) -> None:
-        self._sizes, self._goal, self._drift = study.sizes, goal, choose_drift(study)
+        super().__init__(study, goal, _rate(study, False) / 2)
+        self._sizes, self._drift = study.sizes, roots.choose_drift(study)
         self._states = Model.parse(study.model).states
-        self._lengths = {size: _length(study.structure, size) for size in self._sizes}
-        self._start, self._begun_with, self._rate = time.monotonic(), 0.0, _rate(study, False)
+        self._lengths = {size: axis_length(study.structure, size) for size in self._sizes}
         self._place: Callable[[Task], Task] = lambda task: task
 
     def known_p(self, results: StoredResults) -> float | None:
-        """Return a p near the root that stored results have; None without tasks."""
-        return _known_p(results)
+        try:
+            threshold = fit_roots(results).threshold
+            return rounded(threshold.value, threshold.error)
+        except AnalysisError:
+            # The p with most samples.
+            own = {task.id: task.p[0] for task in own_tasks(results) if len(task.p) == 1}
+            most = max(own, key=lambda key: results.tasks[key].num_samples, default=None)
+            return None if most is None else own[most]
 
-    def find_p(self, study: Study, engine: Engine) -> float:
-        """Return a first p near the root, by a pilot."""
-        return find_p(study, engine)
+    def find_p(self, engine: Engine) -> float:
+        return find_p(self._study, engine)
 
     def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
-        """Start the clock of a goal in seconds; pilots measure with an engine."""
         study, pilot = results.study, pilot_conditions(engine, watcher)
-        self._start, self._rate = time.monotonic(), _rate(study, engine.device.is_shared)
-        self._begun_with = self._done(results)
+        self._rate = _rate(study, engine.device.is_shared) / 2
+        super().begin(results, engine, watcher)
         self._place = lambda task: study.kind.place_task(study, task, None, pilot)
 
     def forecast(self, results: StoredResults) -> float:
-        """Return about how many seconds are left until the goal is reached."""
         if self._goal.error is None:
             return 0.0
         left = len(self._sizes) * max(self._work(results) - self._done(results), 0.0)
-        return left / self._rate
+        return left / (2 * self._rate)
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        """Return what is sampled next, or None where the goal is reached.
-
-        p: near the root, for sizes that have no task yet.
-        """
         centres = self._centres(results)
         new = [size for size in self._sizes if size not in centres]
         if new:
-            work = self._work(results)
+            needed = self._work(results)
             placed = (self._place(results.study.task(size, (p,))) for size in new)
-            tasks = [_in_blocks(task, work) for task in placed]
-            first = _ROUNDS[0] * work
+            tasks = [_in_blocks(task, needed) for task in placed]
+            first = _ROUNDS[0] * needed
             return Round(tuple(tasks), {task.id: _blocks_with(task, first) for task in tasks})
         stored, done = results.tasks, self._done(results)
         sides = {
@@ -352,12 +316,12 @@ class _Search:
             for size, task in centres.items()
         }
         every_side = [side for pair in sides.values() for side in pair]
-        is_begun = all(len(stored[task.id].blocks) >= LEAST_BLOCKS for task in centres.values())
-        if is_begun and all(side.id in stored and stored[side.id].blocks for side in every_side):
-            following = self._next_work(results, done)
-            if following is None:
+        fewest = min(len(stored[task.id].blocks) for task in centres.values())
+        are_begun = all(side.id in stored and stored[side.id].blocks for side in every_side)
+        if are_begun and fewest >= roots.LEAST_BLOCKS:
+            work = self._next_work(results, done)
+            if work is None:
                 return None
-            work = following
             away = self._bent_away(results, centres)
             if away:
                 blocks = {task.id: _blocks_with(task, 0.5 * work) for task in away}
@@ -369,7 +333,7 @@ class _Search:
             count = max(_blocks_with(task, work), stored[task.id].num_blocks)
             blocks[task.id] = count
             for side in sides[size]:
-                share = max(ceil(_SLOPE_SHARE * count), LEAST_BLOCKS)
+                share = max(ceil(_SLOPE_SHARE * count), roots.LEAST_BLOCKS)
                 blocks[side.id] = max(
                     min(share, count), stored[side.id].num_blocks if side.id in stored else 0
                 )
@@ -391,7 +355,6 @@ class _Search:
         return centres
 
     def _roots(self, results: StoredResults) -> dict[int, SizeRoot]:
-        """Return the roots of sizes that have one."""
         try:
             return {root.size: root for root in fit_roots(results).roots}
         except AnalysisError:
@@ -408,14 +371,13 @@ class _Search:
             task, target = centres[size], self._goal.error or root.value.error
             away = root.slope * (root.value.value - task.p[0])
             known = root.slope * root.value.error
-            is_bent = bend_of(away, self._states) / root.slope > _BEND_SHARE * target
+            is_bent = roots.bend_of(away, self._states) / root.slope > _BEND_SHARE * target
             if is_bent and known < abs(away) / 3 and has_slopes(results.tasks[task.id]):
-                p = _rounded(root.value.value, root.value.error)
+                p = rounded(root.value.value, root.value.error)
                 tasks.append(replace(task, p=(p,)))
         return tuple(tasks)
 
     def _done(self, results: StoredResults) -> float:
-        """Return the sites of all samples that every size has."""
         tasks = self._centres(results).values()
         if len(tasks) < len(self._sizes):
             return 0.0
@@ -431,28 +393,16 @@ class _Search:
         steps = [part * needed for part in _ROUNDS if part * needed > 1.2 * done]
         return steps[0] if steps else 1.1 * done
 
-    def _work_in_time(self, done: float) -> float | None:
-        """Return the sites of each size when the time is over, or when half of it is."""
-        seconds = self._goal.seconds or 0.0
-        spent, made = time.monotonic() - self._start, done - self._begun_with
-        left = seconds - spent
-        if left <= 0.05 * seconds:
-            return None
-        part = 0.95 if spent > 0.2 * seconds else 0.4
-        return done + part * left * (made / spent if made > 0 else self._rate / 2)
-
     def _work(self, results: StoredResults) -> float:
         """Return the sites of all samples of each size when the goal is reached."""
         if self._goal.error is None:
-            return self._rate * (self._goal.seconds or 0.0) / 2
+            return self._rate * (self._goal.seconds or 0.0)
         deviations = {
-            size: forecast_deviation(self._lengths[size], self._states) for size in self._sizes
+            size: roots.forecast_deviation(self._lengths[size], self._states)
+            for size in self._sizes
         }
-        try:
-            for root in fit_roots(results).roots:
-                deviations[root.size] = root.value.error * sqrt(root.samples)
-        except AnalysisError:
-            pass
+        for root in self._roots(results).values():
+            deviations[root.size] = root.value.error * sqrt(root.samples)
         # The same digits on every machine, whatever the last ones of a fit are.
         low, high = 1.0, 1e30
         while high > 1.02 * low:
@@ -465,11 +415,11 @@ class _Search:
 
     def _error_after(self, work: float, deviations: Mapping[int, float]) -> float:
         """Return the whole error of p_c when each size has samples of so many sites."""
-        roots = []
+        of_sizes = []
         for size, length in self._lengths.items():
             value = Value(0.5, deviations[size] * length / sqrt(work))
-            roots.append(SizeRoot(size, length, value, 1.0, 0))
-        return combine_roots(roots, self._drift).threshold.error
+            of_sizes.append(SizeRoot(size, length, value, 1.0, 0))
+        return roots.combine_roots(of_sizes, self._drift).threshold.error
 
 
 def _in_blocks(task: Task, work: float) -> Task:
@@ -492,7 +442,7 @@ def _blocks_with(task: Task, work: float) -> int:
 
     The error of a mean of chains is itself taken from them, and needs more.
     """
-    least = (2 if task.kind.independent else 4) * LEAST_BLOCKS
+    least = (2 if task.kind.independent else 4) * roots.LEAST_BLOCKS
     return max(ceil(work / (task.num_points * task.block_size)), least)
 
 
@@ -510,8 +460,7 @@ def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
         return below, above
     difference = read_difference(results.tasks[centre.id])
     side = min(max(_SIDE_FACTOR * abs(difference), _LEAST_SIDE), _MOST_SIDE)
-    step = side / forecast_slope(_length(centre.structure, centre.size))
-    step = _rounded(step, step)
-    digits = 12
-    low, high = (replace(centre, p=(round(p + sign * step, digits),)) for sign in (-1, 1))
+    step = side / roots.forecast_slope(axis_length(centre.structure, centre.size))
+    step = rounded(step, step)
+    low, high = (replace(centre, p=(round(p + sign * step, 12),)) for sign in (-1, 1))
     return below or low, above or high

@@ -31,20 +31,13 @@ from percolab.spins.words import (
 
 
 class Spins(NamedTuple):
-    """A configuration, and what a sweep of it needs.
+    """A configuration, and what a sweep of it needs."""
 
-    planes:  uint32 (planes * num_words,)
-    counts:  int64 (states,), the sites in every state
-    alive:   uint32 like the open bonds, scratch for the satisfied bonds
-    chosen:  int64 (seeds,), scratch for the chosen sites
-    marks:   uint32 (num_points,), scratch: the spin of every run or cluster
-    """
-
-    planes: Any
-    counts: Any
-    alive: Any
-    chosen: Any
-    marks: Any
+    planes: Any  # uint32 (planes * num_words,)
+    counts: Any  # int64 (states,), the sites in every state
+    alive: Any  # uint32 like the open bonds, scratch for the satisfied bonds
+    chosen: Any  # int64 (seeds,), scratch for the chosen sites
+    marks: Any  # uint32 (num_points,), scratch: the spin of every run or cluster
 
 
 #: Set in ``marks`` at the cluster of a chosen site.

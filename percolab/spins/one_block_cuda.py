@@ -92,59 +92,38 @@ _SITE = 0xFFF
 
 
 class ChainLattice(NamedTuple):
-    """A lattice that one block of threads has in shared memory, for kernels.
+    """A lattice that one block of threads has in shared memory, for kernels."""
 
-    exists:    uint32 (classes * num_words,), the bonds that there are
-    occupied:  uint32 (num_words,), the sites that there are
-    shifts:    of every class but the chain's, how many sites the other end is away, int32 each
-    rows:      as many zeros, int32
-    pairs:     uint32, of every bond across a periodic boundary: owner, other end << OTHER, class <<
-               CLASS
-    codes:     int32, over how many periods they lead
-    end_sites, end_flags: uint32, sites of end layers, and bit 2a (first layer of axis a) or 2a + 1
-    points:    grid points, uint32
-    num_words: words of sites, uint32
-    threads:   that have a word, or none, in each part: a power of two, uint32
-    chain:     the class of the chain bonds, or -1, int32
-    listed:    bonds for which the list of those that join trees has room, uint32
-    nodes:     for how many nodes there is room, uint32
-    scratch:   words of shared memory for bonds and lists, then nodes; uint32
-    axes:      of the lattice, int32
-    width:     bits that an axis has in a code of periods, int32
-    """
-
-    exists: Any
-    occupied: Any
-    shifts: Any
-    rows: Any
+    exists: Any  # uint32 (classes * num_words,), the bonds that there are
+    occupied: Any  # uint32 (num_words,), the sites that there are
+    shifts: Any  # of every class but the chain's, how many sites the other end is away, int32 each
+    rows: Any  # as many zeros, int32
+    # uint32, of every bond across a periodic boundary: owner, other end << OTHER, class << CLASS
     pairs: Any
-    codes: Any
-    end_sites: Any
-    end_flags: Any
-    points: Any
-    num_words: Any
-    threads: Any
-    chain: Any
-    listed: Any
-    nodes: Any
-    scratch: Any
-    axes: Any
-    width: Any
+    codes: Any  # int32, over how many periods they lead
+    end_sites: Any  # uint32, of end layers
+    end_flags: Any  # uint32, bit 2a for the first layer of axis a, 2a + 1 for the last
+    points: Any  # grid points, uint32
+    num_words: Any  # words of sites, uint32
+    threads: Any  # that have a word, or none, in each part: a power of two, uint32
+    chain: Any  # the class of the chain bonds, or -1, int32
+    listed: Any  # bonds for which the list of those that join trees has room, uint32
+    nodes: Any  # for how many nodes there is room, uint32
+    scratch: Any  # words of shared memory for bonds and lists, then nodes; uint32
+    axes: Any  # of the lattice, int32
+    width: Any  # bits that an axis has in a code of periods, int32
 
 
 class ThreadPart(NamedTuple):
     """What a thread works on.
 
-    thread:  its number in the block, of ``threads``
-    word:    of sites, of as many as have a place
-    number:  which part of the word's threads it belongs to, of ``parts``
     All are uint32.
     """
 
-    thread: Any
+    thread: Any  # its number in the block, of ``threads``
     threads: Any
-    word: Any
-    number: Any
+    word: Any  # of sites, of as many as have a place
+    number: Any  # which part of the word's threads it belongs to, of ``parts``
     parts: Any
 
 

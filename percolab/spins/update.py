@@ -25,20 +25,13 @@ _MOST_SEEDS = 2**20
 
 
 class UpdateRule(NamedTuple):
-    """What kernels are given of an update.
+    """What kernels are given of an update."""
 
-    states:  q, uint32
-    planes:  bit planes that spins take, uint32
-    seeds:   how many sites are chosen, uint32; 0: every cluster gets a new spin
-    by_word: whether new spins are binary digits, which words of 32 sites hold, uint32
-    flip:    threshold of the probability that a chosen cluster changes, uint64
-    """
-
-    states: np.uint32
-    planes: np.uint32
-    seeds: np.uint32
-    by_word: np.uint32
-    flip: np.uint64
+    states: np.uint32  # q, uint32
+    planes: np.uint32  # bit planes that spins take, uint32
+    seeds: np.uint32  # how many sites are chosen, uint32; 0: every cluster gets a new spin
+    by_word: np.uint32  # whether new spins are binary digits, which words of 32 sites hold, uint32
+    flip: np.uint64  # threshold of the probability that a chosen cluster changes, uint64
 
 
 def count_planes(states: int) -> int:

@@ -28,25 +28,16 @@ from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 
 
 class Walk(NamedTuple):
-    """What walks need in addition to the spins and the words of open bonds.
+    """What walks need in addition to the spins and the words of open bonds."""
 
-    found:    uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
-    drawn:    uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
-    stamp:    int64 (1,), of the sweep in work
-    ends:     int64 (seeds,), how many sites had been found when each walk ended
-    arrivals: int64 (periodic bonds,), the numbers of the periodic bonds in the order of their other
-              ends
-    landing:  int32 (periodic bonds,), these ends, ascending
-    landed:   uint32 (num_words,), the sites among them
-    """
-
-    found: Any
-    drawn: Any
-    stamp: Any
-    ends: Any
+    found: Any  # uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
+    drawn: Any  # uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
+    stamp: Any  # int64 (1,), of the sweep in work
+    ends: Any  # int64 (seeds,), how many sites had been found when each walk ended
+    # int64 (periodic bonds,), the numbers of the periodic bonds in the order of their other ends
     arrivals: Any
-    landing: Any
-    landed: Any
+    landing: Any  # int32 (periodic bonds,), these ends, ascending
+    landed: Any  # uint32 (num_words,), the sites among them
 
 
 def new_walk(topology: Topology, seeds: int) -> Walk:

@@ -24,17 +24,13 @@ class Chain(NamedTuple):
     """What the random numbers of a chain are keyed by, and its threshold of p; uint64 each.
 
     On CUDA arrays, with one for each chain.
-
-    bonds, spins, sites: seeds of the words of bonds, of new spins, and of chosen sites
-    number:              of the chain
-    threshold:           :func:`percolab.bonds.words.p_to_threshold` p
     """
 
-    bonds: Any
-    spins: Any
-    sites: Any
-    number: Any
-    threshold: Any
+    bonds: Any  # seed of the words of bonds
+    spins: Any  # seed of new spins
+    sites: Any  # seed of chosen sites
+    number: Any  # of the chain
+    threshold: Any  # :func:`percolab.bonds.words.p_to_threshold` p
 
 
 @njit

@@ -50,10 +50,8 @@ class RankRow(NamedTuple):
 class Checkpoint:
     """Finished rows of a block, or the interface of a rank.
 
-    task_id, number: of the block
-    rows:            of its samples at their p that are finished, p by p and sample by sample
-    interface:       of the first slabs of a rank, in its own checkpoint; else None
-    rank_row:        whose interface it is, and of which row
+    rows: of its samples at their p that are finished, p by p and sample by sample.  interface: of
+    the first slabs of a rank, in its own checkpoint.  rank_row: whose it is, and of which row.
     """
 
     task_id: str
@@ -64,15 +62,11 @@ class Checkpoint:
 
     @property
     def key(self) -> Key:
-        """What it is a checkpoint of."""
         return self.task_id, self.number, None if self.rank_row is None else self.rank_row.rank
 
 
 class Checkpoints:
-    """The checkpoints of one results file, of which one process at a time is the writer.
-
-    path: of the results file
-    """
+    """The checkpoints of the results file at a path, which one process at a time writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = target = Path(os.path.realpath(path))
@@ -171,11 +165,9 @@ def _encoded(checkpoint: Checkpoint) -> Node:
 
 def _encoded_interface(interface: Interface) -> Node:
     sums, powers, bins = interface.sums.to_arrays()
+    place = interface.first_layer, interface.layers, interface.num_layers, interface.axes
     arrays: dict[str, NDArray[Any]] = {
-        "place": np.array(
-            [interface.first_layer, interface.layers, interface.num_layers, interface.axes],
-            np.int64,
-        ),
+        "place": np.array(place, np.int64),
         "low_clusters": interface.low.clusters,
         "low_codes": interface.low.codes,
         "high_clusters": interface.high.clusters,
@@ -202,8 +194,7 @@ def _decoded(root: Node) -> Checkpoint:
     interface = _decoded_interface(root.groups["front"]) if "front" in root.groups else None
     rank_row = None
     if "rank_row" in root.datasets:
-        rank, sample, threshold = root.array("rank_row", np.uint64).tolist()
-        rank_row = RankRow(rank, sample, threshold)
+        rank_row = RankRow._make(root.array("rank_row", np.uint64).tolist())
     return Checkpoint(root.text("task"), number, rows, interface, rank_row)
 
 

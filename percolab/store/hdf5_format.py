@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from percolab.store.tree import Data, Node, check_seal, check_tables, encode_tex
 from percolab.tasks.blocks import ChainEnd, squared_names
 from percolab.tasks.codecs import SUM_AXES, StoredArray
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, functions_named
+from percolab.tasks.study import SAMPLE_VERSION, Study, Task, check_sample_version, functions_named
 
 FORMAT = FileFormat("percolab results", 6, "no results file of a sweep", earlier=(5,))
 #: What the names of a graph's sites are, where they have some.
@@ -47,40 +47,30 @@ _MOST_SAMPLES = 2**63 - 1
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """What a results file holds.
-
-    study: the description of the study, JSON values.  runs: the records of runs, JSON values.
-    tasks: by id.
-    """
-
-    study: dict[str, Any]
-    lattice: Structure
-    runs: list[dict[str, Any]]
-    tasks: Mapping[str, TaskResult]
-
-
-def encode_contents(contents: Contents) -> Node:
+def encode_contents(
+    study: Study, tasks: Mapping[str, TaskResult], runs: Sequence[dict[str, Any]]
+) -> Node:
     """Return the tree of a results file."""
-    lattice = contents.lattice
+    lattice = study.structure
     root = Node({"format": FORMAT.name, "schema_version": np.array(FORMAT.version)})
-    root.attributes["study"] = json.dumps(contents.study)
+    root.attributes["study"] = json.dumps(study.description())
     if isinstance(lattice, Lattice):
         root.attributes["lattice"] = lattice.source
     else:
         root.attributes["structure"] = json.dumps(to_record(lattice))
     if isinstance(lattice, Graph) and lattice.names is not None:
         root.datasets["site_names"] = _data(encode_texts(lattice.names), SITE_NAMES, "")
-    root.attributes["runs"] = [json.dumps(run) for run in contents.runs]
-    tasks = {key: encode_task(contents.tasks[key]) for key in sorted(contents.tasks)}
+    root.attributes["runs"] = [json.dumps(run) for run in runs]
     if tasks:
-        root.groups["tasks"] = Node(groups=tasks)
+        groups = {key: _encode_task(tasks[key]) for key in sorted(tasks)}
+        root.groups["tasks"] = Node(groups=groups)
     return root
 
 
-def decode_contents(root: Node, path: object) -> Contents:
-    """Return what the tree of a results file holds; path: of the file, for messages.
+def decode_contents(
+    root: Node, path: object
+) -> tuple[Study, dict[str, TaskResult], list[dict[str, Any]]]:
+    """Return the study, the tasks by id and the runs of a file's tree; path: for messages.
 
     InputError: its samples are of another version, or its lattice is refused.  ValueError or the
     like: it is damaged.
@@ -91,18 +81,15 @@ def decode_contents(root: Node, path: object) -> Contents:
         lattice = replace(lattice, names=root.names("site_names"))
     study = json.loads(root.text("study"))
     runs = [json.loads(run) for run in root.texts("runs")]
-    tasks = {key: decode_task(group, lattice) for key, group in _tasks_in(root).items()}
+    tasks = {key: _decode_task(group, lattice) for key, group in _tasks_in(root).items()}
     for key, item in tasks.items():
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
-    return Contents(study, lattice, runs, tasks)
+    return Study.from_description(study, lattice), tasks, runs
 
 
 def check_shapes(root: Node, path: Path) -> None:
-    """Raise ValueError for a dataset that the study in a file does not need, before it is read.
-
-    InputError as :func:`decode_contents`.
-    """
+    """Raise ValueError for a dataset that the study in a file does not need, before it is read."""
     lattice = _read_structure(root, path)
     check_tables(root, "site_names")
     for group in root.groups.values():
@@ -149,8 +136,7 @@ def _read_structure(root: Node, path: object) -> Structure:
     return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
 
 
-def encode_task(item: TaskResult) -> Node:
-    """Return the group of a task and its blocks."""
+def _encode_task(item: TaskResult) -> Node:
     task = item.task
     node = Node(
         {
@@ -178,10 +164,15 @@ def encode_task(item: TaskResult) -> Node:
         node.datasets["spins"] = _data(item.end.planes, meaning, "1")
     node.datasets["block"] = _data(item.numbers, "number of the first block", "1")
     node.datasets["block_count"] = _data(item.counts, "blocks that are added up", "1")
-    codec = task.kind.codec
-    if codec.holds_columns:
-        _encode_columns(node, item)
-    node.attributes |= codec.attributes(task)
+    if task.kind.codec.holds_columns:
+        for key in _TEXTS:
+            texts = [getattr(each, key) for each in item.observables]
+            node.attributes[f"observable_{key}s"] = texts
+        node.attributes["squared_names"] = squared_names(item.observables)
+        node.datasets["p"] = _data(np.array(task.p, np.float64), task.draw.varying, "1")
+        if task.measure:
+            node.attributes["measure"] = list(task.measure)
+    node.attributes |= task.kind.codec.attributes(task)
     for name, stored in item.layout().items():
         node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
     if any(isinstance(each.gathered, SumColumn) and each.gathered.per_bin for each in task.columns):
@@ -192,34 +183,22 @@ def encode_task(item: TaskResult) -> Node:
     return node
 
 
-def _encode_columns(node: Node, item: TaskResult) -> None:
-    """Add what the columns of a task are, and at which p."""
-    for key in _TEXTS:
-        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in item.observables]
-    node.attributes["squared_names"] = squared_names(item.observables)
-    node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
-    if item.task.measure:
-        node.attributes["measure"] = list(item.task.measure)
-
-
 def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
     return Data(values, {"meaning": meaning, "unit": unit})
 
 
-def decode_task(node: Node, lattice: Structure) -> TaskResult:
+def _decode_task(node: Node, lattice: Structure) -> TaskResult:
     """Return the task of a group; ValueError or the like if it is damaged."""
     task = _find_task(node, lattice)
     columns, codec = _stored_columns(node, task), task.kind.codec
     numbers = node.array("block", np.int64)
-    counts = np.ones_like(numbers)
-    if "block_count" in node.datasets:
-        counts = node.array("block_count", np.int64)
-    layout = codec.layout(task, columns)
+    has_counts = "block_count" in node.datasets
+    counts = node.array("block_count", np.int64) if has_counts else np.ones_like(numbers)
     arrays = {
         name: _read_squares(node, columns, stored)
         if name == "squares" and _has_products(node)
         else node.array(name, stored.dtype, stored.shape)
-        for name, stored in layout.items()
+        for name, stored in codec.layout(task, columns).items()
     }
     if any(len(array) != numbers.size for array in (counts, *arrays.values())):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
@@ -230,9 +209,9 @@ def decode_task(node: Node, lattice: Structure) -> TaskResult:
         number: codec.block(number, {name: array[n] for name, array in arrays.items()}, count)
         for n, (number, count) in enumerate(zip(numbers.tolist(), counts.tolist(), strict=True))
     }
-    found = TaskResult(task, columns=columns, end=end)
-    found.unite(blocks)
-    return found
+    result = TaskResult(task, columns=columns, end=end)
+    result.unite(blocks)
+    return result
 
 
 def _check_groups(task: Task, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
@@ -277,8 +256,7 @@ def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | 
     """Return where one long chain is; ValueError unless that is where its blocks end."""
     if not numbers.size:
         return None
-    sweeps, states = node.integer("sweeps"), task.draw.states
-    shape = _spin_shape(task)
+    sweeps, states, shape = node.integer("sweeps"), task.draw.states, _spin_shape(task)
     planes = node.array("spins", np.uint32, shape)
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
     if not is_whole or sweeps != task.sweeps_after(numbers.size):
@@ -308,14 +286,12 @@ def _find_task(node: Node, lattice: Structure) -> Task:
         block_size=node.integer("block_size"),
         method=node.text("method"),
         order=node.text("order", SETTINGS["order"].default),
-        measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
+        measure=tuple(node.texts("measure", [])),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
         chains=node.integer("chains", SETTINGS["chains"].default),
-        functions=functions_named(
-            node.texts("functions") if "functions" in node.attributes else ()
-        ),
+        functions=functions_named(node.texts("functions", [])),
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
@@ -327,13 +303,17 @@ def _find_task(node: Node, lattice: Structure) -> Task:
 def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
     """Return the columns that a group holds, by the names that are stored in it.
 
-    Of a column that this version does not know there are the texts of the file alone.  ValueError:
-    a name is there twice.
+    Of a column that this version does not know there are the texts of the file alone.
     """
     if not task.kind.codec.holds_columns:
-        found: tuple[Column, ...] = task.kind.codec.stored_columns(task, node.datasets)
-        return found
-    observables = _read_observables(node, task)
+        return tuple(task.kind.codec.stored_columns(task, node.datasets))
+    own = {column.name: column for column in task.observables}
+    names = node.texts("observable_names")
+    if not names:
+        raise ValueError(f"task {task.id}: it has no observables")
+    for name in (name for name in names if names.count(name) > 1):
+        raise ValueError(f"task {task.id}: {name} is there twice")
+    observables = [own.get(name) or _unknown_observable(node, n) for n, name in enumerate(names)]
     declared = task.columns
     known = list_datasets(declared, task.num_points, task.block_size)
     missing = [name for name in known if name not in node.datasets]
@@ -342,23 +322,11 @@ def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
     return (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
 
 
-def _read_observables(node: Node, task: Task) -> list[Column]:
-    """Return the observables that a group names, in the order of their sums."""
-    known = {column.name: column for column in task.observables}
-    names = node.texts("observable_names")
-    if not names:
-        raise ValueError(f"task {task.id}: it has no observables")
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"task {task.id}: {name} is there twice")
-    return [known.get(name) or _unknown_observable(node, n) for n, name in enumerate(names)]
-
-
 def _unknown_observable(node: Node, n: int) -> Column:
     """Return the n-th observable of a group, with the texts of the file."""
     texts = {key: node.texts(f"observable_{key}s")[n] for key in _TEXTS}
-    squared = "squared_names" not in node.attributes or texts["name"] in node.texts("squared_names")
-    return Column(**texts, gathered=None, is_flag=not squared)
+    squared = node.texts("squared_names", [texts["name"]])
+    return Column(**texts, gathered=None, is_flag=texts["name"] not in squared)
 
 
 def _unknown_sums(node: Node, name: str, task: Task) -> Column:

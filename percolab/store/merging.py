@@ -37,13 +37,11 @@ def merge(
         for item in part.tasks.values():
             earlier = owners.setdefault(item.task.stream_seed, [])
             for other_name, other in earlier:
-                # The same samples at other p: the analysis joins the two.
-                if can_join(item.task, other.task):
-                    continue
                 if item.task.is_serial and item.task.id == other.task.id:
                     _check_same_chain(name, item, other_name, other)
-                    continue
-                _refuse_overlap(name, item, other_name, other)
+                elif not can_join(item.task, other.task):
+                    # Where they can be joined the analysis does so: the same samples at other p.
+                    _refuse_overlap(name, item, other_name, other)
             if item.task.is_serial:
                 _check_whole(name, item)
                 own = (other for _, other in earlier if other.task.id == item.task.id)
@@ -67,14 +65,13 @@ def _merge_runs(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> l
 
     longest: the number of the part that a long chain was taken from, by task.
     """
-    found = []
-    for number, runs in enumerate(parts):
-        for run in runs:
-            made = run["blocks"]
-            own = {key: count for key, count in made.items() if longest.get(key, number) == number}
-            if own or not made:
-                found.append(run | {"blocks": own})
-    return found
+    merged = []
+    for number, run in ((number, run) for number, runs in enumerate(parts) for run in runs):
+        made = run["blocks"]
+        own = {key: count for key, count in made.items() if longest.get(key, number) == number}
+        if own or not made:
+            merged.append(run | {"blocks": own})
+    return merged
 
 
 def _unite(merged: StoredResults, items: Iterable[TaskResult], without: Collection[str]) -> None:
@@ -114,38 +111,36 @@ def _check_same_chain(name: str, item: TaskResult, other_name: str, other: TaskR
 
 def _check_alike(name: str, study: Study, others: Study) -> None:
     """Raise InputError unless the part with this name is of the same lattice as the others."""
-    pairs = [("boundary", ", ".join(study.boundary), ", ".join(others.boundary))]
-    pairs.append(("model", study.model, others.model))
-    for setting in ADDED:
-        if setting in study.kind.settings:
-            pairs.append((setting, _shown(study, setting), _shown(others, setting)))
-    theirs_by_name = {item.name: str(item) for item in others.functions}
-    for item in study.functions:
+    settings = [name for name in ADDED if name in study.kind.settings]
+    pairs = [
+        ("boundary", ", ".join(study.boundary), ", ".join(others.boundary)),
+        ("model", study.model, others.model),
+        *((name, *(_shown(each, name) for each in (study, others))) for name in settings),
+    ]
+    theirs_by_name = {function.name: str(function) for function in others.functions}
+    for function in study.functions:
         # Another package, or another version of it, may measure something else by this name.
-        pairs.append(("observable", str(item), theirs_by_name.get(item.name, str(item))))
+        own = str(function)
+        pairs.append(("observable", own, theirs_by_name.get(function.name, own)))
     for what, own, theirs in pairs:
         if own != theirs:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")
     own_names, names = (getattr(each.structure, "names", None) for each in (study, others))
     if own_names is not None and names is not None and own_names != names:
         raise InputError(f"{name}: its sites have other names than those of the others")
-    if study.structure.digest != others.structure.digest:
-        raise InputError(f"{name}: {_other_lattice(study, others)}")
+    lattice, known = study.structure, others.structure
+    if lattice.digest != known.digest and lattice.name != known.name:
+        raise InputError(f"{name}: holds lattice {lattice.name}, not {known.name} like the others")
+    if lattice.digest != known.digest:
+        raise InputError(
+            f"{name}: its {lattice.name} differs in content from that of the others "
+            f"({lattice.digest}, {known.digest})"
+        )
 
 
 def _shown(study: Study, name: str) -> str:
-    """Return a setting of a study as a message has it."""
     value = getattr(study, name)
     return "auto" if value == AUTO else str(value)
-
-
-def _other_lattice(study: Study, others: Study) -> str:
-    """Return what is different about a study's lattice or graph, in a few words."""
-    own, known = study.structure, others.structure
-    if own.name != known.name:
-        return f"holds lattice {own.name}, not {known.name} like the others"
-    digests = f"{own.digest}, {known.digest}"
-    return f"its {own.name} differs in content from that of the others ({digests})"
 
 
 def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:

@@ -32,7 +32,7 @@ Test = Callable[[Path], bool]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: what it is called, and how one that percolab wrote is recognised.
+    """A kind of file, and how one that percolab wrote is recognised.
 
     is_own: None where the format has no place for a mark, so that no existing file is replaced.
     """
@@ -68,12 +68,12 @@ def is_hdf5(form: str) -> Test:
 
 
 def archive(name: str) -> Kind:
-    """Return the kind of an .npz file that has its kind as a mark (:func:`marked_archive`)."""
+    """Return the kind of an .npz file that :func:`marked_archive` makes."""
     return Kind(name, begins(rb"PK\x03\x04", _file_signature(name), at_end=True))
 
 
 def array(name: str) -> Kind:
-    """Return the kind of an .npy file that has its kind as a mark (:func:`marked_array`)."""
+    """Return the kind of an .npy file that :func:`marked_array` makes."""
     return Kind(name, begins(rb"\x93NUMPY", _file_signature(name), at_end=True))
 
 
@@ -120,9 +120,8 @@ def check_suffix(path: str | Path, suffixes: Collection[str], what: str) -> None
 
     what: "a figure", "a page" ...
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in suffixes and not path.is_dir():
+    suffix = Path(path).suffix.lower()
+    if suffix not in suffixes and not Path(path).is_dir():
         raise InputError(
             f"{path}: cannot write {what} as {suffix or 'no suffix'!r}; use {', '.join(suffixes)}"
         )
@@ -205,8 +204,8 @@ def write_rescued(path: Path, content: bytes) -> Path:
 
     No existing file is touched, even if it appears meanwhile.  InputError: it cannot be written.
     """
-    ends = ("-rescued", *(f"-rescued-{n}" for n in range(2, 1000)))
-    for rescued in (path.with_name(f"{path.stem}{end}{path.suffix}") for end in ends):
+    for end in ("-rescued", *(f"-rescued-{n}" for n in range(2, 1000))):
+        rescued = path.with_name(f"{path.stem}{end}{path.suffix}")
         try:
             # Now the name is taken; below only this empty file is replaced.
             os.close(os.open(rescued, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -226,8 +225,8 @@ def write_rescued(path: Path, content: bytes) -> Path:
 def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:
     """Put a complete file in place of an old one; InputError, and the old one stays, if that fails.
 
-    The new one has the mode and the owner of the old one.  ``name`` is what the error calls the
-    file.  Only one process at a time may replace a file.
+    The new one has the mode and the owner of the old one.  name: as the error calls the file.  Only
+    one process at a time may replace a file.
     """
     with _put_in_place(path, name or path) as temporary, open(temporary, "xb") as file:
         _write_to_disk(file, path, content)

@@ -6,6 +6,7 @@ import math
 import platform
 import sys
 import tomllib
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,10 +16,7 @@ _PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "scipy")
 
 
 def own_version() -> str:
-    """Return percolab's version: of the package installed, or of the checkout that this is.
-
-    "unknown" where there is neither.
-    """
+    """Return the version of the package installed, or of the checkout; else "unknown"."""
     try:
         return version("percolab")
     except PackageNotFoundError:
@@ -31,37 +29,27 @@ def own_version() -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that matter; absent ones are left out."""
-    found = {"python": platform.python_version(), "percolab": own_version()}
+    versions = {"python": platform.python_version(), "percolab": own_version()}
     for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def processor_name() -> str:
     """Return the CPU's model name where the system has it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 
 #: What a run's record has, and of which type.
 _RUN_KINDS: dict[str, tuple[type, ...]] = {
-    "started": (str,),
+    **dict.fromkeys(("started", "system", "processor", "device", "device_name", "labeler"), (str,)),
     "command": (list,),
     "versions": (dict,),
-    "system": (str,),
-    "processor": (str,),
-    "device": (str,),
-    "device_name": (str,),
-    "labeler": (str,),
     "workers": (int,),
     "seconds": (int, float),
     "blocks": (dict,),

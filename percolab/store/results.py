@@ -24,13 +24,7 @@ from percolab.errors import InputError
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
-from percolab.store.hdf5_format import (
-    FORMAT,
-    Contents,
-    check_shapes,
-    decode_contents,
-    encode_contents,
-)
+from percolab.store.hdf5_format import FORMAT, check_shapes, decode_contents, encode_contents
 from percolab.store.interrupts import delay_interrupts
 from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
@@ -57,11 +51,9 @@ class StoredResults:
 
     def __repr__(self) -> str:
         """The study in a few words, and how many samples there are in all."""
-        samples = sum(item.num_samples for item in self.tasks.values())
-        contents = (
-            f"{samples} samples in {counted(len(self.tasks), 'task')}" if samples else "no samples"
-        )
-        sizes = ", ".join(map(str, self.study.sizes))
+        sizes, contents = ", ".join(map(str, self.study.sizes)), "no samples"
+        if samples := sum(item.num_samples for item in self.tasks.values()):
+            contents = f"{samples} samples in {counted(len(self.tasks), 'task')}"
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
     def add_task(self, task: Task) -> TaskResult:
@@ -84,7 +76,6 @@ class StoredResults:
         return lacking(self.tasks.values())
 
     def of_size(self, size: int) -> list[TaskResult]:
-        """Return the results of one linear size."""
         return [item for item in self.tasks.values() if item.task.size == size]
 
 
@@ -131,7 +122,6 @@ class ResultsWriter:
         self._lock.release()
 
     def load(self) -> StoredResults | None:
-        """Return what the file holds, or None if there is no file yet."""
         return read_results(self.path) if self.path.exists() else None
 
     def save(self, results: StoredResults) -> None:
@@ -166,19 +156,17 @@ class ResultsWriter:
         return path
 
     def _reason_to_leave(self) -> str:
-        """Return why the existing file may not be replaced; "" if it may."""
         if _identity(self._target) not in (None, self._seen):
             return f"{self.path}: another program has put a file here, which is left as it is"
         try:
             check_place(self.path)
             self._check_links()
+            return ""
         except InputError as error:
-            return f"{error.args[0]}"
-        return ""
+            return str(error)
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what identifies a file; None if there is none."""
     # Not the time, which some networks' file systems change after a file was written.
     try:
         found = path.stat()
@@ -189,10 +177,8 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 def encode(results: StoredResults) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
-    study = results.study
-    contents = Contents(study.description(), study.structure, results.runs, results.tasks)
     buffer = io.BytesIO()
-    write_tree(buffer, encode_contents(contents))
+    write_tree(buffer, encode_contents(results.study, results.tasks, results.runs))
     return buffer.getvalue()
 
 
@@ -236,9 +222,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _decode(root: Node, path: Path) -> StoredResults:
-    found = decode_contents(root, path)
-    study = Study.from_description(found.study, found.lattice)
-    results = StoredResults(study, dict(found.tasks), found.runs)
+    results = StoredResults(*decode_contents(root, path))
     for run in results.runs:
         check_run(run)
     _check_complete(results)

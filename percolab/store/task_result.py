@@ -64,12 +64,10 @@ class TaskResult(Shown):
 
     @property
     def num_blocks(self) -> int:
-        """Blocks measured so far."""
         return sum(block.count for block in self.blocks.values())
 
     @property
     def num_samples(self) -> int:
-        """Samples measured so far."""
         return self.num_blocks * self.task.block_size
 
     @property
@@ -111,14 +109,12 @@ class TaskResult(Shown):
     @property
     def holds_columns(self) -> bool:
         """Whether its blocks hold sums of columns at every p."""
-        holds: bool = self.task.kind.codec.holds_columns
-        return holds
+        return bool(self.task.kind.codec.holds_columns)
 
     @property
     def holds_thresholds(self) -> bool:
         """Whether its blocks hold thresholds of single samples."""
-        holds: bool = self.task.kind.codec.holds_thresholds
-        return holds
+        return bool(self.task.kind.codec.holds_thresholds)
 
     @property
     def observables(self) -> tuple[Column, ...]:
@@ -126,7 +122,6 @@ class TaskResult(Shown):
         return tuple(column for column in self.columns if column.is_observable)
 
     def has(self, *names: str) -> bool:
-        """Return whether these columns are all there."""
         return set(names) <= {column.name for column in self.columns}
 
     def add(self, blocks: Iterable[AnyBlock]) -> None:
@@ -157,12 +152,9 @@ class TaskResult(Shown):
         if not self.holds_columns or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
         kept = [column for column in columns if column.is_observable]
-        extras = self._datasets(columns).keys()
+        choice = self.observables, kept, self._datasets(columns).keys()
         grids: dict[int, Any] = self.blocks
-        blocks: dict[int, AnyBlock] = {
-            number: with_columns(block, self.observables, kept, extras)
-            for number, block in grids.items()
-        }
+        blocks: dict[int, AnyBlock] = {n: with_columns(grids[n], *choice) for n in grids}
         return TaskResult(self.task, blocks, tuple(columns), self.end)
 
     def column(self, name: str) -> NDArray[np.int64]:
@@ -199,9 +191,7 @@ class TaskResult(Shown):
         return np.array(found, stored.dtype).reshape(len(found), *stored.shape)
 
     def layout(self) -> dict[str, StoredArray]:
-        """Return the arrays of every block, by the names of their datasets."""
-        layout: dict[str, StoredArray] = self.task.kind.codec.layout(self.task, self.columns)
-        return layout
+        return dict(self.task.kind.codec.layout(self.task, self.columns))
 
     def extra(self, name: str) -> NDArray[Any]:
         """Return the block sums in a dataset next to the observables, (n_blocks, m, numbers).
@@ -254,14 +244,11 @@ class TaskResult(Shown):
         known = spanning_names(self.task.boundary)
         if name not in known:
             raise InputError(f"observable {name!r} is not in this file; there: {', '.join(known)}")
-        if name == "spanning_any":
-            return np.asarray(found.min(axis=2))
-        if name == "spanning_all":
-            return np.asarray(found.max(axis=2))
+        if name in ("spanning_any", "spanning_all"):
+            return np.asarray((np.min if name == "spanning_any" else np.max)(found, axis=2))
         return found[:, :, axis_observables(self.task.boundary).index(name)]
 
     def datasets(self) -> dict[str, Stored]:
-        """Return the datasets next to the observables, by name."""
         return self._datasets(self.columns)
 
     def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:
@@ -307,8 +294,7 @@ def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    columns: tuple[Column, ...] = task.kind.columns(task.boundary, measure, wide=task.is_wide)
-    return columns
+    return tuple(task.kind.columns(task.boundary, measure, wide=task.is_wide))
 
 
 def _requests(item: TaskResult, column: Column) -> bool:

@@ -20,8 +20,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from percolab.store.guard import AT_ONCE, Allowance, check_dataset, check_links
-
 #: What an attribute is: a text, a list of texts, or numbers, an array of any shape.
 Value = str | list[str] | np.ndarray
 #: HDF5's version of files in which all but the data has checksums of the library's own.
@@ -30,6 +28,10 @@ _LIBRARY_VERSION = ("v110", "v110")
 _PACKED: dict[str, Any] = {"compression": "gzip", "shuffle": True}
 #: File, its groups, and theirs: no file of ours is deeper.
 _MOST_LEVELS = 3
+#: Deflate packs 1032 to 1 at best: a file that claims more would fill the memory with nothing.
+_MOST_PACKED = 1032
+#: Bytes that are read without a question; of a single chunk of data no more are read ever.
+AT_ONCE = 2**26
 
 
 @dataclass
@@ -52,21 +54,18 @@ class Node:
     groups: dict[str, Node] = field(default_factory=dict)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return an attribute that is a text."""
         value = self.attributes.get(name, default)
         if not isinstance(value, str):
             raise self._error(name, "a text")
         return value
 
-    def texts(self, name: str) -> list[str]:
-        """Return an attribute that is a list of texts."""
-        value = self.attributes.get(name)
+    def texts(self, name: str, default: list[str] | None = None) -> list[str]:
+        value = self.attributes.get(name, default)
         if not isinstance(value, list):
             raise self._error(name, "a list of texts")
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an attribute that is an integer."""
         if name not in self.attributes and default is not None:
             return default
         value = self.attributes.get(name)
@@ -327,3 +326,47 @@ def _check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError("it holds text that is not UTF-8") from error
+
+
+# HDF5 follows links, takes data from other files, and promises data of any size.  A file of unknown
+# origin is checked before anything in it is followed.
+
+
+class Allowance:
+    """How much data a file can hold in all, of which every part takes its own.
+
+    at_once: bytes that may still be read before it is known what they are for
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self._left = _MOST_PACKED * file.id.get_filesize()
+        self.at_once = AT_ONCE
+
+    def take(self, name: str, claimed: int) -> None:
+        """Raise ValueError if this part, with those before it, is more than the file can hold."""
+        self._left -= claimed
+        if self._left < 0:
+            raise ValueError(f"{name} claims more data than its file can hold")
+
+
+def check_links(group: h5py.Group) -> None:
+    """Raise ValueError if a member of a group is a link to elsewhere; none of them is followed."""
+    for name in group:
+        link, where = group.get(name, getlink=True), f"{group.name.rstrip('/')}/{name}"
+        if link is None:
+            raise ValueError(f"{where} cannot be read")
+        if not isinstance(link, h5py.HardLink):
+            kind = "an external" if isinstance(link, h5py.ExternalLink) else "a soft"
+            raise ValueError(f"{where} is {kind} link, and links are not followed")
+
+
+def check_dataset(dataset: h5py.Dataset) -> None:
+    """Raise ValueError if a dataset lies in another file, or is larger than its file can hold."""
+    if dataset.external or dataset.is_virtual:
+        raise ValueError(f"{dataset.name} takes its data from another file")
+    Allowance(dataset.file).take(dataset.name, dataset.nbytes)
+    if dataset.chunks is None:
+        if dataset.nbytes > max(AT_ONCE, dataset.file.id.get_filesize()):
+            raise ValueError(f"{dataset.name} claims more data than its file holds")
+    elif prod(dataset.chunks) * dataset.dtype.itemsize > AT_ONCE:
+        raise ValueError(f"{dataset.name} has chunks of more than {AT_ONCE} bytes")

@@ -84,7 +84,6 @@ class ThresholdBlock(Shown):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is stored of it, by name."""
         return {"thresholds": self.thresholds}
 
     def _facts(self) -> dict[str, Any]:
@@ -108,11 +107,9 @@ class OpeningsBlock(Shown):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is stored of it, by name."""
         return dict(self.sums)
 
     def with_arrays(self, arrays: Mapping[str, NDArray[Any]], count: int) -> OpeningsBlock:
-        """Return a block of other arrays, which begins with the same sample."""
         return OpeningsBlock(self.number, dict(arrays), count)
 
     def _facts(self) -> dict[str, Any]:
@@ -136,10 +133,10 @@ def make_sample_blocks(
     """
     from percolab.measure.tallies import sum_tallies
 
-    found = sum_tallies(rows) | (extras or {})
+    sums = sum_tallies(rows) | (extras or {})
     if counted is not None:
         rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
-    return _summed(numbers, rows, observables, found)
+    return _sum_rows(numbers, rows, observables, sums)
 
 
 def make_chain_blocks(
@@ -148,24 +145,23 @@ def make_chain_blocks(
     spins: NDArray[np.int64],
     observables: Sequence[Column],
     measure: Collection[str] = (),
-    beside: dict[str, NDArray[Any]] | None = None,
+    more: dict[str, NDArray[Any]] | None = None,
 ) -> list[Block]:
     """Return the blocks of chains, whose samples are consecutive sweeps.
 
-    beside: further sums of the blocks, (blocks, m, numbers) by dataset.
-
     rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
-    sweeps, m, SPIN_ROW_WIDTH), in its last columns.
+    sweeps, m, SPIN_ROW_WIDTH), in its last columns.  more: further sums of the blocks, (blocks, m,
+    numbers) by dataset.
     """
     from percolab.measure.spins import compute_chain_series, sum_chains
     from percolab.measure.tallies import sum_tallies
 
     whole = spins.copy()
     whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
-    extras = sum_tallies(rows) | {"lagged": sum_chains(whole)} | (beside or {})
+    extras = sum_tallies(rows) | {"lagged": sum_chains(whole)} | (more or {})
     if "series" in measure:
         extras["series"] = compute_chain_series(whole)
-    return _summed(numbers, whole, observables, extras)
+    return _sum_rows(numbers, whole, observables, extras)
 
 
 def make_tree_blocks(
@@ -180,24 +176,23 @@ def make_tree_blocks(
     """
     blocks = len(numbers)
     extras = {
-        name: np.sum(np.reshape([found[name] for found in sums], (blocks, -1, 1, width)), axis=1)
-        for name, width in ((name, found.size) for name, found in sums[0].items())
+        name: np.sum(np.reshape([own[name] for own in sums], (blocks, -1, 1, first.size)), axis=1)
+        for name, first in sums[0].items()
     }
-    return _summed(numbers, rows.reshape(blocks, -1, *rows.shape[1:]), observables, extras)
+    return _sum_rows(numbers, rows.reshape(blocks, -1, *rows.shape[1:]), observables, extras)
 
 
-def _summed(
+def _sum_rows(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
     observables: Sequence[Column],
-    found: dict[str, NDArray[Any]],
+    extras: dict[str, NDArray[Any]],
 ) -> list[Block]:
     from percolab.measure.block_sums import sum_blocks
 
-    squared = pick_squared(observables)
-    picks = pick_observables(observables)
-    sums, squares = sum_blocks(np.ascontiguousarray(rows), squared, *picks)
-    return make_summed_blocks(numbers, sums, squares, found)
+    picks = pick_squared(observables), *pick_observables(observables)
+    sums, squares = sum_blocks(np.ascontiguousarray(rows), *picks)
+    return make_summed_blocks(numbers, sums, squares, extras)
 
 
 def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
@@ -217,9 +212,10 @@ def make_summed_blocks(
     extras: dict[str, NDArray[Any]] | None = None,
 ) -> list[Block]:
     """Return blocks with these sums (blocks, m, C), squares and extras of all of them."""
-    found = extras or {}
-    others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
-    return [Block(*block) for block in zip(numbers, sums, squares, others, strict=True)]
+    return [
+        Block(number, sums[n], squares[n], {name: own[n] for name, own in (extras or {}).items()})
+        for n, number in enumerate(numbers)
+    ]
 
 
 def squared_names(observables: Iterable[Column]) -> list[str]:

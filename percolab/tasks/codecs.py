@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class StoredArray:
     unit: str
 
 
-class Codec(Protocol):
+class Codec:
     """How the blocks of a kind of study are stored.
 
     holds_columns:    whether they hold sums of the columns at every p, by which they can be joined
@@ -52,75 +52,62 @@ class Codec(Protocol):
                       cannot be added up
     """
 
-    holds_columns: bool
-    holds_thresholds: bool
-    least_groups: int | None
+    holds_columns = False
+    holds_thresholds = False
+    least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the arrays of a task with these columns, by the names of their datasets."""
+        raise NotImplementedError
 
     def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
         """Return the columns of stored arrays; only where blocks hold no sums at every p."""
+        return ()
 
     def attributes(self, task: Task) -> dict[str, list[str]]:
         """Return what the arrays have in common, as texts by name."""
+        return {}
 
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
         """Return the block, or the group of ``count`` blocks, of these arrays."""
+        raise NotImplementedError
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         """Raise ValueError where stored arrays, of all blocks, cannot be true.
 
         samples: of every block, int64 (n_blocks,).
         """
+        raise NotImplementedError
 
 
-class SumsCodec:
+class SumsCodec(Codec):
     """Blocks of sums of the columns at every p (:class:`percolab.tasks.blocks.Block`)."""
 
     holds_columns = True
-    holds_thresholds = False
-    least_groups: int | None = 512
+    least_groups = 512
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
-        """Return sums and squares of the observables, and the datasets of the other columns."""
         observables = [column for column in columns if column.is_observable]
         points, names = len(task.p), squared_names(observables)
+        sums = "sum over the block's samples [block, p, observable]"
+        squares = (
+            "sum of squares of the observables that are no probabilities, in their order "
+            "[block, p, observable]"
+        )
         found = {
-            "sums": StoredArray(
-                np.int64,
-                (points, len(observables)),
-                "sum over the block's samples [block, p, observable]",
-                "mixed",
-            ),
-            "squares": StoredArray(
-                np.float64,
-                (points, len(names)),
-                "sum of squares of the observables that are no probabilities, in their order "
-                "[block, p, observable]",
-                "mixed",
-            ),
+            "sums": StoredArray(np.int64, (points, len(observables)), sums, "mixed"),
+            "squares": StoredArray(np.float64, (points, len(names)), squares, "mixed"),
         }
         for name, stored in list_datasets(columns, task.num_points, task.block_size).items():
             meaning, unit = f"{stored.dataset.meaning}{SUM_AXES}", stored.dataset.unit
             found[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
         return found
 
-    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
-        """Return nothing: the file has the texts of the columns."""
-        return ()
-
-    def attributes(self, task: Task) -> dict[str, list[str]]:
-        """Return nothing: columns have texts of their own."""
-        return {}
-
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
-        """Return the block, or the group of ``count`` blocks, of these arrays."""
-        extras = {name: array for name, array in arrays.items() if name not in _OF_OBSERVABLES}
-        return Block(number, arrays["sums"], arrays["squares"], extras, count=count)
+        extras = dict(arrays)
+        return Block(number, extras.pop("sums"), extras.pop("squares"), extras, count=count)
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError for negative sums, and for larger ones than samples can have."""
         if not all(column.is_known for column in columns):
             # What another version measures may be negative, and its products with the rest.
             return
@@ -129,8 +116,9 @@ class SumsCodec:
             if array.size and name not in own and array.min() < 0:
                 raise ValueError(f"task {task.id}: {name} holds a negative number")
         largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
-        # Of a wide task there is no observable of more than its sites.
-        largest = task.num_points if task.is_wide else largest
+        if task.is_wide:
+            # There is no observable of more than its sites.
+            largest = task.num_points
         if OPENINGS in task.measure:
             # Of few sites, and of a wide task, there may be more bonds.
             largest = max(largest, task.num_openings)
@@ -143,53 +131,37 @@ class SumsCodec:
             raise ValueError(f"task {task.id}: sums holds more than its samples can have")
 
 
-_OF_OBSERVABLES = ("sums", "squares")
-
-
-class ThresholdCodec:
+class ThresholdCodec(Codec):
     """Blocks of exact thresholds (:class:`percolab.tasks.blocks.ThresholdBlock`)."""
 
-    holds_columns = False
     holds_thresholds = True
-    least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
-        """Return the thresholds of every sample along every open axis."""
         shape = task.block_size, len(open_axes(task.boundary))
         meaning = "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]"
         return {"thresholds": StoredArray(np.uint64, shape, meaning, "2^-63")}
 
-    def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
-        """Return nothing: what is known of spanning follows from T."""
-        return ()
-
     def attributes(self, task: Task) -> dict[str, list[str]]:
-        """Return the names of the axes."""
         return {"axes": list(axis_names(task.boundary))}
 
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
-        """Return the block, or the group of ``count`` blocks, of these arrays."""
         return ThresholdBlock(number, arrays["thresholds"])
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError for a threshold above 1."""
         found = arrays["thresholds"]
         if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
             raise ValueError(f"task {task.id}: a threshold is above 1")
 
 
-class OpeningsCodec:
+class OpeningsCodec(Codec):
     """Blocks of sums by the number of openings (:class:`percolab.tasks.blocks.OpeningsBlock`).
 
     Every observable has a dataset, so that a file without one of them is read all the same.
     """
 
-    holds_columns = False
-    holds_thresholds = False
-    least_groups: int | None = 64
+    least_groups = 64
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
-        """Return the sums of every observable by bins of openings."""
         shape = (len(bin_counts(task.num_openings)),)
         own = [(each.name, each.meaning, each.unit) for each in columns if each.is_observable]
         own.append((LARGEST_SQUARES, "squared size of the largest cluster", "site^2"))
@@ -200,20 +172,16 @@ class OpeningsCodec:
         }
 
     def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
-        """Return the observables that have a dataset."""
         return tuple(column for column in task.observables if column.name in datasets)
 
     def attributes(self, task: Task) -> dict[str, list[str]]:
-        """Return how many bonds or sites open in all, and how many openings a bin has."""
         numbers = task.num_openings, bin_width(task.num_openings)
         return {"openings": [str(number) for number in numbers]}
 
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
-        """Return the block, or the group of ``count`` blocks, of these arrays."""
         return OpeningsBlock(number, dict(arrays), count)
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError for sums that samples cannot have."""
         counts = bin_counts(task.num_openings) * samples[:, None].astype(float)
         probabilities = {column.name for column in columns if column.is_probability}
         for name, found in arrays.items():

@@ -45,27 +45,16 @@ class SamplerSpec:
 
 
 class BlockSampler(Protocol):
-    """Makes blocks of one task on one device; several threads of the CPU may use it at a time.
+    """Makes blocks of one task on one device; several threads of the CPU may use it at a time."""
 
-    blocks_per_call: how many one call should be given to keep the device at work.
-    is_serial: each block begins where the one before has ended, as in one long chain.
-    """
-
-    @property
-    def task(self) -> Task:
-        """The task whose blocks it makes."""
-
-    @property
-    def device(self) -> Device:
-        """The device that it uses."""
+    task: Task
+    device: Device
+    #: Whether each block begins where the one before has ended, as in one long chain.
+    is_serial: bool
 
     @property
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
-
-    @property
-    def is_serial(self) -> bool:
-        """Whether each block begins where the one before has ended."""
 
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
@@ -83,12 +72,7 @@ class BlockSampler(Protocol):
 
 
 class Algorithms(Protocol):
-    """What does the work of a kind's samples, by name: labelers, or ways to find trees.
-
-    what: an entry is, in words
-    """
-
-    what: str
+    """What does the work of a kind's samples, by name: labelers, or ways to find trees."""
 
     def default(self, kind: str) -> str:
         """Return the name of the fastest on a kind of device, "cpu" or "cuda"."""
@@ -103,7 +87,8 @@ class Algorithms(Protocol):
         """
 
     def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
-        """Return the most grid points that one can have, or None if that is not bounded."""
+        """Return the most grid points that one can have, or None if something else bounds them."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +123,7 @@ class Kind(Protocol):
     always_has_pilot: whether one measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
+    sampler:          the place of what makes a task's blocks, as :class:`SamplerSpec` has it
     """
 
     name: ClassVar[str]
@@ -153,6 +139,7 @@ class Kind(Protocol):
     always_has_pilot: ClassVar[bool] = False
     codec: ClassVar[Codec] = SumsCodec()
     algorithms: ClassVar[Algorithms]
+    sampler: ClassVar[str]
 
     def check(self, item: Task | Study) -> None:
         """Raise InputError for what this kind refuses: a model, a boundary, p."""
@@ -181,9 +168,6 @@ class Kind(Protocol):
 
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
-
-    def sampler_place(self, task: Task) -> str:
-        """Return the place of what makes a task's blocks, as :class:`SamplerSpec` has it."""
 
     def unplaced(self, study: Study) -> str:
         """Return what a pilot looks for in addition to p, in words, or ""."""
@@ -252,4 +236,4 @@ def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
     the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,
     which changes how long sampling takes, or where it continues, never the numbers.
     """
-    return SamplerSpec(task.kind.sampler_place(task), task, options).make(task, device)
+    return SamplerSpec(task.kind.sampler, task, options).make(task, device)

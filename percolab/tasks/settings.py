@@ -32,44 +32,10 @@ from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
 from percolab.measure.functions import Function
 from percolab.spins.update import Update
+from percolab.tasks import values
 from percolab.tasks.kind_registry import METHODS
-from percolab.tasks.setting_groups import (
-    HOW_MUCH,
-    LATTICE,
-    MACHINE,
-    MEASURED,
-    OUTPUT,
-    SPINS,
-    WHAT,
-)
-from percolab.tasks.values import (
-    AUTO,
-    check_one_of,
-    parse_burn_in,
-    parse_couplings,
-    parse_probabilities,
-    parse_sizes,
-    read_burn_in,
-    read_counts,
-    read_couplings,
-    read_file_beside,
-    read_flag,
-    read_integer,
-    read_lattice,
-    read_number,
-    read_order,
-    read_probabilities,
-    read_sizes,
-    read_terminals,
-    read_text,
-    read_words,
-    take_burn_in,
-    take_integer,
-    take_measure,
-    take_number,
-    take_probabilities,
-    take_sizes,
-)
+from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MACHINE, MEASURED, OUTPUT, SPINS, WHAT
+from percolab.tasks.values import AUTO, check_one_of, take_integer
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
@@ -84,12 +50,15 @@ MPI, DASK = "mpi", "dask:"
 #: What the workers of an executor can share in place of the samples of a study.
 SPLITS = ("lattice",)
 _NO_SPINS = "{model} percolation has no spins (--model ising)"
-_NO_TEMPERATURE = "{model} percolation has no temperature (--model ising)"
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
 def _taken_as_it_is(key: str, value: Any) -> Any:
     return value
+
+
+def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda key, value: None if value is None else take(key, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +93,7 @@ class Setting:
     high: int | None = None
     repeated: bool = False
     parse: Callable[[str], Any] | None = None
-    read: Callable[[Table, str], Any] | None = read_text
+    read: Callable[[Table, str], Any] | None = Table.text
     take: Callable[[str, Any], Any] = _taken_as_it_is
     check: Callable[[str, Any], Any] = _taken_as_it_is
     refusal: str = ""
@@ -134,8 +103,29 @@ class Setting:
     @property
     def option_help(self) -> str:
         """The help of the option, with its default."""
-        told = self.shown_default or self.default
-        return f"{self.help}  [default: {told}]" if told else self.help
+        default = self.shown_default or self.default
+        return f"{self.help}  [default: {default}]" if default else self.help
+
+
+def _coupling(name: str, meaning: str) -> Setting:
+    return Setting(
+        group=SPINS,
+        help=f"In place of p, of {meaning}",
+        flags=(f"-{name}" if len(name) == 1 else f"--{name}",),
+        parse=values.parse_couplings(name),
+        read=values.read_couplings,
+        refusal="{model} percolation has no temperature (--model ising)",
+    )
+
+
+def _integer_of_spins(low: int, text: str, **more: Any) -> Setting:
+    reads: dict[str, Any] = {
+        "kind": int,
+        "low": 1,
+        "read": values.read_integer(low, 10**9),
+        "take": take_integer,
+    }
+    return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **reads, **more)
 
 
 class LatticeSetting(TypedDict, total=False):
@@ -149,7 +139,7 @@ class LatticeSetting(TypedDict, total=False):
             shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
             f'"{DEFAULT_LATTICE}" unless given.',
-            read=read_lattice,
+            read=values.read_lattice,
         ),
     ]
 
@@ -166,7 +156,7 @@ class Settings(TypedDict, total=False):
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
             "(n, 2) or a list of edges; a dense matrix goes as scipy.sparse.csr_array(matrix).",
             kind=Path,
-            read=read_file_beside,
+            read=values.read_file_beside,
         ),
     ]
     source: Annotated[
@@ -176,7 +166,7 @@ class Settings(TypedDict, total=False):
             help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
             "if one cluster has a site of the source and one of the target.",
-            read=read_terminals,
+            read=values.read_terminals,
         ),
     ]
     target: Annotated[
@@ -184,7 +174,7 @@ class Settings(TypedDict, total=False):
         Setting(
             group=LATTICE,
             help="The sites that a spanning cluster joins to the source.",
-            read=read_terminals,
+            read=values.read_terminals,
         ),
     ]
     multi: Annotated[
@@ -194,7 +184,7 @@ class Settings(TypedDict, total=False):
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
-            read=read_flag,
+            read=values.read_flag,
         ),
     ]
     columns: Annotated[
@@ -205,7 +195,7 @@ class Settings(TypedDict, total=False):
             "weight: source,target,weight.",
             doc="of a data frame, or of an edge list with a header, the names of the columns of "
             'the two sites, and of the weight: "source,target,weight", or a list of them.',
-            read=read_words("source,target,weight, or a list of names of columns"),
+            read=values.read_words("source,target,weight, or a list of names of columns"),
         ),
     ]
     L: Annotated[
@@ -220,9 +210,9 @@ class Settings(TypedDict, total=False):
             "(grid points or cells along each axis); or shapes of one ratio of sides, "
             '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells.',
             flags=("-L", "--size"),
-            parse=parse_sizes,
-            read=read_sizes,
-            take=take_sizes,
+            parse=values.parse_sizes,
+            read=values.read_sizes,
+            take=values.take_sizes,
         ),
     ]
     p: Annotated[
@@ -230,11 +220,10 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Values of p: 0.5,0.6 or from:to:count.",
             shown_default="found by a pilot",
-            doc="p values; None lets a pilot place those of each size.",
             flags=("-p",),
-            parse=parse_probabilities,
-            read=read_probabilities,
-            take=take_probabilities,
+            parse=values.parse_probabilities,
+            read=values.read_probabilities,
+            take=values.take_probabilities,
         ),
     ]
     model: Annotated[
@@ -247,38 +236,16 @@ class Settings(TypedDict, total=False):
     ]
     beta: Annotated[
         float | str | Sequence[float] | None,
-        Setting(
-            group=SPINS,
-            help="In place of p, of spins: J / kT.  H = -J sum delta(s, s') of potts, p = 1 - "
-            "exp(-beta); H = -J sum s s' of ising, p = 1 - exp(-2 beta).  So beta of potts:q=2 is "
-            "twice that of ising.",
-            flags=("--beta",),
-            parse=parse_couplings("beta"),
-            read=read_couplings,
-            refusal=_NO_TEMPERATURE,
+        _coupling(
+            "beta",
+            "spins: J / kT.  H = -J sum delta(s, s') of potts, p = 1 - exp(-beta); H = -J sum s s' "
+            "of ising, p = 1 - exp(-2 beta).  So beta of potts:q=2 is twice that of ising.",
         ),
     ]
-    T: Annotated[
-        float | str | Sequence[float] | None,
-        Setting(
-            group=SPINS,
-            help="In place of p, of spins: kT / J, 1 / beta.",
-            flags=("-T",),
-            parse=parse_couplings("T"),
-            read=read_couplings,
-            refusal=_NO_TEMPERATURE,
-        ),
-    ]
+    T: Annotated[float | str | Sequence[float] | None, _coupling("T", "spins: kT / J, 1 / beta.")]
     K: Annotated[
         float | str | Sequence[float] | None,
-        Setting(
-            group=SPINS,
-            help="In place of p, of ising: K = J / kT, p = 1 - exp(-2 K).",
-            flags=("-K",),
-            parse=parse_couplings("K"),
-            read=read_couplings,
-            refusal=_NO_TEMPERATURE,
-        ),
+        _coupling("K", "ising: K = J / kT, p = 1 - exp(-2 K)."),
     ]
     update: Annotated[
         str,
@@ -293,16 +260,11 @@ class Settings(TypedDict, total=False):
     ]
     sweeps: Annotated[
         int,
-        Setting(
-            group=SPINS,
+        _integer_of_spins(
+            1,
+            "updates of every chain, those of the burn-in included.",
             default=0,
-            help="Of spins: updates of every chain, those of the burn-in included.",
             shown_default="chosen from the burn-in and the samples",
-            kind=int,
-            low=1,
-            read=read_integer(1, 10**9),
-            take=take_integer,
-            refusal=_NO_SPINS,
         ),
     ]
     burn_in: Annotated[
@@ -312,41 +274,30 @@ class Settings(TypedDict, total=False):
             default=AUTO,
             help="Of spins: updates at the start of every chain that are not measured, or auto.",
             shown_default="auto: 20 autocorrelation times, found by a pilot",
-            parse=parse_burn_in,
-            read=read_burn_in,
-            take=take_burn_in,
+            parse=values.parse_burn_in,
+            read=values.read_burn_in,
+            take=values.take_burn_in,
             refusal=_NO_SPINS,
         ),
     ]
     every: Annotated[
         int,
-        Setting(
-            group=SPINS,
+        _integer_of_spins(
+            1,
+            "measure only every n-th update, which pays where those of wolff are small.",
             default=1,
-            help="Of spins: measure only every n-th update, which pays where those of wolff are "
-            "small.",
-            kind=int,
-            low=1,
-            read=read_integer(1, 10**9),
-            take=take_integer,
             check=lambda key, value: _every(value),
-            refusal=_NO_SPINS,
         ),
     ]
     chains: Annotated[
         int,
-        Setting(
-            group=SPINS,
+        _integer_of_spins(
+            0,
+            "1 makes one long chain at every size and p; each block begins where the one before "
+            "ended.",
             default=0,
-            help="Of spins: 1 makes one long chain at every size and p; each block begins where "
-            "the one before ended.",
             shown_default="a chain for every block",
-            kind=int,
-            low=1,
-            read=read_integer(0, 10**9),
-            take=take_integer,
             check=lambda key, value: _chains(value),
-            refusal=_NO_SPINS,
         ),
     ]
     method: Annotated[
@@ -356,10 +307,7 @@ class Settings(TypedDict, total=False):
             default="grid",
             help="grid: measure at these p; threshold: find T, the p at which each sample begins "
             "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
-            "one by one, which gives every observable at any p (CPU).",
-            doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
-            'to span, "tree" its minimum spanning tree, and "microcanonical" opens bonds or sites '
-            "one by one, for every observable at any p; of these three p is left out.",
+            "one by one, which gives every observable at any p (CPU).  The last three have no p.",
             check=check_one_of(METHODS),
         ),
     ]
@@ -375,7 +323,7 @@ class Settings(TypedDict, total=False):
             '":ascending" behind the smallest; "degree:adaptive", where degrees are counted again '
             "after every removal; a file of docs/networks.md; a list of sites, the first removed "
             "first; or a mapping of sites to scores.",
-            read=read_order,
+            read=values.read_order,
             check=lambda key, value: _order(key, value),
             refusal="a given order is one of method microcanonical (--method microcanonical)",
         ),
@@ -389,16 +337,10 @@ class Settings(TypedDict, total=False):
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
             "source's clusters), and what flows: bridges, backbone, path, conductance; of spins "
             "also series (for reweighting) and correlation (correlation length). May be repeated.",
-            doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
-            'how far they reach; "openings" counts the open bonds or the occupied sites; '
-            '"source" counts the sites of the clusters of a graph\'s source; '
-            '"bridges", "backbone", "path" and "conductance" are of what flows through open bonds; '
-            'of spins "series" keeps three numbers of every sweep, and "correlation" gives the '
-            "correlation length.",
             repeated=True,
             parse=",".join,
-            read=read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
-            take=take_measure,
+            read=values.read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
+            take=values.take_measure,
         ),
     ]
     observables: Annotated[
@@ -416,7 +358,7 @@ class Settings(TypedDict, total=False):
             "Or names alone, which packages declare (docs/own-code.md).",
             flags=("--observable",),
             repeated=True,
-            read=read_words("the name of an observable, or a list of such"),
+            read=values.read_words("the name of an observable, or a list of such"),
         ),
     ]
     boundary: Annotated[
@@ -425,21 +367,19 @@ class Settings(TypedDict, total=False):
             group=LATTICE,
             help="open, periodic, or one per axis: open,periodic.",
             shown_default="open",
-            doc='"open" or "periodic", for all axes of a lattice or each; open unless given.',
-            read=read_words('"open", "periodic", or a list with one of them an axis'),
+            read=values.read_words('"open", "periodic", or a list with one of them an axis'),
         ),
     ]
     samples: Annotated[
         int | Sequence[int] | None,
         Setting(
             group=HOW_MUCH,
-            help="Samples of each size; of spins, the measured sweeps of all its chains.",
+            help="Samples of each size; of spins, the measured sweeps of all its chains.  Python "
+            "also takes a list of one number a size.",
             shown_default=str(DEFAULT_SAMPLES),
-            doc="how many of each size, one number or one for each size; of spins, the measured "
-            "sweeps of all chains.",
             kind=int,
             low=1,
-            read=read_counts,
+            read=values.read_counts,
         ),
     ]
     target_error: Annotated[
@@ -448,8 +388,8 @@ class Settings(TypedDict, total=False):
             group=HOW_MUCH,
             help="Sample until the error of p_c is this small.",
             kind=float,
-            read=read_number,
-            take=lambda key, value: None if value is None else take_number(key, value),
+            read=Table.number,
+            take=_unless_none(values.take_number),
         ),
     ]
     seed: Annotated[
@@ -460,7 +400,7 @@ class Settings(TypedDict, total=False):
             kind=int,
             low=0,
             high=MAX_SEED,
-            read=read_integer(0, MAX_SEED),
+            read=values.read_integer(0, MAX_SEED),
             take=take_integer,
             check=lambda key, value: _seed(value),
         ),
@@ -480,7 +420,7 @@ class Settings(TypedDict, total=False):
             default=0,
             help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
-            read=read_integer(1, 10**6),
+            read=values.read_integer(1, 10**6),
             take=take_integer,
         ),
     ]
@@ -513,7 +453,7 @@ class Settings(TypedDict, total=False):
             kind=int,
             low=1,
             read=None,
-            take=lambda key, value: None if value is None else take_integer(key, value),
+            take=_unless_none(take_integer),
         ),
     ]
     executor: Annotated[
@@ -526,7 +466,7 @@ class Settings(TypedDict, total=False):
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
             read=None,
-            take=lambda key, value: _executor(value),
+            take=_unless_none(lambda key, value: _executor(value)),
         ),
     ]
     part: Annotated[
@@ -535,8 +475,6 @@ class Settings(TypedDict, total=False):
             group=HOW_MUCH,
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
-            doc='"k/n" makes only part k of n, for job arrays; merged, all parts are the undivided '
-            "study.",
             read=None,
         ),
     ]
@@ -547,11 +485,8 @@ class Settings(TypedDict, total=False):
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            doc="cut every sample into so many slabs and measure one after the other, in the "
-            'memory of one; "auto" does so only where a sample does not fit.  The numbers are the '
-            "same.",
             read=None,
-            check=lambda key, value: _slabs(value),
+            check=_unless_none(lambda key, value: _slabs(value)),
         ),
     ]
     split: Annotated[
@@ -561,10 +496,8 @@ class Settings(TypedDict, total=False):
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
-            doc='"lattice" has all workers (threads, processes, or ranks of MPI) measure each '
-            "sample together, a part of it each (docs/domains.md).  The numbers are the same.",
             read=None,
-            check=lambda key, value: None if value is None else check_one_of(SPLITS)(key, value),
+            check=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
@@ -573,9 +506,8 @@ class Settings(TypedDict, total=False):
             group=MACHINE,
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            doc='with split="lattice": boxes along each axis, as "4x4x2", one for each worker.',
             read=None,
-            check=lambda key, value: _text(key, value, "4x4x2"),
+            check=_unless_none(lambda key, value: _text(key, value, "4x4x2")),
         ),
     ]
     merge: Annotated[
@@ -585,11 +517,8 @@ class Settings(TypedDict, total=False):
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            doc='with split="lattice", how parts are joined: "tree" or "quad", after a colon with '
-            'bubbles, runs or shorter, as in "quad:bubbles,runs" (docs/domains.md); "tree" unless '
-            "given.",
             read=None,
-            check=lambda key, value: _text(key, value, "quad:bubbles,runs"),
+            check=_unless_none(lambda key, value: _text(key, value, "quad:bubbles,runs")),
         ),
     ]
     out: Annotated[
@@ -609,9 +538,9 @@ def _order(key: str, value: Any) -> str:
     return value if value in names else check_one_of(names)(key, value)
 
 
-def _slabs(value: Any) -> int | str | None:
-    if value is None or value == "auto":
-        return None if value is None else "auto"
+def _slabs(value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
     digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
     number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
     if type(number) is not int or number < 1:
@@ -619,8 +548,8 @@ def _slabs(value: Any) -> int | str | None:
     return number
 
 
-def _text(key: str, value: Any, example: str) -> str | None:
-    if value is not None and not isinstance(value, str):
+def _text(key: str, value: Any, example: str) -> str:
+    if not isinstance(value, str):
         raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
     return value
 
@@ -632,8 +561,8 @@ def _seed(value: int) -> int:
     return value
 
 
-def _executor(value: Any) -> str | Executor | None:
-    if value is None or isinstance(value, Executor):
+def _executor(value: Any) -> str | Executor:
+    if isinstance(value, Executor):
         return value
     if value == MPI:
         raise InputError(
@@ -682,7 +611,6 @@ FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.read is 
 
 
 def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every setting: as it is given, or its default."""
     return {name: setting.default for name, setting in SETTINGS.items()} | dict(given)
 
 
@@ -701,11 +629,7 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Return what does as :func:`takes_settings` does with the settings of these names alone."""
-
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        return _show_settings(function, names)
-
-    return decorate
+    return lambda function: _show_settings(function, names)
 
 
 def _show_settings(function: Callable[_P, _R], names: Sequence[str]) -> Callable[_P, _R]:

@@ -132,7 +132,6 @@ class Sampling(Shown):
 
     @property
     def is_serial(self) -> bool:
-        """Whether each block of a task begins where the one before has ended."""
         found: bool = self.kind.is_serial(self)
         return found
 
@@ -168,7 +167,6 @@ class Sampling(Shown):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """All of it by name."""
         return {name: getattr(self, name) for name in _SAMPLING}
 
     def _check(self, name: str) -> None:
@@ -248,7 +246,6 @@ class Task(Sampling):
 
     @property
     def _has_single_layer(self) -> bool:
-        """Whether the two end layers of an open axis are one."""
         axes, lattice = open_axes(self.boundary), self.structure
         if not isinstance(lattice, Lattice):
             return self.size < 2 and bool(axes)
@@ -256,7 +253,6 @@ class Task(Sampling):
 
     @property
     def _largest_sum(self) -> int:
-        """The largest number of one sample that is summed over those of a block."""
         largest: int = self.kind.largest_sum(self.num_points)
         return largest
 
@@ -282,7 +278,6 @@ class Task(Sampling):
 
     @property
     def _own_columns(self) -> tuple[Column, ...]:
-        """What percolab measures by itself."""
         columns: tuple[Column, ...] = self.kind.columns(
             self.boundary, self.measure, wide=self.is_wide
         )
@@ -306,7 +301,6 @@ class Task(Sampling):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid points along each axis."""
         return self.structure.shape(self.size)
 
     @property
@@ -383,7 +377,6 @@ class Task(Sampling):
 
 
 def _told(item: Task | Study) -> dict[str, Any]:
-    """Return what tasks and studies show alike."""
     measure = {"measure": ", ".join(item.measure)} if item.measure else {}
     return {
         "model": item.model,
@@ -527,7 +520,6 @@ class Study(Sampling):
 
     @property
     def observables(self) -> tuple[Column, ...]:
-        """What is one integer for each sample, in the order it is stored."""
         columns = self.kind.columns(self.boundary)
         return tuple(column for column in columns if column.is_observable)
 
@@ -606,7 +598,6 @@ def _plain(value: Any) -> Any:
 
 
 def _described(table: Table, name: str) -> Any:
-    """Return a setting that a description may lack."""
     default = SETTINGS[name].default
     if isinstance(default, tuple):
         return tuple(table.read_list(name, str))

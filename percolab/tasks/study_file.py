@@ -171,7 +171,6 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
 def _choose_structure(
     lattice: str | Path | Structure | None, settings: Mapping[str, Any]
 ) -> Structure:
-    """Return the graph or the lattice that settings name."""
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
@@ -189,7 +188,7 @@ def _choose_structure(
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
-    if not hasattr(lattice, "is_scalable"):
+    if not isinstance(lattice, Structure):
         raise InputError(
             f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice"
             "; a graph goes with graph="

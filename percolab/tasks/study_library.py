@@ -18,7 +18,6 @@ _SUFFIX = ".toml"
 
 
 def studies_folder() -> Path:
-    """Return the folder that the studies are in."""
     package = Path(str(resources.files("percolab")))
     built = package / "configs"
     return built if built.is_dir() else package.parent / "configs"

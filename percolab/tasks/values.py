@@ -9,6 +9,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
     >>> parse_probabilities("0.5:0.6:3")
     (0.5, 0.55, 0.6)
     """
-    values = _parse_numbers("p", text, lambda part: _probability(part, text), "0.50:0.55:21")
+    values = _parse_numbers("p", text, _probability, "0.50:0.55:21")
     if not values:
         raise InputError(f"p = {text!r}: the list is empty")
     return tuple(map(float, values))
@@ -65,11 +66,15 @@ def _parse_numbers(
     return [low + (high - low) * n / (count - 1) for n in range(count)]
 
 
-def _probability(text: str, whole: str) -> Decimal:
+def _number(key: str, text: str) -> Decimal:
     try:
-        value = Decimal(text.strip())
+        return Decimal(text.strip())
     except InvalidOperation as error:
-        raise InputError(f"p = {shown(whole)}: {shown(text.strip())} is not a number") from error
+        raise InputError(f"{key} = {shown(text.strip())} is not a number") from error
+
+
+def _probability(text: str) -> Decimal:
+    value = _number("p", text)
     if not value.is_finite() or not 0 <= value <= 1:
         raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
     return value
@@ -86,48 +91,29 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
     return lambda text: check_couplings(key, _parse_numbers(key, text, number, "2.2:2.4:9"))
 
 
-def _number(key: str, text: str) -> Decimal:
-    try:
-        return Decimal(text.strip())
-    except InvalidOperation as error:
-        raise InputError(f"{key} = {shown(text.strip())} is not a number") from error
-
-
-def check_couplings(key: str, values: Sequence[Any]) -> tuple[float, ...]:
+def check_couplings(key: str, values: Any) -> tuple[float, ...]:
     """Return J / kT or kT / J as floats; InputError unless all are positive and finite."""
-    try:
-        found = tuple(float(value) for value in values)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{key} = {shown(values)}, but only numbers are allowed") from error
-    if any(isinstance(value, bool | str) for value in values):
-        raise InputError(f"{key} = {shown(values)}, but only numbers are allowed")
-    for value in found:
-        if not 0 < value < float("inf"):
+    couplings = _take_floats(key, values, "only numbers are allowed")
+    for value in couplings:
+        if not 0 < value < math.inf:
             raise InputError(
                 f"{key} = {value:g}, but it must be above 0: cluster updates are those of "
                 "ferromagnets"
             )
-    if not found:
+    if not couplings:
         raise InputError(f"{key}: the list is empty")
-    return found
+    return couplings
 
 
 def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
     """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
-    if value is None:
-        return None
     if isinstance(value, str):
         return parse_couplings(key)(value)
-    return check_couplings(key, value if np.ndim(value) else [value])
+    return None if value is None else check_couplings(key, value)
 
 
-def read_couplings(table: Table, key: str) -> tuple[float, ...]:
-    """Return J / kT or kT / J: a number, a list of them, or a range as text."""
-    value = table.data[key]
-    if isinstance(value, str):
-        return _of_file(table, parse_couplings(key), value)
-    items = value if isinstance(value, list) else [value]
-    return _of_file(table, partial(check_couplings, key), items)
+def read_couplings(table: Table, key: str) -> tuple[float, ...] | None:
+    return _of_file(table, partial(take_couplings, key), table.data[key])
 
 
 def _of_file(table: Table, function: Callable[[Any], _T], value: Any) -> _T:
@@ -156,7 +142,6 @@ def parse_burn_in(text: str) -> int:
 
 
 def take_burn_in(key: str, value: Any) -> int:
-    """Return a number of sweeps; "auto" as AUTO."""
     found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
     if not AUTO <= found <= 10**9:
         raise InputError(f"{key} = {found}, but it must be an integer from 0 to 10^9, or auto")
@@ -272,18 +257,7 @@ def take_seconds(key: str, value: Any) -> float:
 # Of a key of a study file.
 
 
-def read_text(table: Table, key: str) -> str:
-    """Return a string."""
-    return table.text(key)
-
-
-def read_number(table: Table, key: str) -> float:
-    """Return a finite number."""
-    return table.number(key)
-
-
 def read_flag(table: Table, key: str) -> bool:
-    """Return true or false."""
     value = table.data[key]
     if type(value) is not bool:
         raise table.error(key, "true or false")
@@ -307,7 +281,6 @@ def read_file_beside(table: Table, key: str) -> Path:
 
 
 def study_folder(table: Table) -> Path:
-    """Return the folder of a study file."""
     return Path(table.where).parent
 
 
@@ -339,7 +312,6 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
 
 
 def read_counts(table: Table, key: str) -> int | list[int]:
-    """Return a positive integer, or a list of them."""
     value: int | list[int] = table.data[key]
     items = value if isinstance(value, list) else [value]
     if not items or not all(type(item) is int and item >= 1 for item in items):
@@ -359,7 +331,6 @@ def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
 
 
 def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
-    """Return p values: a number, a list of them, or a range as text."""
     value = table.data[key]
     if isinstance(value, str):
         return _of_file(table, parse_probabilities, value)
@@ -407,8 +378,20 @@ def is_same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME**2)
 
 
+def _take_floats(key: str, value: Any, allowed: str) -> tuple[float, ...]:
+    """Return a number or a sequence of them as floats; InputError for anything else."""
+    _refuse_booleans(key, value, allowed)
+    numbers = value if np.iterable(value) and not isinstance(value, str) else [value]
+    try:
+        if numbers is value and any(isinstance(number, str) for number in numbers):
+            raise TypeError
+        return tuple(map(float, numbers))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{key} = {shown(value)}, but {allowed}") from error
+
+
 def _refuse_booleans(key: str, value: Any, allowed: str) -> None:
-    """Raise InputError for true and false where numbers are wanted, which Python takes for some."""
+    """Raise InputError for true and false, which Python takes for numbers."""
     items = value if np.iterable(value) and not isinstance(value, str) else [value]
     if any(isinstance(item, bool | np.bool_) for item in items):
         raise InputError(f"{key} = {shown(value)}, but {allowed}")
@@ -422,23 +405,18 @@ def take_integer(key: str, value: Any) -> int:
 
 
 def take_flag(key: str, value: Any) -> bool:
-    """Return true or false."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{key} = {shown(value)}, but it must be True or False")
     return bool(value)
 
 
 def take_number(key: str, value: Any) -> float:
-    """Return a number as a float."""
-    _refuse_booleans(key, value, "it must be a number")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{key} = {shown(value)}, but it must be a number") from error
+    if np.iterable(value) and not isinstance(value, str):
+        raise InputError(f"{key} = {shown(value)}, but it must be a number")
+    return _take_floats(key, value, "it must be a number")[0]
 
 
 def take_path(key: str, value: Any) -> Path:
-    """Return the name of a file as a path."""
     if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
         raise InputError(f"{key} = {shown(value)}, but it must be the name of a file")
     return Path(value)
@@ -470,17 +448,10 @@ def _as_whole(value: Any) -> Any:
 
 def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:
     """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
-    if value is None:
-        return None
     if isinstance(value, str):
         return parse_probabilities(value)
-    _refuse_booleans(key, value, "only numbers from 0 to 1 are allowed")
-    try:
-        return tuple(float(item) for item in (value if np.ndim(value) else [value]))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{key} = {shown(value)}, but only numbers from 0 to 1 are allowed"
-        ) from error
+    allowed = "only numbers from 0 to 1 are allowed"
+    return None if value is None else _take_floats(key, value, allowed)
 
 
 def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -500,10 +471,9 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
 
 def take_sample_key(key: str, value: Any) -> int:
     """Return a seed or the number of a sample; InputError unless it is from 0 to 2^64 - 1."""
-    try:
+    found = -1
+    with suppress(InputError):
         found = take_integer(key, value)
-    except InputError:
-        found = -1
     if not 0 <= found < 2**64:
         raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
     return found
@@ -533,8 +503,6 @@ def check_choice(key: str, value: str, known: Collection[str]) -> None:
 
 
 def check_one_of(known: Collection[str]) -> Callable[[str, str], str]:
-    """Return a check that a value is one of the known ones."""
-
     def check(key: str, value: str) -> str:
         check_choice(key, value, known)
         return value

@@ -1,31 +1,101 @@
-"""Minimum spanning trees and invasion percolation.  Here: the registry of ways to find a tree."""
+"""Minimum spanning trees and invasion percolation.  Here: what ways to find a tree have in common.
+
+All ways give the same bonds; :mod:`percolab.trees.weights` has their order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from percolab.kernels.registry import load, load_class
 from percolab.measure.columns import open_axes
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from percolab.kernels.memory import Memory
     from percolab.lattices.extent import Extent
     from percolab.lattices.topology import Topology
-    from percolab.trees.tree import Trees
+    from percolab.trees.weights import BondWeights
+
+
+class Trees(Protocol):
+    """The minimum spanning trees of up to ``capacity`` samples of one topology, on one device.
+
+    Of a topology that is not connected it is a forest: one tree for each of its clusters with all
+    bonds open.  A vacant point is in none.
+    """
+
+    topology: Topology
+    capacity: int
+
+    @staticmethod
+    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+        """Return the memory that it takes; given: for given keys, which are not counted."""
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
+
+    def words(self, items: int) -> NDArray[np.uint32]:
+        """Return the bonds of the first trees, uint32 (items, words of all classes).
+
+        One bit a bond, as everywhere; bits of bonds that do not exist are 0.
+        """
+
+
+class OneTree:
+    """What finds one tree at a time on the CPU (:class:`Trees`): a way has ``find``.
+
+    tree: uint32 (words of all classes,), the bonds of the last one
+    """
+
+    capacity = 1
+
+    def __init__(self, topology: Topology) -> None:
+        import numpy as np
+
+        self.topology = topology
+        self.tree = np.zeros(topology.num_bond_words, np.uint32)
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        from percolab.trees.weights import make_sample_weights
+
+        (sample,) = samples
+        return self._build(make_sample_weights(generator, seed, int(sample)))
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        from percolab.trees.weights import given_weights
+
+        return self._build(given_weights(keys))
+
+    def _build(self, weights: BondWeights) -> int:
+        self.tree[:] = 0
+        self.find(weights)
+        return 1
+
+    def find(self, weights: BondWeights) -> None:
+        """Write the tree by weights to ``tree``, which is cleared."""
+        raise NotImplementedError
+
+    def words(self, items: int) -> NDArray[np.uint32]:
+        return self.tree[None].copy()
 
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A way to find trees: its name, what it is, and its class for each kind of device.
-
-    readings: by kind of device the class that reads trees where they lie; without one the host
-    reads their words.  paper: the paper whose comparison it is here for (:mod:`percolab.papers`)
-    """
+    """A way to find trees: its name, what it is, and its class for each kind of device."""
 
     name: str
     summary: str
     classes: dict[str, str]
+    # By kind of device the class that reads trees where they lie; without one the host reads their
+    # words.  paper: the paper whose comparison it is here for (:mod:`percolab.papers`)
     readings: dict[str, str] = field(default_factory=dict)
     paper: str = ""
 
@@ -42,7 +112,7 @@ TREE_METHODS = {
             "boruvka",
             "every cluster takes its least bond outwards, in tiles first, then over their borders",
             {"cpu": "trees.boruvka:Boruvka", "cuda": "trees.boruvka_cuda:BoruvkaCuda"},
-            {"cuda": "trees.readings_batch:ReadingsBatch"},
+            {"cuda": "trees.readings_cuda:ReadingsBatch"},
         ),
         TreeEntry(
             "prim",

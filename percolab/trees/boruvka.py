@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 from numba import int64, njit, uint32
-from numpy.typing import NDArray
 
 from percolab.kernels.memory import Memory
 from percolab.kernels.union_find import find_halving, union_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
+from percolab.trees import OneTree
 from percolab.trees.heap import make_bond_keys
 from percolab.trees.ordered_joins import add_to_tree
-from percolab.trees.tree import OneTree
 from percolab.trees.weights import BondWeights
 
 
 @njit(nogil=True, cache=True)
 def _rounds(bonds, keys, ends, parents, least, tree):
-    """Add the bonds of the forest to ``tree``, uint32 words; return how many rounds it took.
+    """Add the bonds of the forest to ``tree``, uint32 words.
 
     bonds:   uint32, numbers of all bonds, ascending; overwritten, as the next two are
     keys:    uint64, their keys
@@ -30,8 +29,8 @@ def _rounds(bonds, keys, ends, parents, least, tree):
     parents: int32 (points,), a union-find in which every site is a cluster
     least:   int64 (points,), scratch: the least bond outward of a cluster, by its root
     """
-    live, rounds = int64(bonds.size), int64(0)
-    while True:
+    live = int64(bonds.size)
+    while live > 0:
         # Bonds stay in order, so that of two with equal keys the one that comes later is larger.
         kept = int64(0)
         least[:] = -1
@@ -46,9 +45,6 @@ def _rounds(bonds, keys, ends, parents, least, tree):
                     least[root] = kept
             kept += 1
         live = kept
-        if live == 0:
-            return rounds
-        rounds += 1
         for root in range(least.size):
             n = least[root]
             # Two clusters may take the same bond; the second of them finds it joined.
@@ -58,16 +54,10 @@ def _rounds(bonds, keys, ends, parents, least, tree):
 
 
 class Boruvka(OneTree):
-    """The minimum spanning tree of one sample (:class:`percolab.trees.tree.Trees`).
-
-    tree:   uint32 (words of all classes,), the bonds of the last one
-    rounds: how many it took
-    """
+    """The minimum spanning tree of one sample (:class:`percolab.trees.Trees`)."""
 
     def __init__(self, topology: Topology, capacity: int = 1) -> None:
         super().__init__(topology)
-        self.tree = np.zeros(topology.num_bond_words, np.uint32)
-        self.rounds = 0
         klass, owner, other = topology.bonds().T
         self._bonds = (klass * 32 * topology.num_words + owner).astype(np.uint32)
         self._ends = np.column_stack([owner, other]).astype(np.int32)
@@ -79,13 +69,6 @@ class Boruvka(OneTree):
         return Memory(host=52 * bonds + 4 * extent.num_words + 12 * extent.num_points)
 
     def find(self, weights: BondWeights) -> None:
-        """Find the tree by weights."""
-        self.tree[:] = 0
         points, keys = self.topology.num_points, make_bond_keys(weights, self._bonds)
         parents, least = np.arange(points, dtype=np.int32), np.empty(points, np.int64)
-        live = self._bonds.copy(), keys, self._ends.copy()
-        self.rounds = _rounds(*live, parents, least, self.tree)
-
-    def words(self, items: int) -> NDArray[np.uint32]:
-        """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
-        return self.tree[None].copy()
+        _rounds(self._bonds.copy(), keys, self._ends.copy(), parents, least, self.tree)

@@ -26,34 +26,8 @@ from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, find_set_bits
-from percolab.trees.rounds_cuda import (
-    BEGINNING,
-    COUNTS,
-    NO_SITE,
-    BoruvkaForest,
-    CandidateList,
-    RoundKeys,
-    begin_kernel,
-    ends_kernel,
-    first_ends_kernel,
-    given_prefixes_kernel,
-    heavy_ends_kernel,
-    hook_kernel,
-    limits_kernel,
-    list_all_kernel,
-    offer_kernel,
-    prefixes_kernel,
-)
-from percolab.trees.tiles_cuda import (
-    CLASS_BYTES,
-    MOST_CLASSES,
-    SIMULATED,
-    SITE_BITS,
-    TILE_THREADS,
-    BoruvkaTiles,
-    crossing_kernel,
-    tile_kernel,
-)
+from percolab.trees import rounds_cuda as rounds
+from percolab.trees import tiles_cuda as tiles
 
 cuda = load_cuda()
 
@@ -64,28 +38,28 @@ LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
 LIGHT_RATIO = 1.15
 #: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
 #: where the list is empty.
-_MOST_BLOCKS = 3 if SIMULATED else 2048
+_MOST_BLOCKS = 3 if tiles.SIMULATED else 2048
 _AXES = 3
 
 
 def are_tiled(shape: tuple[int, ...], classes: int) -> bool:
     """Return whether a topology of this shape and so many bond classes is cut into tiles."""
-    return 0 < len(shape) <= _AXES and 0 < classes <= MOST_CLASSES
+    return 0 < len(shape) <= _AXES and 0 < classes <= tiles.MOST_CLASSES
 
 
 def tile_extents(dimension: int) -> tuple[int, int, int]:
     """Return the binary logarithms of a tile's grid points along each axis.
 
-    >>> sum(tile_extents(2)) == sum(tile_extents(3)) == SITE_BITS
+    >>> sum(tile_extents(2)) == sum(tile_extents(3)) == tiles.SITE_BITS
     True
     """
-    low, more = divmod(SITE_BITS, dimension)
+    low, more = divmod(tiles.SITE_BITS, dimension)
     x, y, z = (low + (axis < more) if axis < dimension else 0 for axis in range(_AXES))
     return x, y, z
 
 
 class BoruvkaCuda:
-    """The trees of up to ``capacity`` samples (:class:`percolab.trees.tree.Trees`).
+    """The trees of up to ``capacity`` samples (:class:`percolab.trees.Trees`).
 
     batch:     holds the words of the trees as open bonds, for labelers to join
     launches:  the stream that everything is done on
@@ -111,31 +85,27 @@ class BoruvkaCuda:
         self._slots = slots
         self._light = np.uint32(largest_light_prefix(topology))
         sites = capacity * topology.num_points
-        self._forest = BoruvkaForest(
+        self._forest = rounds.BoruvkaForest(
             parents=cuda.device_array(sites, np.uint32),
             best=cuda.device_array(sites, np.uint64),
             tree=self.batch.opened,
         )
         self._prefixes = cuda.device_array(capacity * slots, np.uint32)
-        self._counts = cuda.device_array(COUNTS, np.uint32)
-        self._left = cuda.pinned_array(COUNTS, np.uint32)
+        self._counts = cuda.device_array(rounds.COUNTS, np.uint32)
+        self._left = cuda.pinned_array(rounds.COUNTS, np.uint32)
         self._given = cuda.device_array(1, np.uint64)
         self._limits = cuda.device_array(2, np.uint64)
         self.is_tiled = tiled and are_tiled(topology.shape, topology.num_classes)
         room = topology.num_bonds
         if self.is_tiled:
             self._cut()
-            room = min(
-                room, int(self._crossing.size) + estimate_undecided_bonds(topology.num_points)
-            )
+            undecided = estimate_undecided_bonds(topology.num_points)
+            room = min(room, int(self._crossing.size) + undecided)
         self._make_lists(capacity * room)
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes; given: for given keys.
-
-        In tiles it may become more where very many given keys are equal in their first 31 digits.
-        """
+        """Return the memory that it takes; more where many given keys agree in 31 digits."""
         slots, points = 32 * extent.num_words, extent.num_points
         room = extent.num_classes * points
         own = CudaBatch.memory(extent, BOND, items)
@@ -169,7 +139,7 @@ class BoruvkaCuda:
                 owners = find_set_bits(exists ^ inner).astype(np.uint32)
                 numbers.append(owners + np.uint32(32 * (k * top.num_words + first)))
         self._num_tiles = prod(counts)
-        self._tiles = BoruvkaTiles(
+        self._tiles = tiles.BoruvkaTiles(
             shape=tuple(map(np.uint32, shape)),
             extents=tuple(map(np.uint32, extents)),
             counts=tuple(map(np.uint32, counts)),
@@ -186,14 +156,11 @@ class BoruvkaCuda:
         """Make two lists for so many bonds of the whole batch."""
         self._room = room
         # What is there goes first, so that both need not fit.
-        self._lists: tuple[CandidateList, ...] = ()
-        sizes = [max(room, 1)] * len(CandidateList._fields)
-        self._lists = tuple(
-            CandidateList(*(cuda.device_array(size, np.uint64) for size in sizes)) for _ in range(2)
-        )
+        self._lists: tuple[rounds.CandidateList, ...] = ()
+        one, other, third, fourth = (cuda.device_array(max(room, 1), np.uint64) for _ in range(4))
+        self._lists = rounds.CandidateList(one, other), rounds.CandidateList(third, fourth)
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
-        """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
         items, self.generator = len(samples), generator
         self.batch.keys.write(seed, samples, np.zeros(items, np.uint64))
         keys = self._keys(generator, is_given=False)
@@ -201,15 +168,14 @@ class BoruvkaCuda:
         def draw() -> None:
             self.batch.keys.upload(items)
             words = self.topology.num_bond_words
-            counted = np.uint32(items * words), np.uint32(words)
-            self.launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
+            drawn = keys, np.uint32(items * words), np.uint32(words), self._prefixes
+            self.launches.one(rounds.prefixes_kernel, items * words, 1, *drawn)
             self._join(keys, items)
 
         self._finish(("build", generator, items), draw, keys)
         return items
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
-        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
         self.launches.wait()
         if self._given.size != self._slots:
             self.launches.forget()
@@ -217,14 +183,14 @@ class BoruvkaCuda:
         self._given.copy_to_device(np.ascontiguousarray(keys, np.uint64))
         self._limits.copy_to_device(np.array([2**64 - 1, 0], np.uint64))
         limits = self.batch.exists, self._given, self._limits
-        self.launches.each(limits_kernel, self._slots, 1, *limits)
+        self.launches.each(rounds.limits_kernel, self._slots, 1, *limits)
         self.launches.wait()
         self.generator = None
         round_keys = self._keys(0, is_given=True)
 
         def draw() -> None:
             given = self._given, self._limits, self._prefixes
-            self.launches.each(given_prefixes_kernel, self._slots, 1, *given)
+            self.launches.each(rounds.given_prefixes_kernel, self._slots, 1, *given)
             self._join(round_keys, 1)
 
         self._finish(("given",), draw, round_keys)
@@ -236,83 +202,76 @@ class BoruvkaCuda:
         return self._forest.parents
 
     def words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bonds of the first trees, uint32 (items, words of all classes)."""
         return self.batch.copy_open_words(items)
 
-    def _keys(self, generator: int, *, is_given: bool) -> RoundKeys:
-        samples = self.batch.keys.on_device.samples
-        given = np.uint32(is_given)
-        return RoundKeys(
-            generator, samples, self._given, self._limits, given, np.uint32(self._slots)
-        )
+    def _keys(self, generator: int, *, is_given: bool) -> rounds.RoundKeys:
+        given = self._given, self._limits, np.uint32(is_given), np.uint32(self._slots)
+        return rounds.RoundKeys(generator, self.batch.keys.on_device.samples, *given)
 
-    def _join(self, keys: RoundKeys, items: int) -> None:
+    def _join(self, keys: rounds.RoundKeys, items: int) -> None:
         """Launch everything from prefixes on: lists, the first rounds, what is left."""
         top, launch, forest = self.topology, self.launches, self._forest
         sites, words = items * top.num_points, items * top.num_bond_words
         listed = items * int(self._crossing.size) if self.is_tiled else 0
         begin = forest.parents, np.uint32(sites), forest.tree, np.uint32(words)
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
-        launch.each(begin_kernel, max(sites, words), 1, *begin, *counted)
+        launch.each(rounds.begin_kernel, max(sites, words), 1, *begin, *counted)
         first, second = self._lists
         # Of given keys nothing is known, so that all are light.
-        light = np.uint32(NO_SITE) if keys.is_given else self._light
+        light = np.uint32(rounds.NO_SITE) if keys.is_given else self._light
         if self.is_tiled:
             ends = self._crossing, self.batch.adjacency, keys.slots
             bonds = self._prefixes, forest.parents, first.bonds
-            launch.one(crossing_kernel, self._crossing.size, items, *ends, *bonds)
-            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
-            shared, grid = CLASS_BYTES * top.num_classes, (self._num_tiles, items)
-            launch.blocks(tile_kernel, grid, TILE_THREADS, *tiles, shared=shared)
+            launch.one(tiles.crossing_kernel, self._crossing.size, items, *ends, *bonds)
+            own = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
+            shared, grid = tiles.CLASS_BYTES * top.num_classes, (self._num_tiles, items)
+            launch.blocks(tiles.tile_kernel, grid, tiles.TILE_THREADS, *own, shared=shared)
         else:
-            lists = self._prefixes, first, self._counts
-            launch.one(list_all_kernel, words, 1, self.batch.exists, np.uint32(words), *lists)
+            every = self.batch.exists, np.uint32(words), self._prefixes, first, self._counts
+            launch.one(rounds.list_all_kernel, words, 1, *every)
         blocks, counts = (self._blocks, THREADS), self._counts
         ends = forest, self.batch.adjacency, keys.slots
-        launch.blocks(first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)
+        launch.blocks(rounds.first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)
         self._rounds(keys, LIGHT_ROUNDS, 1)
-        launch.blocks(heavy_ends_kernel, *blocks, *ends, second.bonds, counts, first)
+        launch.blocks(rounds.heavy_ends_kernel, *blocks, *ends, second.bonds, counts, first)
         self._rounds(keys, ALL_ROUNDS, 0)
         launch.download(counts, self._left)
 
-    def _rounds(self, keys: RoundKeys, rounds: int, source: int) -> None:
+    def _rounds(self, keys: rounds.RoundKeys, number: int, source: int) -> None:
         """Launch rounds, the first from list number ``source`` on."""
-        launch, forest, counts = self.launches, self._forest, self._counts
-        for _ in range(rounds):
-            bonds, others = self._lists[source], self._lists[1 - source]
-            kind = np.int32(source)
-            launch.blocks(
-                offer_kernel, self._blocks, THREADS, keys, forest.best, kind, bonds, counts
-            )
-            launch.blocks(hook_kernel, self._blocks, THREADS, forest, kind, bonds, counts)
-            launch.blocks(ends_kernel, self._blocks, THREADS, forest, kind, bonds, counts, others)
+        launch, forest, size = self.launches.blocks, self._forest, (self._blocks, THREADS)
+        for _ in range(number):
+            listed = np.int32(source), self._lists[source], self._counts
+            launch(rounds.offer_kernel, *size, keys, forest.best, *listed)
+            launch(rounds.hook_kernel, *size, forest, *listed)
+            launch(rounds.ends_kernel, *size, forest, *listed, self._lists[1 - source])
             source = 1 - source
 
     @property
     def _blocks(self) -> int:
         return max(min(-(-self._room // THREADS), _MOST_BLOCKS), 1)
 
-    def _finish(self, key: tuple[Any, ...], begin: Any, keys: RoundKeys) -> None:
+    def _finish(self, key: tuple[Any, ...], begin: Any, keys: rounds.RoundKeys) -> None:
         """Do what begins, and rounds until no bond is left.
 
         Where a list had no room for all bonds it is made anew, and so is everything.
         """
         self.launches.call(key, begin)
         self.launches.wait()
-        if self._left[BEGINNING] > self._room:
+        if self._left[rounds.BEGINNING] > self._room:
             self.launches.forget()
             most = self.capacity * self.topology.num_bonds
-            self._make_lists(min(2 * int(self._left[BEGINNING]), most))
+            self._make_lists(min(2 * int(self._left[rounds.BEGINNING]), most))
             self.launches.call(key, begin)
             self.launches.wait()
-        while self._left[1]:
-            self.launches.call(("more", *key), lambda: self._more(keys))
-            self.launches.wait()
 
-    def _more(self, keys: RoundKeys) -> None:
-        """Launch further rounds, and fetch how many bonds are left."""
-        self._rounds(keys, MORE_ROUNDS, 1)
-        self.launches.download(self._counts, self._left)
+        def more() -> None:
+            self._rounds(keys, MORE_ROUNDS, 1)
+            self.launches.download(self._counts, self._left)
+
+        while self._left[1]:
+            self.launches.call(("more", *key), more)
+            self.launches.wait()
 
 
 def largest_light_prefix(topology: Topology) -> int:
@@ -327,7 +286,7 @@ def largest_light_prefix(topology: Topology) -> int:
     if dimension != 1 and topology.num_bonds:
         of_dimension = dimension / (dimension - 1) if dimension else 1.0
         share = LIGHT_RATIO * of_dimension * topology.num_sites / (2 * topology.num_bonds)
-    return int(min(share, 1.0) * NO_SITE)
+    return int(min(share, 1.0) * rounds.NO_SITE)
 
 
 def estimate_undecided_bonds(points: int) -> int:

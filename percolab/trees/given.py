@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
-from percolab.errors import InputError
+from percolab.errors import InputError, import_networkx
 from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
@@ -100,10 +100,7 @@ class SpanningTree(Shown):
 
         Nodes are the sites' names, or their numbers.  InputError where networkx is not installed.
         """
-        try:
-            import networkx
-        except ImportError as error:
-            raise InputError("networkx is not installed; pip install 'percolab[graph]'") from error
+        networkx = import_networkx("a graph of the tree")
         graph = networkx.Graph()
         sites = np.flatnonzero(unpack_bits(self.topology.occupied, self.topology.num_points))
         graph.add_nodes_from(map(self.site_name, sites.tolist()))

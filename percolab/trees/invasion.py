@@ -29,30 +29,8 @@ from numpy.typing import NDArray
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.topology import Topology, count_words
-from percolab.trees.invasion_cpu import (
-    BUCKETS,
-    DRAWN,
-    END,
-    ENTRIES,
-    ITEM,
-    ITEMS,
-    MOST,
-    NEAR,
-    NONE,
-    PLANES,
-    REACHED,
-    STEPS,
-    TAKEN,
-    WORDS,
-    FrontierDraw,
-    Ground,
-    Target,
-    advance_invasion,
-    fill_keys,
-    fill_table,
-    give_back,
-    mark_sources,
-)
+from percolab.trees import invasion_cpu as kernels
+from percolab.trees.invasion_cpu import FrontierDraw, Ground, Target
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -113,22 +91,16 @@ def topology_ground(topology: Topology) -> Ground:
 
 @dataclass(frozen=True, eq=False)
 class InvasionWeights:
-    """The weights of an invasion: those of a sample, or given ones.
+    """The weights of an invasion: those of a sample, or given ones."""
 
-    model:   "bond" or "site", what has a weight
-    generator, seed, sample: of the words
-    classes: bond classes; the words of sites follow those of bonds
-    given:   float64, by the numbers of bonds or sites, in place of the sample's own; or None
-    keys:    uint64 like it, ordered as they are
-    """
-
-    model: str
-    generator: int
+    model: str  # "bond" or "site", what has a weight
+    generator: int  # of the words, as the next two
     seed: int
     sample: int
-    classes: int
+    classes: int  # bond classes; the words of sites follow those of bonds
+    # float64, by the numbers of bonds or sites, in place of the sample's own; or None
     given: Floats | None = None
-    keys: NDArray[np.uint64] | None = None
+    keys: NDArray[np.uint64] | None = None  # uint64 like it, ordered as they are
 
     @property
     def by_site(self) -> bool:
@@ -162,16 +134,16 @@ class State:
         # What is not touched takes no memory.
         size = max(min(most, _RESERVED), 1 << 16, 2 * sources)
         self.ground = ground
-        self.table = np.full(1 << (4 * sources + 4096).bit_length(), NONE, np.uint64)
-        self.entries = np.empty((size // 4 + sources, DRAWN + classes), np.uint32)
-        self.digits = np.empty((size // 4, PLANES), np.uint32)
-        self.items = np.empty(4 * size, ITEM)
+        self.table = np.full(1 << (4 * sources + 4096).bit_length(), kernels.NONE, np.uint64)
+        self.entries = np.empty((size // 4 + sources, kernels.DRAWN + classes), np.uint32)
+        self.digits = np.empty((size // 4, kernels.PLANES), np.uint32)
+        self.items = np.empty(4 * size, kernels.ITEM)
         self.near = np.empty(4 * size, np.uint64)
-        self.heads = np.full(BUCKETS, END, np.int32)
+        self.heads = np.full(kernels.BUCKETS, kernels.END, np.int32)
         self.sites, self.taken = np.empty(size, np.int32), np.empty(size, np.int64)
         self.fronts = np.empty(size, np.int64)
         self.count = np.zeros(_COUNTERS, np.int64)
-        self.count[MOST], self.count[REACHED] = NEAR, -1
+        self.count[kernels.MOST], self.count[kernels.REACHED] = kernels.NEAR, -1
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -183,16 +155,16 @@ class State:
     def make_room(self) -> None:
         """Make room for one more step at least."""
         room, count = self.ground.degree + 1, self.count
-        self.entries = _longer(self.entries, count[ENTRIES] + room)
-        self.digits = _longer(self.digits, count[WORDS] + room)
-        self.items = _longer(self.items, count[ITEMS] + room)
+        self.entries = _longer(self.entries, count[kernels.ENTRIES] + room)
+        self.digits = _longer(self.digits, count[kernels.WORDS] + room)
+        self.items = _longer(self.items, count[kernels.ITEMS] + room)
         self.near = _longer(self.near, self.items.size)
         for name in ("sites", "taken", "fronts"):
-            setattr(self, name, _longer(getattr(self, name), count[STEPS] + 1))
-        if 2 * (count[ENTRIES] + room) > self.table.size:
+            setattr(self, name, _longer(getattr(self, name), count[kernels.STEPS] + 1))
+        if 2 * (count[kernels.ENTRIES] + room) > self.table.size:
             size = 4 * max(self.table.size, 1 << int(room).bit_length())
-            table = np.full(size, NONE, np.uint64)
-            fill_table(table, self.table)
+            table = np.full(size, kernels.NONE, np.uint64)
+            kernels.fill_table(table, self.table)
             self.table = table
 
 
@@ -207,19 +179,13 @@ def _longer(values: Any, size: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Frontier:
-    """All that was ever on the frontier, from which more about an invasion follows.
+    """All that was ever on the frontier, from which more about an invasion follows."""
 
-    items:    as the kernels left them; accepted: bool like it
-    taken:    int64, the item of every step, -1 of a given source
-    sites:    int32, the sites by the steps since which items were there
-    shown:    the items that count: all of them, or those that trapping left
-    """
-
-    items: Any
-    accepted: NDArray[np.bool_]
-    taken: Integers
-    sites: NDArray[np.int32]
-    shown: slice | Integers
+    items: Any  # as the kernels left them
+    accepted: NDArray[np.bool_]  # like it
+    taken: Integers  # the item of every step, -1 of a given source
+    sites: NDArray[np.int32]  # by the steps since which items were there
+    shown: slice | Integers  # the items that count: all of them, or those that trapping left
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,20 +193,12 @@ class Invasion(Shown):
     """An invasion, step by step; the first ``num_sources`` steps are the sources, if given.
 
     sites:       int32 (n,), in the order in which they were invaded
-    origins:     int32 (n,), the invaded site from which each was, -1 of a source
-    bonds:       int64 (n,), the number 32 * word + bit of the bond between, -1 of a source; in the
-                 site model that of the first bond by which the site was reached
-    weights:     float64 (n,), of the bond or site that was taken, NaN of a source that was given
     fronts:      int64 (n,), bonds (in the site model sites) that could be taken after each step;
                  after all sources where those are invaded from the start
     num_sources: sites that were invaded from the start
     breakthrough: the step that invaded the first site of the target, or None
-    tried:       float64, weights of all that was ever on the frontier, to 32 digits if drawn
-    accepted:    bool like it, what left the frontier: bonds that invaded a site or, without
-                 trapping, joined two invaded ones
     num_sites:   of the whole lattice or graph
     model:       "bond" or "site"
-    keys:        uint64 (n,), all 63 digits of the weights; ranks of given weights; 0 of sources
     touched:     random words that were drawn
     shape:       grid points along each axis, () of a graph
     has_target:  whether there was a target to be reached
@@ -272,7 +230,10 @@ class Invasion(Shown):
 
     @cached_property
     def bonds(self) -> Integers:
-        """The bond by which each site was invaded."""
+        """The number 32 * word + bit of the bond by which each site was invaded, -1 of a source.
+
+        int64 (n,); in the site model that of the first bond by which the site was reached.
+        """
         taken = self._frontier.taken
         # Without an item there are only sources.
         bonds = np.full(taken.size, -1, np.int64)
@@ -281,7 +242,7 @@ class Invasion(Shown):
 
     @cached_property
     def origins(self) -> NDArray[np.int32]:
-        """The site from which each was invaded."""
+        """The site from which each was invaded, -1 of a source: int32 (n,)."""
         frontier, first = self._frontier, self.num_sources
         origins = np.full(self.num_invaded, -1, np.int32)
         since = frontier.items["since"][frontier.taken[first:]]
@@ -290,17 +251,15 @@ class Invasion(Shown):
 
     @cached_property
     def tried(self) -> Floats:
-        """Weights of all that was ever on the frontier."""
+        """Weights of all that was ever on the frontier, float64, to 32 digits if drawn."""
         items = self._frontier.items[self._frontier.shown]
         if self._given is None:
-            tried: Floats = np.ldexp(items["prefix"] + 0.5, -32)
-        else:
-            tried = self._given[items["to"] if self.model == "site" else items["bond"]]
-        return tried
+            return np.asarray(np.ldexp(items["prefix"] + 0.5, -32))
+        return np.asarray(self._given[items["to"] if self.model == "site" else items["bond"]])
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
-        """What of it was taken."""
+        """What of it was taken, untrapped bonds between two invaded sites among them."""
         return self._frontier.accepted[self._frontier.shown]
 
     @property
@@ -312,14 +271,14 @@ class Invasion(Shown):
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """All digits of the weights."""
+        """All 63 digits of the weights; ranks of given weights; 0 of sources: uint64 (n,)."""
         keys = np.zeros(self.num_invaded, np.uint64)
-        fill_keys(self._draw, self._numbers, keys)
+        kernels.fill_keys(self._draw, self._numbers, keys)
         return keys
 
     @cached_property
     def weights(self) -> Floats:
-        """The weights that were taken, step by step."""
+        """Of the bond or site that each step took, float64 (n,); NaN of a source that was given."""
         if self._given is not None:
             weights = self._given[self._numbers]
         else:
@@ -384,16 +343,15 @@ class Invasion(Shown):
 
         distances: float64 (n,), of the invaded sites from the source.
         """
-        found = np.searchsorted(np.sort(distances), np.asarray(radii), side="right")
-        return found.astype(np.int64)
+        return np.searchsorted(np.sort(distances), radii, side="right").astype(np.int64)
 
     def renumbered(self, outer: NDArray[np.int32]) -> Invasion:
         """Return the invasion with other numbers of its sites: outer[site]."""
         origins = np.where(self.origins < 0, np.int32(-1), outer[self.origins])
-        found = replace(self, sites=outer[self.sites])
+        renumbered = replace(self, sites=outer[self.sites])
         # Those of sites are known by the numbers that they had.
-        found.__dict__.update(keys=self.keys, weights=self.weights, origins=origins)
-        return found
+        renumbered.__dict__.update(keys=self.keys, weights=self.weights, origins=origins)
+        return renumbered
 
 
 def burst_sizes(weights: Floats, p: float | None = None) -> Integers:
@@ -437,10 +395,10 @@ def invade(
     scratch = np.empty((2, ground.degree), np.int64)
     free = sources.size if is_free else 0
     if is_free:
-        mark_sources(sources, state.table, state.entries, state.count)
+        kernels.mark_sources(sources, state.table, state.entries, state.count)
         state.sites[:free], state.taken[:free] = sources, -1
-        state.count[STEPS] = free
-    while not advance_invasion(
+        state.count[kernels.STEPS] = free
+    while not kernels.advance_invasion(
         ground, draw, sources, is_free, target, *scratch, *state.arrays, state.sites, state.taken,
         state.fronts, stop == "spanning", most,
     ):  # fmt: skip
@@ -458,7 +416,7 @@ def _untrapped(
     ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
 ) -> tuple[NDArray[np.bool_], Integers]:
     """Return (which steps there are with trapping, after which step each site is cut off)."""
-    sites = state.sites[: state.count[STEPS]]
+    sites = state.sites[: state.count[kernels.STEPS]]
     lengths = ground.axes[:, 0]
     num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
     steps = np.full(num_points, -1, np.int32)
@@ -469,7 +427,7 @@ def _untrapped(
     contacts, cut = np.empty((2, num_points), np.int32)
     kept = np.ones(sites.size, bool)
     scratch = np.empty((2, ground.degree), np.int64)
-    give_back(
+    kernels.give_back(
         ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
         np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
     )  # fmt: skip
@@ -487,11 +445,11 @@ def _make_invasion(
     trapping: tuple[NDArray[np.bool_], Integers] | None,
 ) -> Invasion:
     count = state.count
-    steps, reached = int(count[STEPS]), int(count[REACHED])
-    items, sites, taken = state.items[: count[ITEMS]], state.sites[:steps], state.taken[:steps]
-    fronts = state.fronts[:steps]
+    steps, reached = int(count[kernels.STEPS]), int(count[kernels.REACHED])
+    items, sites = state.items[: count[kernels.ITEMS]], state.sites[:steps]
+    taken, fronts = state.taken[:steps], state.fronts[:steps]
     if trapping is None:
-        found = _Frontier(items, items["following"] == TAKEN, taken, sites, slice(None))
+        frontier = _Frontier(items, items["following"] == kernels.TAKEN, taken, sites, slice(None))
     else:
         kept, cut = trapping
         chosen = np.flatnonzero(kept)
@@ -506,7 +464,7 @@ def _make_invasion(
         there &= cut[items["to"]] > since
         shown = np.flatnonzero(there | accepted)
         reached = int(np.searchsorted(chosen, reached)) if 0 <= reached <= last else -1
-        found = _Frontier(items, accepted, taken[chosen], sites, shown)
+        frontier = _Frontier(items, accepted, taken[chosen], sites, shown)
         sites, fronts = sites[chosen], fronts[chosen]
     return Invasion(
         sites=sites,
@@ -515,10 +473,10 @@ def _make_invasion(
         breakthrough=reached if reached >= 0 else None,
         num_sites=num_sites,
         model=weights.model,
-        touched=int(count[WORDS]),
+        touched=int(count[kernels.WORDS]),
         shape=tuple(state.ground.axes[:, 0].tolist()),
         has_target=has_target,
         _draw=draw,
         _given=weights.given,
-        _frontier=found,
+        _frontier=frontier,
     )

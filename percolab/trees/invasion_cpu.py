@@ -51,49 +51,36 @@ ITEM = np.dtype(
 
 
 class Ground(NamedTuple):
-    """Where bonds lead: on a lattice by offsets, in a graph by lists.
+    """Where bonds lead: on a lattice by offsets, in a graph by lists."""
 
-    axes:   int64 (axes, 4): grid points, points of a cell, whether it is periodic, and the index
-            difference of neighbours along it; (0, 4) of a graph
-    first:  int64, the first step of every cell point, or of every site of a graph, and the end
-    steps:  int64 (n, 3 + axes): index difference, first bond number of the class, whether the bond
-            belongs to the site it leads from, offset; of a graph (n, 2): other end, bond number
-    degree: the most bonds of a site
-    class_size: bond numbers of a class
-    """
-
+    # int64 (axes, 4): grid points, points of a cell, whether it is periodic, and the index
+    # difference of neighbours along it; (0, 4) of a graph
     axes: Any
+    # int64, the first step of every cell point, or of every site of a graph, and the end
     first: Any
+    # int64 (n, 3 + axes): index difference, first bond number of the class, whether the bond
+    # belongs to the site it leads from, offset; of a graph (n, 2): other end, bond number
     steps: Any
-    degree: Any
-    class_size: Any
+    degree: Any  # the most bonds of a site
+    class_size: Any  # bond numbers of a class
 
 
 class FrontierDraw(NamedTuple):
-    """What the keys of bonds, or of sites, follow from.
+    """What the keys of bonds, or of sites, follow from."""
 
-    generator, seed, sample: of the words
-    by_site:    whether sites have keys, and not bonds
-    first_word: of the sites' words, which follow those of the bonds
-    ranks:      uint32, given keys by number; or of length 0, and the keys are the sample's own
-    """
-
-    generator: Any
+    generator: Any  # of the words, as the next two
     seed: Any
     sample: Any
-    by_site: Any
-    first_word: Any
-    ranks: Any
+    by_site: Any  # whether sites have keys, and not bonds
+    first_word: Any  # of the sites' words, which follow those of the bonds
+    ranks: Any  # uint32, given keys by number; or of length 0, and the keys are the sample's own
 
 
 class Target(NamedTuple):
-    """Sites to be reached: layers of so many grid points at the ends of axes, and listed sites.
+    """Sites to be reached: layers of so many grid points at the ends of axes, and listed sites."""
 
-    layers: int64 (axes, 2), 0 for none.  sites: int64, ascending.
-    """
-
-    layers: Any
-    sites: Any
+    layers: Any  # int64 (axes, 2), 0 for none
+    sites: Any  # int64, ascending
 
 
 @njit(**_INLINED)

@@ -17,23 +17,8 @@ from percolab.bonds.batch_cpu import make_adjacency
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.trees.kruskal_tiles import (
-    TILE_BITS,
-    join_tiles,
-    most_crossing,
-    new_tile_scratch,
-    new_tiles,
-    tile_bytes,
-)
-from percolab.trees.ordered_joins import (
-    BOND_LIST_BYTES,
-    join_in_order,
-    list_bonds_between,
-    new_bond_list,
-    sort_bonds,
-)
-from percolab.trees.prefixes import fill_prefixes
-from percolab.trees.tree import OneTree
+from percolab.trees import OneTree, kruskal_tiles, ordered_joins
+from percolab.trees.ordered_joins import BOND_LIST_BYTES, fill_prefixes, new_bond_list
 from percolab.trees.weights import BondWeights
 
 # Bands are cut at quantiles of so many keys.
@@ -42,23 +27,21 @@ _LAST_KEY = 2**64 - 1
 
 
 class Kruskal(OneTree):
-    """The minimum spanning tree of one sample (:class:`percolab.trees.tree.Trees`).
+    """The minimum spanning tree of one sample (:class:`percolab.trees.Trees`).
 
     tile_bits: sites of a tile of a lattice, as a power of two
 
-    tree:     uint32 (words of all classes,), the bonds of the last one
     prefixes: uint32, those of the last sample's bonds by number; made when first needed
     rest:     bonds that the tiles of the last sample left over, with those between tiles
     chosen:   how many of these are in the tree
     """
 
     def __init__(
-        self, topology: Topology, capacity: int = 1, *, tile_bits: int = TILE_BITS
+        self, topology: Topology, capacity: int = 1, *, tile_bits: int = kruskal_tiles.TILE_BITS
     ) -> None:
         super().__init__(topology)
         self.exists = topology.exists.ravel()
         self.adjacency = make_adjacency(topology)
-        self.tree = np.zeros(self.exists.size, np.uint32)
         self.prefixes = np.empty(0, np.uint32)
         self.rest, self.chosen = 0, 0
         # A forest has fewer bonds than a tree; how many is known after the first one.
@@ -66,39 +49,32 @@ class Kruskal(OneTree):
         self._in_tiles = bool(topology.shape)
         self._crossing = 0
         if self._in_tiles:
-            self._tiles = new_tiles(topology, tile_bits)
-            self._scratch = new_tile_scratch(self._tiles)
+            self._tiles = kruskal_tiles.new_tiles(topology, tile_bits)
+            self._scratch = kruskal_tiles.new_tile_scratch(self._tiles)
             self._crossing = self._tiles.ends.size // 2
         self._listed = new_bond_list(3 * self._crossing)
         self._parents = np.empty(2 * self._crossing, np.int32)
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes; given: for given keys, which are not counted."""
         words, found = extent.num_words, 4 * extent.num_words + extent.periodic_bytes
         if extent.shape:
-            crossing = most_crossing(extent)
-            found += tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
+            crossing = kruskal_tiles.most_crossing(extent)
+            found += kruskal_tiles.tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
         if given or not extent.shape:
             # What bands are cut by takes little, but not on a small graph.
             found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
         return Memory(host=found + (0 if given else 4 * 32 * words))
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
-        """Find the tree of a sample, uint64 (1,); return 1."""
         (sample,) = samples
         if not self.prefixes.size:
             self.prefixes = np.empty(32 * self.exists.size, np.uint32)
         fill_prefixes(generator, np.uint64(seed), np.uint64(sample), self.prefixes)
         return super().build(generator, seed, samples)
 
-    def words(self, items: int) -> NDArray[np.uint32]:
-        """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
-        return self.tree[None].copy()
-
     def find(self, weights: BondWeights) -> None:
         """Find the tree by weights; ``prefixes`` must have those of a sample."""
-        self.tree[:] = 0
         if self._in_tiles and not weights.given.size:
             self._join_tiles(weights)
         elif self.topology.num_bonds:
@@ -106,7 +82,8 @@ class Kruskal(OneTree):
 
     def _join_tiles(self, weights: BondWeights) -> None:
         where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch
-        count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
+        listed = self._listed, self.tree
+        count, fragments = kruskal_tiles.join_tiles(weights, self.prefixes, *where, *listed)
         self.rest = int(count)
         self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
         self.chosen = self._join_listed(weights, self.rest, self._parents)
@@ -120,15 +97,18 @@ class Kruskal(OneTree):
             if found == self._most_bonds:
                 break
             between = np.uint64(low), np.uint64(high), self.exists, self.adjacency
-            count = list_bonds_between(weights, self.prefixes, *between, parents, self._listed)
+            count = ordered_joins.list_bonds_between(
+                weights, self.prefixes, *between, parents, self._listed
+            )
             found += self._join_listed(weights, count, parents)
         self._most_bonds = found
 
     def _join_listed(self, weights: BondWeights, count: int, parents: NDArray[np.int32]) -> int:
         """Join the listed bonds in ascending order; return how many are in the tree."""
         bonds, ends, items = self._listed
-        row = sort_bonds(weights, self.prefixes, bonds, items, count)
-        return int(join_in_order(items[row, :count], bonds, ends, parents, self.tree))
+        row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, items, count)
+        ordered = items[row, :count]
+        return int(ordered_joins.join_in_order(ordered, bonds, ends, parents, self.tree))
 
     def _bands(self, weights: BondWeights) -> list[tuple[int, int]]:
         """Return ranges of keys, ascending: about as many bonds as sites, then twice as many ..."""

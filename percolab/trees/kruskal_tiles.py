@@ -35,55 +35,33 @@ _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class KruskalTiles(NamedTuple):
-    """How a lattice is cut into tiles, and the bonds that cross their borders.
+    """How a lattice is cut into tiles, and the bonds that cross their borders."""
 
-    shape:   int64 (axes,), grid points
-    bits:    int64 (axes,), edges of a tile as powers of two
-    counts:  int64 (axes,), tiles
-    rows:    int64 (rows of a tile, axes), their coordinates in it
-    deltas:  uint32 (classes,), difference of places in a tile from owner to other end
-    offsets: int64 (classes, axes), grid points from owner to other end
-    first:   int64 (tiles + 1,), where the crossing bonds of a tile start in the next three
-    bonds:   uint32, their numbers; a bond is listed at each of its two ends
-    sites:   uint32, its end in the tile, as a place in there
-    ends:    uint32, which end of which crossing bond that is: 2 e and 2 e + 1 are those of bond e
-    """
-
-    shape: Any
-    bits: Any
-    counts: Any
-    rows: Any
-    deltas: Any
-    offsets: Any
-    first: Any
-    bonds: Any
-    sites: Any
+    shape: Any  # int64 (axes,), grid points
+    bits: Any  # int64 (axes,), edges of a tile as powers of two
+    counts: Any  # int64 (axes,), tiles
+    rows: Any  # int64 (rows of a tile, axes), their coordinates in it
+    deltas: Any  # uint32 (classes,), difference of places in a tile from owner to other end
+    offsets: Any  # int64 (classes, axes), grid points from owner to other end
+    first: Any  # int64 (tiles + 1,), where the crossing bonds of a tile start in the next three
+    bonds: Any  # uint32, their numbers; a bond is listed at each of its two ends
+    sites: Any  # uint32, its end in the tile, as a place in there
+    # uint32, which end of which crossing bond that is: 2 e and 2 e + 1 are those of bond e
     ends: Any
 
 
 class TileScratch(NamedTuple):
-    """Memory for one tile.
+    """Memory for one tile."""
 
-    items:     uint64 (2, bonds of a tile with its crossing ones), prefix and place
-    bonds:     uint32 (places,), the numbers of the bonds by their places
-    origin:    int64 (axes,), the first grid point of the tile
-    extent:    int64 (axes,), its grid points, fewer at the far ends of the lattice
-    fragments: uint32 (sites,), union-find of what is joined for certain
-    joined:    uint32 (sites,), union-find of fragments by bonds left over
-    touched:   uint8 (sites,), whether a crossing bond was met, at the roots of ``joined``
-    numbers:   int32 (sites,), of fragments at their roots, -1 where they have none
-    left:      uint32 (sites,), bonds left over, by their places
-    """
-
-    items: Any
-    bonds: Any
-    origin: Any
-    extent: Any
-    fragments: Any
-    joined: Any
-    touched: Any
-    numbers: Any
-    left: Any
+    items: Any  # uint64 (2, bonds of a tile with its crossing ones), prefix and place
+    bonds: Any  # uint32 (places,), the numbers of the bonds by their places
+    origin: Any  # int64 (axes,), the first grid point of the tile
+    extent: Any  # int64 (axes,), its grid points, fewer at the far ends of the lattice
+    fragments: Any  # uint32 (sites,), union-find of what is joined for certain
+    joined: Any  # uint32 (sites,), union-find of fragments by bonds left over
+    touched: Any  # uint8 (sites,), whether a crossing bond was met, at the roots of ``joined``
+    numbers: Any  # int32 (sites,), of fragments at their roots, -1 where they have none
+    left: Any  # uint32 (sites,), bonds left over, by their places
 
 
 def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]:

@@ -13,31 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.memory import explain_lack
 from percolab.labelers.raster_runs import Runs
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import PERIOD_BITS, Topology, decode_periods, pack_bits, unpack_bits
+from percolab.trees import levels_cpu as kernels
 from percolab.trees.invasion import lattice_ground, topology_ground
-from percolab.trees.levels_cpu import (
-    FIRST_DIRECTION,
-    Growth,
-    label_open_bonds,
-    list_new_bonds,
-    list_path_bonds,
-    open_in_order,
-    search_path,
-    write_open_bonds,
-)
 
 #: Values over which levels are bisected, and how many of them are left at the end.
 _TRIED, _FEW = 4096, 16
@@ -103,8 +94,9 @@ class Levels(Shown):
     structure: Structure
 
     def _facts(self) -> dict[str, Any]:
-        found = self.axes.items()
-        levels = {axis: "none" if item is None else level_text(item.level) for axis, item in found}
+        levels = {
+            axis: "none" if at is None else level_text(at.level) for axis, at in self.axes.items()
+        }
         return {"of": self.structure.name, **levels}
 
     def site_name(self, site: int) -> str | int:
@@ -119,18 +111,18 @@ class Levels(Shown):
             "boundary": list(self.boundary),
             "bottom": self.bottom,
             "never_open": self.never_open,
-            "axes": {axis: self._record(item) for axis, item in self.axes.items()},
-            "directions": {str(n): self._record(item) for n, item in self.directions.items()},
+            "axes": {axis: self._record(level) for axis, level in self.axes.items()},
+            "directions": {str(n): self._record(level) for n, level in self.directions.items()},
         }
 
-    def _record(self, item: Level | None) -> dict[str, Any] | None:
-        if item is None:
+    def _record(self, level: Level | None) -> dict[str, Any] | None:
+        if level is None:
             return None
-        record: dict[str, Any] = {"level": item.level, "barrier": item.barrier, "share": item.share}
-        record["saddle"] = [self.site_name(site) for site in item.saddle]
-        if item.path is not None:
-            record |= {"steps": item.path.sites.size - 1, "winding": list(item.path.winding)}
-            record["path"] = [self.site_name(site) for site in item.path.sites.tolist()]
+        record = {name: getattr(level, name) for name in ("level", "barrier", "share")}
+        record["saddle"] = [self.site_name(site) for site in level.saddle]
+        if level.path is not None:
+            record |= {"steps": level.path.sites.size - 1, "winding": list(level.path.winding)}
+            record["path"] = [self.site_name(site) for site in level.path.sites.tolist()]
         return record
 
 
@@ -142,10 +134,7 @@ def level_text(value: float) -> str:
 def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str:
     """Return why the search of levels does not fit into the free memory, or ""."""
     needed = num_points * (_POINT_BYTES + _BOND_BYTES * num_classes) + value_bytes
-    free = Device("cpu").free_memory()
-    if needed <= free:
-        return ""
-    return f"{num_points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
+    return explain_lack(f"{num_points} sites need", needed)
 
 
 class LevelSearch:
@@ -181,7 +170,7 @@ class LevelSearch:
         self.adjacency = make_adjacency(topology)
         self.exists = topology.exists.ravel()
         points, axes, crossing = topology.num_points, topology.num_axes, topology.num_periodic_bonds
-        self.growth = Growth(
+        self.growth = kernels.Growth(
             runs=Runs(
                 starts=np.empty(topology.num_words, np.uint32),
                 first=np.empty(topology.num_words, np.int32),
@@ -209,7 +198,7 @@ class LevelSearch:
         axes = AXIS_NAMES[:dimension] if self.topology.shape else ["source-target"]
         return Levels(
             axes={name: self._level(axis, self._path(axis)) for axis, name in enumerate(axes)},
-            directions={n: self._level(FIRST_DIRECTION + n - 1) for n in range(1, dimension + 1)},
+            directions={n + 1: self._level(kernels.FIRST_DIRECTION + n) for n in range(dimension)},
             bottom=self._turned(tried[0]).item() if tried.size else None,
             of="sites" if self.by_site else "bonds",
             never_open=self.used.size - (self._count_open(tried[-1]) if tried.size else 0),
@@ -221,8 +210,7 @@ class LevelSearch:
         """Return values of the same type in reverse order if large ones open first, or undo it."""
         if not self.above:
             return values
-        turned: Values = -values if values.dtype.kind == "f" else ~values
-        return turned
+        return -values if values.dtype.kind == "f" else ~values
 
     def _check(self) -> None:
         topology, used = self.topology, self.used
@@ -243,9 +231,8 @@ class LevelSearch:
 
     def _outer(self, sites: Any) -> Integers:
         """Return sites by the numbers that they have in a graph."""
-        inner = getattr(self.structure, "inner_numbers", None)
-        found = np.asarray(sites, np.int64)
-        return found if inner is None else np.argsort(inner)[found]
+        inner, sites = getattr(self.structure, "inner_numbers", None), np.asarray(sites, np.int64)
+        return cast(Integers, sites if inner is None else np.argsort(inner)[sites])
 
     # Levels
 
@@ -268,14 +255,14 @@ class LevelSearch:
         words, opened = pack_bits(self.values <= level), np.empty_like(self.exists)
         if self.by_site:
             words &= self.topology.occupied
-            write_open_bonds(self.exists, words, self.adjacency, opened)
+            kernels.write_open_bonds(self.exists, words, self.adjacency, opened)
         else:
             np.bitwise_and(words.ravel(), self.exists, out=opened)
         return opened
 
     def _label(self, opened: NDArray[np.uint32]) -> int:
         ends = self.topology.end_flags()
-        return int(label_open_bonds(opened, self.adjacency, *ends, self.growth, self.wound))
+        return int(kernels.label_open_bonds(opened, self.adjacency, *ends, self.growth, self.wound))
 
     def _look(self, tried: Values, low: int, before: int, high: int, after: int) -> None:
         """Find what is reached above one candidate, where there is ``before``, and up to another.
@@ -295,18 +282,17 @@ class LevelSearch:
         later = self._open_bonds(tried[high])
         count = int(np.bitwise_count(later & ~opened).sum(dtype=np.int64))
         bonds, ends = np.empty(count, np.int64), np.empty((2, count), np.int32)
-        list_new_bonds(opened, later, self.adjacency, bonds, ends)
+        kernels.list_new_bonds(opened, later, self.adjacency, bonds, ends)
         levels = self.values[ends].max(axis=0) if self.by_site else self._bond_values(bonds)
         order, opens = np.argsort(levels, kind="stable"), np.full(64, -1, np.int64)
         called = order, bonds, ends, self.adjacency, self.growth, self.wound
-        open_in_order(*called, before, after, opens)
+        kernels.open_in_order(*called, before, after, opens)
         for bit in np.flatnonzero(opens >= 0).tolist():
             n = opens[bit]
             self.found[bit] = levels[n], int(bonds[n]), (int(ends[0, n]), int(ends[1, n]))
 
     def _bond_values(self, bonds: Integers) -> Values:
-        found: Values = self.values[np.divmod(bonds, 32 * self.topology.num_words)]
-        return found
+        return np.asarray(self.values[np.divmod(bonds, 32 * self.topology.num_words)])
 
     def _saddle(self, bit: int) -> tuple[int, ...]:
         level, _, ends = self.found[bit]
@@ -351,7 +337,7 @@ class LevelSearch:
                 first = np.array(self._saddle(axis)[:1], np.int32)
             elif self.by_site:
                 first = first[self.values[first] <= level]
-            one, other, loop = search_path(*where, first, last, axis, *room)
+            one, other, loop = kernels.search_path(*where, first, last, axis, *room)
             there, back = _way_back(before, one)[::-1], _way_back(before, other)
             sites = there if last.size else np.concatenate([there, back])
             codes = lifts[there] if last.size else np.append(lifts[there], lifts[back] + loop)
@@ -364,7 +350,7 @@ class LevelSearch:
             values = self.values[sites]
         else:
             numbers = np.full(sites.size - 1, number)
-            list_path_bonds(*where, sites, codes, *scratch, numbers)
+            kernels.list_path_bonds(*where, sites, codes, *scratch, numbers)
             values = self._bond_values(numbers)
         winding = tuple(periods[-1].tolist())
         return LevelPath(self._outer(sites), places, self._turned(values), winding)
@@ -372,7 +358,7 @@ class LevelSearch:
 
 def _way_back(before: NDArray[np.int32], site: int) -> Integers:
     """Return the sites from one to its start, which is before itself, both among them."""
-    found = [site]
-    while before[found[-1]] != found[-1]:
-        found.append(int(before[found[-1]]))
-    return np.array(found, np.int64)
+    sites = [site]
+    while before[sites[-1]] != sites[-1]:
+        sites.append(int(before[sites[-1]]))
+    return np.array(sites, np.int64)

@@ -25,23 +25,15 @@ _KERNEL = {"nogil": True, "cache": True}
 
 
 class Growth(NamedTuple):
-    """The clusters of the bonds that are open so far.
+    """The clusters of the bonds that are open so far."""
 
-    runs:     a :class:`percolab.labelers.raster_runs.Runs` without sizes; ``reach`` of the roots
-    periods:  int64 (num_points,), periods from its root to every run
-    slots:    int32 (num_points,), of every root the row of its windings, -1 if it has none
-    windings: int32 (slots, axes, axes), independent windings, each 0 at the first axis of those
-              before it
-    ranks:    int8 (slots,), how many
-    count:    int64 (1,), slots in use
-    """
-
-    runs: Any
-    periods: Any
-    slots: Any
+    runs: Any  # a :class:`percolab.labelers.raster_runs.Runs` without sizes; ``reach`` of the roots
+    periods: Any  # int64 (num_points,), periods from its root to every run
+    slots: Any  # int32 (num_points,), of every root the row of its windings, -1 if it has none
+    # int32 (slots, axes, axes), independent windings, each 0 at the first axis of those before it
     windings: Any
-    ranks: Any
-    count: Any
+    ranks: Any  # int8 (slots,), how many
+    count: Any  # int64 (1,), slots in use
 
 
 @njit(**_KERNEL)

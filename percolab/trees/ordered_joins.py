@@ -1,7 +1,11 @@
 """Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
 
-Bonds of a sample are sorted by their prefixes of 32 digits; those few that agree in them are put in
-order by all digits, and then by their numbers.  Given keys are sorted by all their bits.
+Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*.
+Those few that agree in them are put in order by all digits, and then by their numbers.  Given keys
+are sorted by all their bits.
+
+Digit k of the 32 bonds of a word is one word of its stream, a *plane*.  Turned over, 32 planes are
+32 prefixes; many words are made side by side.
 """
 
 from __future__ import annotations
@@ -11,11 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import int64, njit, uint32, uint64
 
+from percolab.bonds.keys import stream_keys
+from percolab.bonds.philox import philox_digits
+from percolab.bonds.words import XORWOW
+from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import compute_key
 
+# Words that are made at once: the compiler works on 16 of them in one instruction.
+_BLOCK = 64
 # Eleven digits a pass: the counts of a pass fit into the fastest cache.
 _DIGITS, _PASSES = 11, 3
 _VALUES = 1 << _DIGITS
@@ -23,17 +33,78 @@ _VALUES = 1 << _DIGITS
 LOW = 0xFFFFFFFF
 
 
-class BondList(NamedTuple):
-    """Bonds to be put in order, with their ends.
+@njit
+def _xorwow_planes(start, step, base, count, states, places, planes):
+    """Write the planes of words ``base`` ..., the last digit first.
 
-    bonds: uint32, their numbers
-    ends:  int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
-    items: uint64 (2, room), what is sorted, and scratch
+    states: uint32 (32 + 5, _BLOCK), the outputs of the recurrence, and places: uint32 (_BLOCK,),
+    its counter: scratch.
     """
+    for n in range(count):
+        v0, v1, v2, v3, v4, d = make_xorwow_state(start, step, uint64(base + uint64(n)))
+        states[0, n], states[1, n], states[2, n], states[3, n], states[4, n] = v0, v1, v2, v3, v4
+        places[n] = d
+    for k in range(32):
+        oldest, last, new, plane = states[k], states[k + 4], states[k + 5], planes[31 - k]
+        for n in range(count):
+            digits, _, _, _, _, newest, d = next_digits(
+                k, oldest[n], uint32(0), uint32(0), uint32(0), last[n], places[n]
+            )
+            plane[n], new[n], places[n] = digits, newest, d
 
-    bonds: Any
-    ends: Any
-    items: Any
+
+@njit
+def _philox_planes(seed, sample, base, count, planes):
+    for quad in range(8):
+        for n in range(count):
+            x0, x1, x2, x3 = philox_digits(seed, sample, uint64(base + uint64(n)), quad)
+            planes[31 - 4 * quad, n] = x0
+            planes[30 - 4 * quad, n] = x1
+            planes[29 - 4 * quad, n] = x2
+            planes[28 - 4 * quad, n] = x3
+
+
+@njit
+def _turn_over(planes, count):
+    """Transpose the 32 x 32 bits of every word: bit i of plane j becomes bit j of plane i."""
+    width, mask = uint32(16), uint32(0x0000FFFF)
+    while width != uint32(0):
+        for k in range(32):
+            if uint32(uint32(k) & width) == uint32(0):
+                low, high = planes[k], planes[k + int(width)]
+                for n in range(count):
+                    changed = uint32(uint32(uint32(low[n] >> width) ^ high[n]) & mask)
+                    high[n] = uint32(high[n] ^ changed)
+                    low[n] = uint32(low[n] ^ uint32(changed << width))
+        width = uint32(width >> uint32(1))
+        mask = uint32(mask ^ uint32(mask << width))
+
+
+@njit(nogil=True, cache=True)
+def fill_prefixes(generator, seed, sample, prefixes):
+    """Write the prefixes of a sample's bonds by their numbers, uint32 (32 * words,)."""
+    start, step = stream_keys(seed, sample)
+    planes = np.empty((32, _BLOCK), np.uint32)
+    states, places = np.empty((37, _BLOCK), np.uint32), np.empty(_BLOCK, np.uint32)
+    words = prefixes.size // 32
+    for base in range(0, words, _BLOCK):
+        count = min(words - base, _BLOCK)
+        if generator == XORWOW:
+            _xorwow_planes(start, step, uint64(base), count, states, places, planes)
+        else:
+            _philox_planes(seed, sample, uint64(base), count, planes)
+        _turn_over(planes, count)
+        for n in range(count):
+            for bit in range(32):
+                prefixes[32 * (base + n) + bit] = planes[bit, n]
+
+
+class BondList(NamedTuple):
+    """Bonds to be put in order, with their ends."""
+
+    bonds: Any  # uint32, their numbers
+    ends: Any  # int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
+    items: Any  # uint64 (2, room), what is sorted, and scratch
 
 
 #: Bytes that a bond list takes for each bond.
@@ -148,14 +219,6 @@ def sort_bonds(weights, prefixes, bonds, items, count):
     return row
 
 
-@njit
-def first_key(weights, prefixes, bond):
-    """Return what a bond is chosen by: its prefix, or its whole key if that is given; uint64."""
-    if weights.given.size > 0:
-        return weights.given[bond]
-    return uint64(prefixes[bond])
-
-
 @njit(nogil=True, cache=True)
 def add_to_tree(tree, bond):
     """Set the bit of a bond in the words of a tree."""
@@ -187,9 +250,9 @@ def join_in_order(items, bonds, ends, parents, tree):
 
 @njit(nogil=True, cache=True)
 def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents, listed):
-    """List the bonds with first keys from ``low`` to ``high`` whose ends are not joined yet.
+    """List the bonds from ``low`` to ``high`` whose ends are not joined yet; return how many.
 
-    Returns how many there are.  Both limits are included.
+    The limits, both included, are prefixes, or keys if these are given.
     """
     count = int64(0)
     for word in range(exists.size):
@@ -197,7 +260,7 @@ def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents,
         while left != uint32(0):
             bond = uint32(uint32(word << 5) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
-            key = first_key(weights, prefixes, bond)
+            key = weights.given[bond] if weights.given.size > 0 else uint64(prefixes[bond])
             if key < low or key > high:
                 continue
             i, j = find_bond_end(bond, adjacency)

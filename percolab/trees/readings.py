@@ -9,50 +9,48 @@ spanning threshold T, as :mod:`percolab.coupled.thresholds` has it: the key of i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
+from percolab.errors import InputError
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.trees.ordered_joins import sort_bonds
-from percolab.trees.prefixes import fill_prefixes
+from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS, tree_row_width
+from percolab.trees.ordered_joins import fill_prefixes, sort_bonds
 from percolab.trees.readings_cpu import BIN_DIGITS, list_tree, mark_path, weigh_bonds
-from percolab.trees.weights import BondWeights, compute_key
+from percolab.trees.weights import BondWeights, compute_key, make_sample_weights
+
+if TYPE_CHECKING:
+    from percolab.trees.readings_cuda import TreeSums
 
 Words = NDArray[np.uint32]
+#: The row of a sample's tree, and by the names of their datasets the sums of one sample.
+TreeRow = tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]
 
 
 class TreePath(NamedTuple):
-    """The path between the two end layers of an axis.
+    """The path between the two end layers of an axis."""
 
-    threshold: T in units of 2^-63, the largest key on the path and one; 0 if the path has no bond
-    length:    its bonds
-    largest:   the number of the bond with the largest key, -1 if there is none
-    """
-
+    # T in units of 2^-63, the largest key on the path and one; 0 if the path has no bond
     threshold: int
-    length: int
-    largest: int
+    length: int  # its bonds
+    largest: int  # the number of the bond with the largest key, -1 if there is none
 
 
 class TreeReading(NamedTuple):
-    """What is read off the tree of a sample.
+    """What is read off the tree of a sample."""
 
-    bonds:   how many there are
-    weight:  the sum of their weights, each rounded to a multiple of 2^-32, in units of that; a half
-             is rounded up.  0 where keys are given
-    degrees: int64, how many sites have so many of them, by that number, up to the largest
-    weights: int64 (64,), the histogram of their weights; zeros where keys are given
-    paths:   by open axis, None where the two sides are not connected
-    """
-
-    bonds: int
+    bonds: int  # how many there are
+    # The sum of their weights, each rounded to a multiple of 2^-32, in units of that; a half is
+    # rounded up.  0 where keys are given
     weight: int
+    # int64, how many sites have so many of them, by that number, up to the largest
     degrees: NDArray[np.int64]
+    # int64 (64,), the histogram of their weights; zeros where keys are given
     weights: NDArray[np.int64]
-    paths: dict[int, TreePath | None]
+    paths: dict[int, TreePath | None]  # by open axis, None where the two sides are not connected
 
 
 class _SortedTree(NamedTuple):
@@ -79,11 +77,11 @@ def read_tree(topology: Topology, weights: BondWeights, words: Words) -> TreeRea
     if axes:
         tree = _sorted(topology, weights, tree)
     for axis in axes:
-        found = _path(topology, tree, axis)
-        if found is None:
+        path = _path(topology, tree, axis)
+        if path is None:
             paths[axis] = None
             continue
-        on_path, largest = found
+        on_path, largest = path
         closing = int(tree.bonds[largest]) if largest >= 0 else -1
         threshold = int(compute_key(weights, np.uint32(closing))) + 1 if closing >= 0 else 0
         paths[axis] = TreePath(threshold, int(np.count_nonzero(on_path)), closing)
@@ -133,3 +131,39 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
     source, target = np.int32(first[0]), np.int32(last[0])
     largest = int(mark_path(tree.items, tree.ends, nodes, source, target, on_path))
     return (on_path, largest) if largest >= 0 else None
+
+
+def read_rows(topology: Topology, generator: int, seed: int, sample: int, tree: Words) -> TreeRow:
+    """Return the row of a sample's tree, uint32 (words of all classes,), as studies store it.
+
+    InputError: a graph whose source and target are not connected, so that no p lets it span.
+    """
+    reading = read_tree(topology, make_sample_weights(generator, seed, sample), tree)
+    row, sums = _make_row(topology, *reading[:4])
+    for axis, path in reading.paths.items():
+        if path is None:
+            raise InputError("source and target are not connected, so there is no way between them")
+        # T has 63 binary digits, a row fewer.
+        shift = 63 - WEIGHT_BITS
+        row[TREE_ROW.index(f"tree_threshold_{axis}")] = (path.threshold + (1 << shift - 1)) >> shift
+        row[TREE_ROW.index(f"tree_path_{axis}")] = path.length
+    return row, sums
+
+
+def rows_from_sums(topology: Topology, sums: TreeSums) -> list[TreeRow]:
+    """Return the same of trees that were read on a device, without paths."""
+    return [_make_row(topology, *sample) for sample in zip(*sums, strict=True)]
+
+
+def _make_row(
+    topology: Topology,
+    bonds: int,
+    weight: int,
+    degrees: NDArray[np.int64],
+    weights: NDArray[np.int64],
+) -> TreeRow:
+    row = np.zeros(tree_row_width(topology.num_axes), np.int64)
+    row[TREE_ROW.index("tree_bonds")], row[TREE_ROW.index("tree_weight")] = bonds, weight
+    # The last bin is for all degrees from there on.
+    bins = np.bincount(np.arange(degrees.size).clip(max=DEGREE_BINS - 1), degrees, DEGREE_BINS)
+    return row, {"tree_degrees": bins.astype(np.int64), "tree_weights": weights}

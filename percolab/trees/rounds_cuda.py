@@ -48,47 +48,31 @@ _COLUMNS = THREADS * _COLUMN
 
 
 class RoundKeys(NamedTuple):
-    """What the keys of the bonds of a batch follow from.
+    """What the keys of the bonds of a batch follow from."""
 
-    generator: one of :data:`percolab.bonds.words.GENERATORS`' values
-    samples:   uint64 (1 + items,), the seed and then every item's sample
-    given:     uint64 (slots,), given keys; or (1,), and then the keys are the samples' own
-    limits:    uint64 (2,), the least and the largest of given keys
-    is_given:  uint32, 1 where they are given
-    slots:     uint32, bond numbers of an item
-    """
-
-    generator: Any
-    samples: Any
-    given: Any
-    limits: Any
-    is_given: Any
-    slots: Any
+    generator: Any  # one of :data:`percolab.bonds.words.GENERATORS`' values
+    samples: Any  # uint64 (1 + items,), the seed and then every item's sample
+    given: Any  # uint64 (slots,), given keys; or (1,), and then the keys are the samples' own
+    limits: Any  # uint64 (2,), the least and the largest of given keys
+    is_given: Any  # uint32, 1 where they are given
+    slots: Any  # uint32, bond numbers of an item
 
 
 class BoruvkaForest(NamedTuple):
-    """What is known of the sites of a batch and of its trees.
+    """What is known of the sites of a batch and of its trees."""
 
-    parents: uint32 (items * points,), another site of the same cluster; roots have themselves.
-             Before tiles are joined, the prefix of the least bond to another tile, or NO_SITE
-    best:    uint64 (items * points,), at roots the least bond that was offered, as it is listed
-    tree:    uint32 (items * words,), the chosen bonds
-    """
-
+    # uint32 (items * points,), another site of the same cluster; roots have themselves. Before
+    # tiles are joined, the prefix of the least bond to another tile, or NO_SITE
     parents: Any
-    best: Any
-    tree: Any
+    best: Any  # uint64 (items * points,), at roots the least bond that was offered, as it is listed
+    tree: Any  # uint32 (items * words,), the chosen bonds
 
 
 class CandidateList(NamedTuple):
-    """A list of bonds.
+    """A list of bonds."""
 
-    bonds: uint64 (room,), prefix << 32 | number
-    ends:  uint64 (room,), the clusters at their ends, one << 32 | other
-    """
-
-    bonds: Any
-    ends: Any
+    bonds: Any  # uint64 (room,), prefix << 32 | number
+    ends: Any  # uint64 (room,), the clusters at their ends, one << 32 | other
 
 
 @cuda.jit(cache=True)

@@ -76,24 +76,16 @@ else:
 
 
 class BoruvkaTiles(NamedTuple):
-    """How a topology is cut into tiles.
+    """How a topology is cut into tiles."""
 
-    shape:   three uint32, grid points along each axis
-    extents: three uint32, binary logarithms of a tile's
-    counts:  three uint32, tiles along each axis
-    shifts:  int32 by class, the other end's place in the tile less the owner's
-    inner:   uint32 (words_per_item,), the bonds with both ends in one tile
-    num_words, words_per_item, points: uint32, words of one class, of all, grid points
-    """
-
-    shape: Any
-    extents: Any
-    counts: Any
-    shifts: Any
-    inner: Any
-    num_words: Any
-    words_per_item: Any
-    points: Any
+    shape: Any  # three uint32, grid points along each axis
+    extents: Any  # three uint32, binary logarithms of a tile's
+    counts: Any  # three uint32, tiles along each axis
+    shifts: Any  # int32 by class, the other end's place in the tile less the owner's
+    inner: Any  # uint32 (words_per_item,), the bonds with both ends in one tile
+    num_words: Any  # uint32, words of one class
+    words_per_item: Any  # uint32, of all classes
+    points: Any  # uint32, grid points
 
 
 @cuda.jit(cache=True)

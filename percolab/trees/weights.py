@@ -26,17 +26,13 @@ _SIGN = np.uint64(1 << 63)
 
 
 class BondWeights(NamedTuple):
-    """What the keys of the bonds of one sample follow from.
+    """What the keys of the bonds of one sample follow from."""
 
-    generator:    one of :data:`percolab.bonds.words.GENERATORS`' values
-    seed, sample: of the words, uint64
-    given:        uint64 (32 * words of all classes,), keys by the bonds' numbers; or of length 0,
-                  and then the keys are the sample's own
-    """
-
-    generator: int
-    seed: np.uint64
+    generator: int  # one of :data:`percolab.bonds.words.GENERATORS`' values
+    seed: np.uint64  # of the words
     sample: np.uint64
+    # uint64 (32 * words of all classes,), keys by the bonds' numbers; or of length 0, and then the
+    # keys are the sample's own
     given: NDArray[np.uint64]
 
 

@@ -1,90 +1,73 @@
-"""All configurations of a tiny graph by deletion and contraction, without cluster labels.
+"""All sets of open bonds of a tiny graph: counts of percolation, and means of the Potts model.
 
-Of the configurations of a graph G, those without bond e are the configurations of G - e, and those
-with it are those of G / e, in which its two ends are one site.  Counts by number of open bonds:
-c[n] stands for the polynomial sum of c[n] p^n (1 - p)^(E - n).
+**Percolation.**  Counts by the number n of open bonds: c[n] stands for the polynomial sum of c[n]
+p^n (1 - p)^(E - n).
 
-Source: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972).
+**Potts model.**  Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number
+of bonds between equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open)
+q^clusters.  Both are marginals of one joint distribution: given the spins, satisfied bonds are open
+with probability p; given the open bonds, every cluster has one of q spins.  So the 2^bonds sets of
+open bonds give the means of all functions of spins and of numbers of bonds.
+
+Names of the quantities, each followed by "_squared" for its square:
+
+    satisfied             bonds between equal spins
+    open_bonds            open bonds
+    magnetization_square  M^2 = (q sum N_a^2 - sites^2) / (q - 1), N_a sites having the spin a
+    largest_state         the largest N_a
+    clusters              clusters, single sites included
+    sum_squares           S_2, the sum of the squared sizes of all clusters
+    sum_fourths           S_4, of their fourth powers
+    largest_cluster       sites of the largest cluster
+
+Sources: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972); R. G. Edwards and A. D. Sokal,
+Phys. Rev. D 38, 2009 (1988).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cache
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
-Bonds = tuple[tuple[int, int], ...]
+Bonds = Sequence[tuple[int, int]]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Values of quantities in every state, float64 (states,), by name.
+Values = dict[str, Floats]
+
+#: By number of open bonds.
 Counts = tuple[int, ...]
 
+#: The most bonds whose sets are enumerated.
+_MOST_BONDS = 20
 
-def cluster_counts(num_sites: int, bonds: Sequence[tuple[int, int]]) -> Counts:
-    """Return the clusters, summed over the configurations with n open bonds; n = 0 ... E.
 
-    >>> cluster_counts(2, [(0, 1)])
-    (2, 1)
+def count_configurations(
+    num_sites: int,
+    bonds: Bonds,
+    ends: Sequence[tuple[Collection[int], Collection[int]]] = (),
+) -> list[Counts]:
+    """Return sums over the configurations with n open bonds, n = 0 ... E, of several quantities.
+
+    They are clusters, squared cluster sizes, and for each source and target of ``ends`` how many
+    configurations connect the two.
+
+    >>> count_configurations(2, [(0, 1)], [([0], [1])])
+    [(2, 1), (2, 4), (0, 1)]
     """
-    return tuple(_clusters(num_sites, tuple(bonds)))
+    labels, num_open = _all_labels(num_sites, bonds)
+    values = [_num_clusters(labels), (_sizes(labels) ** 2).sum(axis=1)]
+    for source, target in ends:
+        first, last = labels[:, list(source)], labels[:, list(target)]
+        values.append((first[:, :, None] == last[:, None]).any(axis=(1, 2)))
+    sums = (np.bincount(num_open, each, len(bonds) + 1) for each in values)
+    return [tuple(each.astype(int).tolist()) for each in sums]
 
 
-@cache
-def _clusters(num_sites: int, bonds: Bonds) -> Counts:
-    if not bonds:
-        return (num_sites,)
-    (kept, merged), rest = bonds[0], bonds[1:]
-    closed = _clusters(num_sites, rest)
-    opened = _clusters(num_sites - (kept != merged), _contracted(rest, merged, kept))
-    return _joined(closed, opened)
-
-
-def connected_counts(
-    bonds: Sequence[tuple[int, int]], source: Collection[int], target: Collection[int]
-) -> Counts:
-    """Return how many configurations with n open bonds connect source and target; n = 0 ... E.
-
-    >>> connected_counts([(0, 1), (0, 1)], [0], [1])
-    (0, 2, 1)
-    """
-    if set(source) & set(target):
-        return _every_configuration(len(bonds))
-    # Two additional sites represent the two sets.
-    ends = dict.fromkeys(source, -1) | dict.fromkeys(target, -2)
-    named = tuple((ends.get(i, i), ends.get(j, j)) for i, j in bonds)
-    return _connected(named, -1, -2)
-
-
-@cache
-def _connected(bonds: Bonds, source: int, target: int) -> Counts:
-    if source == target:
-        return _every_configuration(len(bonds))
-    at = next((n for n, ends in enumerate(bonds) if source in ends), None)
-    if at is None:
-        return (0,) * (len(bonds) + 1)
-    i, j = bonds[at]
-    other, rest = (j if i == source else i), bonds[:at] + bonds[at + 1 :]
-    closed = _connected(rest, source, target)
-    end = source if other == target else target
-    opened = _connected(_contracted(rest, other, source), source, end)
-    return _joined(closed, opened)
-
-
-def squared_size_counts(num_sites: int, bonds: Sequence[tuple[int, int]]) -> Counts:
-    """Return the sum of squared cluster sizes over the configurations with n open bonds.
-
-    It is the number of ordered pairs of connected sites.
-
-    >>> squared_size_counts(2, [(0, 1)])
-    (2, 4)
-    """
-    total = num_sites * np.array(_every_configuration(len(bonds)))
-    for i in range(num_sites):
-        for j in range(i):
-            total += 2 * np.array(connected_counts(bonds, [i], [j]))
-    return tuple(total.tolist())
-
-
-def evaluate_counts(counts: Sequence[int], p: float) -> float:
+def evaluate_counts(counts: Counts, p: float) -> float:
     """Return the polynomial of counts at p: a probability, or a mean where quantities are summed.
 
     >>> evaluate_counts((0, 2, 1), 0.5)
@@ -94,25 +77,151 @@ def evaluate_counts(counts: Sequence[int], p: float) -> float:
     return sum(count * p**n * (1 - p) ** (bonds - n) for n, count in enumerate(counts))
 
 
-def mean_threshold(counts: Sequence[int]) -> float:
+def mean_threshold(counts: Counts) -> float:
     """Return the mean p at which samples become connected, 1 less the integral of counts.
 
     >>> round(mean_threshold((0, 2, 1)), 12)
     0.333333333333
     """
     bonds = len(counts) - 1
-    terms = (count / (comb(bonds, n) * (bonds + 1)) for n, count in enumerate(counts))
-    return 1 - sum(terms)
+    return 1 - sum(count / (comb(bonds, n) * (bonds + 1)) for n, count in enumerate(counts))
 
 
-def _every_configuration(num_bonds: int) -> Counts:
-    return tuple(comb(num_bonds, n) for n in range(num_bonds + 1))
+def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return the means of all quantities and their squares, from all 2^bonds sets of open bonds.
+
+    bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
+    with itself is always satisfied.  ValueError where a site does not exist, q is below 2, p not in
+    [0, 1), or there are more than 20 bonds.
+
+    >>> means = bond_means(2, [(0, 1)], q=10, p=0.5)
+    >>> round(means["open_bonds"], 12), round(means["clusters"], 12)
+    (0.090909090909, 1.909090909091)
+    """
+    _check(num_sites, bonds, q, p)
+    labels, num_open = _all_labels(num_sites, bonds)
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    values = _with_squares(
+        {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
+    )
+    values |= _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
+    return {name: float(weights @ column) for name, column in values.items()}
 
 
-def _contracted(bonds: Bonds, merged: int, kept: int) -> Bonds:
-    return tuple((kept if i == merged else i, kept if j == merged else j) for i, j in bonds)
+def _check(num_sites: int, bonds: Bonds, q: int, p: float) -> None:
+    if num_sites < 1:
+        raise ValueError(f"{num_sites} sites: must be at least 1")
+    for bond in bonds:
+        if not all(0 <= site < num_sites for site in bond):
+            raise ValueError(f"bond {bond}: its sites must be from 0 to {num_sites - 1}")
+    if q < 2:
+        raise ValueError(f"q = {q}: must be at least 2")
+    if not 0 <= p < 1:
+        raise ValueError(f"p = {p}: must be at least 0 and less than 1")
 
 
-def _joined(closed: Counts, opened: Counts) -> Counts:
-    """Return the counts with a bond, from those without it: closed, or open."""
-    return tuple(a + b for a, b in zip((*closed, 0), (0, *opened), strict=True))
+def _satisfied(sites: Integers, bonds: Bonds) -> NDArray[np.bool_]:
+    """Return whether both ends of a bond have the same spin, or label, bool (states, bonds)."""
+    ends = np.array(bonds, np.int64).reshape(-1, 2)
+    return np.asarray(sites[:, ends[:, 0]] == sites[:, ends[:, 1]])
+
+
+def _with_squares(values: Values) -> Values:
+    return values | {f"{name}_squared": column**2 for name, column in values.items()}
+
+
+def _all_labels(num_sites: int, bonds: Bonds) -> tuple[Integers, Integers]:
+    """Return the smallest site of the cluster of every site, and the number of open bonds.
+
+    int64 (2^bonds, num_sites) and (2^bonds,); bit e of the index says whether bond e is open.
+    """
+    if len(bonds) > _MOST_BONDS:
+        raise ValueError(f"{len(bonds)} bonds: at most {_MOST_BONDS} are enumerated")
+    labels, num_open = np.arange(num_sites)[None], np.zeros(1, np.int64)
+    for i, j in bonds:
+        low = np.minimum(labels[:, i], labels[:, j])[:, None]
+        high = np.maximum(labels[:, i], labels[:, j])[:, None]
+        labels = np.concatenate([labels, np.where(labels == high, low, labels)])
+        num_open = np.concatenate([num_open, num_open + 1])
+    return labels, num_open
+
+
+def _bond_weights(labels: Integers, num_open: Integers, num_bonds: int, q: int, p: float) -> Floats:
+    """Return the probability of every set of open bonds, float64 (2^bonds,)."""
+    weights = p**num_open * (1 - p) ** (num_bonds - num_open) * float(q) ** _num_clusters(labels)
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _num_clusters(labels: Integers) -> Integers:
+    return np.asarray((labels == np.arange(labels.shape[1])).sum(axis=1), np.int64)
+
+
+def _sizes(labels: Integers) -> Integers:
+    """Return the sizes of clusters at their smallest sites, 0 elsewhere, int64 (states, sites)."""
+    sites = range(labels.shape[1])
+    return np.stack([(labels == site).sum(axis=1) for site in sites], axis=1)
+
+
+def _describe_clusters(labels: Integers) -> Values:
+    sizes = _sizes(labels).astype(np.float64)
+    return {
+        "clusters": _num_clusters(labels).astype(np.float64),
+        "sum_squares": (sizes**2).sum(axis=1),
+        "sum_fourths": (sizes**4).sum(axis=1),
+        "largest_cluster": sizes.max(axis=1),
+    }
+
+
+def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
+    """Return the means, given the open bonds, of the satisfied bonds and of their squared number.
+
+    Bonds inside a cluster are satisfied; those between two are so together, with probability 1/q,
+    and independently of those between two others.
+    """
+    inside = _satisfied(labels, bonds)
+    ends = np.array(bonds, np.int64).reshape(-1, 2)
+    low = np.minimum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    high = np.maximum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    between = np.where(inside, -1, low * labels.shape[1] + high)
+    together = np.zeros(len(labels))
+    for pair in between.T:
+        together += ((between == pair[:, None]) & (pair[:, None] >= 0)).sum(axis=1)
+    mean = inside.sum(axis=1) + (~inside).sum(axis=1) / q
+    return {"satisfied": mean, "satisfied_squared": mean**2 + together * (1 / q) * (1 - 1 / q)}
+
+
+def _spins_given(labels: Integers, q: int) -> Values:
+    """Return the means, given the open bonds, of functions of the numbers of sites N_a."""
+    sizes = -np.sort(-_sizes(labels), axis=1)
+    shapes, where = np.unique(sizes, axis=0, return_inverse=True)
+    means = [_occupation_means(tuple(row[row > 0].tolist()), q) for row in shapes]
+    return {name: np.array([mean[name] for mean in means])[where.ravel()] for name in means[0]}
+
+
+def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
+    """Return the means over all spins of clusters with given sizes.
+
+    The clusters get their spins one after another; the numbers of sites of the spins so far, in any
+    order, are stored with their probability.
+    """
+    occupations: dict[tuple[int, ...], float] = {(): 1.0}
+    for size in sizes:
+        following: dict[tuple[int, ...], float] = {}
+        for numbers, probability in occupations.items():
+            options = [
+                (numbers[:n] + (number + size,) + numbers[n + 1 :], probability / q)
+                for n, number in enumerate(numbers)
+            ]
+            options.append((numbers + (size,), probability * (q - len(numbers)) / q))
+            for option, share in options:
+                key = tuple(sorted(option))
+                following[key] = following.get(key, 0.0) + share
+        occupations = {key: share for key, share in following.items() if share > 0}
+    means = dict.fromkeys(("magnetization_square", "largest_state"), 0.0)
+    means |= dict.fromkeys((f"{name}_squared" for name in tuple(means)), 0.0)
+    for numbers, probability in occupations.items():
+        square = (q * sum(n**2 for n in numbers) - sum(sizes) ** 2) / (q - 1)
+        for name, value in (("magnetization_square", square), ("largest_state", max(numbers))):
+            means[name] += probability * value
+            means[f"{name}_squared"] += probability * value**2
+    return means

@@ -20,11 +20,9 @@ from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import with_joint
 from percolab.validation.enumeration import (
     Counts,
-    cluster_counts,
-    connected_counts,
+    count_configurations,
     evaluate_counts,
     mean_threshold,
-    squared_size_counts,
 )
 from percolab.validation.sampling import coupling_for, fraction_outcome, mean_outcome, sampled_rows
 
@@ -57,12 +55,9 @@ def _topology(name: str) -> Topology:
 
 def _exact_sums(topology: Topology) -> _Exact:
     bonds = [(int(owner), int(other)) for _, owner, other in topology.bonds()]
-    spanning = {}
-    for axis in topology.open_axes:
-        first, last = topology.end_layers[axis]
-        spanning[axis] = connected_counts(bonds, first.tolist(), last.tolist())
-    clusters = cluster_counts(topology.num_points, bonds)
-    return _Exact(clusters, squared_size_counts(topology.num_points, bonds), spanning)
+    ends = [topology.end_layers[axis] for axis in topology.open_axes]
+    clusters, squares, *spanning = count_configurations(topology.num_points, bonds, ends)
+    return _Exact(clusters, squares, dict(zip(topology.open_axes, spanning)))
 
 
 def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
@@ -85,7 +80,6 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _compute_rows(labeler: Labeler, words: np.ndarray) -> np.ndarray:
-    """Return the rows of given configurations."""
     batch = labeler.batch
     parts = [
         labeler.join(batch.load(words[first : first + batch.capacity])).rows()

@@ -85,7 +85,6 @@ def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _middle(lattice: Lattice) -> float:
-    """Return p near the threshold; that of the Bethe lattice where none is known."""
     known = lattice.threshold("bond")
     return known.value if known else 1 / (lattice.coordination_number - 1)
 

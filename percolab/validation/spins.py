@@ -29,7 +29,7 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import with_joint
-from percolab.validation.spin_enumeration import Bonds, bond_means
+from percolab.validation.enumeration import Bonds, bond_means
 
 Floats = NDArray[np.float64]
 
@@ -121,7 +121,6 @@ def _labelers(kind: str, topology: Topology) -> list[str]:
 
 
 def _torus(structure: Structure, size: int) -> Topology:
-    """Return the topology of a periodic lattice, or of a graph."""
     return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
 
 
@@ -201,7 +200,6 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _tiny(name: str) -> tuple[Structure, int]:
-    """Return a tiny structure and its size."""
     if name == "graph":
         return Graph.of_bonds(*_LOOPS), _LOOPS[0]
     return load_lattice(name), 2

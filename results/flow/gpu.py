@@ -44,7 +44,7 @@ CASES = (
     ("cubic", 16, "ooo", "bond", (0.25, 0.3), 100),
     ("cubic", 2, "ppo", "bond", (0.3,), 100),
     ("cubic", 40, "ppo", "site", (0.32,), 5),
-    ("hypercubic_4d", 6, "pppo", "bond", (0.17,), 50),
+    ("hypercubic-4d", 6, "pppo", "bond", (0.17,), 50),
 )
 #: Lattice, p_c, sizes, and the sites of a batch.
 TIMED = (

@@ -22,8 +22,7 @@ from numba import cuda
 from percolab import coupled
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import new_coupling
-from percolab.coupled.sample_blocks import SampleBlocks
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.kernels.launches import Launches
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.block_sums import sum_blocks

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.signal import lfilter
 from scipy.stats import norm
 
@@ -61,8 +62,8 @@ def test_a_constant_added_to_a_series_changes_its_mean_alone():
     ("tau", "updates"),
     [
         (0.5, 400),
-        pytest.param(1.5, 400, marks=pytest.mark.slow),
-        pytest.param(5.0, 400, marks=pytest.mark.slow),
+        slow(1.5, 400),
+        slow(5.0, 400),
         (5.0, 100),
     ],
 )

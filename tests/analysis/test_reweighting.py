@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.signal import lfilter
 from spin_sums_support import spin_means
 
@@ -149,7 +150,7 @@ def test_two_phases_give_the_transition_and_the_latent_heat(shift, stay):
     ("one_chain", "drawn"),
     [
         (False, {"chains": 20, "updates": 300, "stay": 0.5}),
-        pytest.param(True, {"chains": 1, "updates": 20_000, "stay": 0.99}, marks=pytest.mark.slow),
+        slow(True, {"chains": 1, "updates": 20_000, "stay": 0.99}),
     ],
 )
 def test_error_of_the_transition_is_its_scatter(one_chain, drawn):

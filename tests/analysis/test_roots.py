@@ -8,7 +8,7 @@ from math import comb, sqrt
 
 import numpy as np
 import pytest
-from helpers import count_by_walking, cpu_labeler, lattice
+from helpers import count_by_walking, cpu_labeler, lattice, slow
 
 import percolab
 from percolab.analysis import roots
@@ -85,7 +85,13 @@ def remainder(dividend, divisor):
     return left
 
 
-@pytest.mark.parametrize(("name", "shape"), TINY)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        slow(*torus) if torus in (("triangular", (2, 2)), ("honeycomb", (4, 2))) else torus
+        for torus in TINY
+    ],
+)
 def test_columns_are_the_windings_of_every_configuration(name, shape):
     topology = lattice(name).topology(shape, TORUS)
     columns = {column.name: column for column in list_observables(TORUS)}
@@ -306,7 +312,7 @@ def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     return TaskResult(task, {n: Block(n, *own) for n, own in enumerate(every)})
 
 
-def pulls_of_one_bond(p, monkeypatch, *, openings, seeds=200):
+def pulls_of_one_bond(p, monkeypatch, *, openings, seeds=100):
     """Return (roots - 1/2) / error of many seeds; D is known to be a straight line."""
     monkeypatch.setattr(Task, "num_openings", openings)
     monkeypatch.setattr(roots, "_CURVATURE", np.array([1e-9, 1e-9]))
@@ -390,7 +396,7 @@ def chains_of_spins(model, p, chains, **options):
     return torus(model=model, p=[p], samples=chains * given["block_size"], **given)
 
 
-@pytest.mark.parametrize(("model", "q"), [("ising", 2), ("potts:q=3", 3)])
+@pytest.mark.parametrize(("model", "q"), [("ising", 2), slow("potts:q=3", 3)])
 def test_errors_of_spins_are_those_of_chains_and_of_the_slope(model, q):
     # At every size the root is the self-dual point; p is off it by about two errors.
     exact = sqrt(q) / (1 + sqrt(q))
@@ -406,13 +412,11 @@ def test_errors_of_spins_are_those_of_chains_and_of_the_slope(model, q):
 
 
 def test_slopes_of_spins_are_those_of_two_temperatures():
-    low, middle, high = (
-        fit_roots(chains_of_spins("ising", p, 1000)).roots[0] for p in (0.58, 0.586, 0.592)
+    results = [chains_of_spins("ising", p, 1000) for p in (0.58, 0.586, 0.592)]
+    low, middle, high = (fit_roots(each).roots[0] for each in results)
+    (_, below, one), _, (_, above, other) = (
+        read_differences(each.tasks.values()) for each in results
     )
-    means = [
-        read_differences(chains_of_spins("ising", p, 1000).tasks.values()) for p in (0.58, 0.592)
-    ]
-    (_, below, one), (_, above, other) = means
     slope, error = (above - below)[0] / 0.012, np.hypot(one, other)[0] / 0.012
     assert abs(slope - middle.slope) < 4 * error < 0.25 * slope
     assert low.slope == pytest.approx(high.slope, rel=0.1)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.special import ndtr
 from scipy.stats import binom
 
@@ -68,7 +69,7 @@ def test_a_table_without_noise_gives_its_values_back():
                                fit.series.values[fit.used], atol=3e-4)  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *(slow(n) for n in (2, 3))])
 def test_the_repetition_code_has_its_threshold_at_one_half(seed):
     fit = fit_series(repetition(seed))
     assert fit.problem is None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow
 from spin_sums_support import spin_means
 
 from percolab.analysis.quantities import BlockMoments
@@ -26,7 +27,7 @@ from percolab.api import sweep
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.validation.spin_enumeration import bond_means
+from percolab.validation.enumeration import bond_means
 
 COUPLINGS = (0.2, 0.44, 0.7)
 
@@ -42,7 +43,7 @@ def tori(model):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["ising", pytest.param("potts:q=2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["ising", slow("potts:q=2")])
 def test_energy_and_specific_heat_are_kaufmans(model):
     bonds_per_site = 2
     for found in compute_thermodynamics(tori(model)):

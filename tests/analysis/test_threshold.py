@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from analysis_support import SIZES, TRUTH, drawn_study, study
+from helpers import slow
 
 import percolab
 from percolab.analysis import AnalysisError, SpanningCurve, fit_table, fit_threshold
@@ -178,7 +179,7 @@ def test_wider_priors_give_wider_errors_and_the_move_is_told():
     assert any("if the priors are twice as wide" in note for note in tight.notes)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, 1, 2, slow(3)])
 @pytest.mark.parametrize(
     ("sizes", "points", "samples"), [((16, 32), 3, 100), ((16, 32, 64), 3, 100), ((16, 64), 9, 30)]
 )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, run_simulated
+from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, run_simulated, slow
 from slab_support import compare_interfaces
 
 import percolab
@@ -281,12 +281,7 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     [
         # p_x + p_y = 1, and p_x + p_y + p_d - p_x p_y p_d = 1.
         ("square", "bond:x=p,y=0.3", 0.7),
-        pytest.param(
-            "triangular",
-            "bond:y=0.3,d=0.2",
-            (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2),
-            marks=pytest.mark.slow,
-        ),
+        slow("triangular", "bond:y=0.3,d=0.2", (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2)),
     ],
 )
 def test_thresholds_lie_on_the_exact_critical_line(name, text, exact):

@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -116,13 +115,6 @@ def test_only_bonds_that_exist_open_and_the_others_do_not_change_them(generator)
         whole = word_at(generator, 9, p_to_threshold(p))
         for exists in (0, 1, 0x80000000, 0x0F0F0F0F):
             assert word_at(generator, 9, p_to_threshold(p), exists) == whole & exists
-
-
-@every_generator
-def test_open_bonds_at_a_smaller_p_are_a_subset(generator):
-    ps = sorted({*EDGES, *np.linspace(0, 1, 41).tolist()})
-    words = [filled(generator, p, words=512) for p in ps]
-    assert all(not (low & ~high).any() for low, high in pairwise(words))
 
 
 @every_generator

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from math import hypot
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 from cli_support import (
     SMALL,
-    TINY,
     answer,
     assert_equal_datasets,
     refusal,
@@ -65,18 +62,6 @@ def test_no_arguments_are_answered_by_the_help():
     assert result.output == answer("--help")
 
 
-def test_the_program_runs_as_a_module_and_imports_nothing_slow_for_its_help():
-    code = (
-        "import sys; sys.argv = ['percolab', '--help']\n"
-        "try:\n    import percolab.__main__\n"
-        "except SystemExit as end: print(end.code)\n"
-        "print(sorted({'numba', 'h5py', 'matplotlib', 'numpy', 'scipy'} & set(sys.modules)))"
-    )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    assert "Usage: " in output
-    assert output.splitlines()[-2:] == ["0", "[]"]
-
-
 # Sweep
 
 
@@ -107,12 +92,6 @@ def test_a_sweep_ends_with_the_threshold_on_stdout_and_shows_progress_on_stderr(
     assert hypot(*map(float, parts)) == pytest.approx(whole, rel=0.1)
     assert "pilot: L = 8: 9 p values from 0." in result.stderr
     assert "100%" in result.stderr
-
-
-def test_a_quiet_sweep_writes_nothing_to_stderr():
-    result = run(*TINY, "--quiet")
-    assert result.exit_code == 0
-    assert result.stderr == ""
 
 
 def test_a_sweep_without_a_threshold_says_why():

@@ -24,6 +24,7 @@ from cli_support import (
     texts_of,
     without_blocks,
 )
+from helpers import slow
 
 from percolab.api import sweep
 from percolab.cli import COMMANDS
@@ -64,10 +65,8 @@ def full_disk():
          "--samples", 500, "--quiet", "--out", "new.h5"),
         ("export", "results.h5", "--out", "new.csv"),
         ("merge", "results.h5", "--out", "new.h5"),
-        pytest.param(
-            ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
-            marks=pytest.mark.slow,
-        ),
+        slow(
+            ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png")),
     ],
     ids=lambda command: command[0],
 )  # fmt: skip
@@ -179,7 +178,7 @@ def test_a_fit_without_enough_sizes_is_refused(file):
     assert told == "need at least two sizes of L >= 16 to find a threshold, got L = 16"
 
 
-@pytest.mark.parametrize("name", ["fit", pytest.param("plot", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["fit", slow("plot")])
 def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
     options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 300, "device": "cpu"}
     results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)

@@ -127,7 +127,7 @@ def test_percolation_has_nothing_of_chains(model, options, told):
     ("lines", "told"),
     [
         ("K = [0.4, 'x']", "K = "),
-        ("K = true", "K = [True], but only numbers are allowed"),
+        ("K = true", "K = True, but only numbers are allowed"),
         ("K = ['0.4']", "but only numbers are allowed"),
         ("p = 0.5\nsweeps = 0", "sweeps = 0, but it must be an integer from 1"),
         ("p = 0.5\nsweeps = 'auto'", "sweeps = 'auto', but it must be an integer"),

@@ -34,7 +34,7 @@ BAD_SWEEPS = [
     (("-p", "-0.1"), "p = -0.1, but it must be a number from 0 to 1"),
     (("-p", "nan"), "p = nan, but it must be a number from 0 to 1"),
     (("-p", "0.4,nan"), "p = nan, but it must be a number from 0 to 1"),
-    (("-p", "half"), "p = 'half': 'half' is not a number"),
+    (("-p", "half"), "p = 'half' is not a number"),
     (("-p", "0.6:0.5:3"), "p = '0.6:0.5:3': from must be below to"),
     (("-p", "0.5:0.6:0"), "count from 2 to 10000"),
     (("-p", "0.5:0.6"), "a range is from:to:count, as in 0.50:0.55:21"),

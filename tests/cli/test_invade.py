@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run, tree_of
+from helpers import slow
 
 from percolab import invade
 from percolab.analysis.invasions import InvasionMeans, fit_mass_dimension, fit_size_dimension
@@ -75,8 +76,8 @@ def test_dimensions_of_exact_power_laws():
     "options",
     [
         ("square", 12),
-        pytest.param(("cubic", 6, "--trapping", "--model", "site"), marks=pytest.mark.slow),
-        ("bethe:3", 5),
+        slow(("cubic", 6, "--trapping", "--model", "site")),
+        slow(("bethe:3", 5)),
     ],
     ids=str,
 )

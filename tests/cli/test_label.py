@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run, text_of
-from helpers import cpu_labeler
+from helpers import cpu_labeler, slow
 from PIL import Image
 from scipy import ndimage
 
@@ -19,8 +19,7 @@ from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.lattices.site_bonds import bonds_between
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import bonds_between, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
@@ -133,7 +132,7 @@ def test_point_without_a_site_has_no_label_whatever_the_image_says():
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, ">i2", np.float32])
-@pytest.mark.parametrize("order", ["C", pytest.param("F", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("order", ["C", slow("F")])
 def test_arrays_of_every_type_say_the_same(dtype, order):
     occupied = np.random.default_rng(1).random((9, 40)) < 0.55
     expected = smallest_sites(ndimage.label(occupied)[0], occupied)
@@ -307,7 +306,7 @@ def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
             raise ValueError("too many for it")
         return new_labeler("reference", "cpu", topology, model)
 
-    monkeypatch.setattr("percolab.configurations.labels.new_labeler", on_the_cpu)
+    monkeypatch.setattr("percolab.configurations.configuration.new_labeler", on_the_cpu)
     monkeypatch.setattr(Device, "resolve", lambda self: Device("cuda"))
     options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
     done = run("label", *options, "--device", "auto", "--out", "labels.npy")

@@ -85,17 +85,6 @@ def test_a_mask_from_python_is_that_of_the_command_line():
     np.testing.assert_array_equal(np.unique(found)[1:][serial[serial >= 0]], found[found >= 0])
 
 
-def test_neighbours_of_a_mask_are_those_that_share_a_side():
-    from scipy.ndimage import label as other
-
-    for shape in ((20, 20), (8, 8, 8)):
-        mask = np.random.default_rng(2).random(shape) < 0.4
-        found, count = percolab.label(mask, serial=True), other(mask)[1]
-        assert found.max() + 1 == count
-        pairs = set(zip(found[mask].tolist(), other(mask)[0][mask].tolist()))
-        assert len(pairs) == count
-
-
 @pytest.mark.parametrize(
     ("given", "options", "told"),
     [

@@ -1,14 +1,13 @@
 """``percolab label`` refuses what it cannot label, in one line, and takes no memory for it."""
 
 import io
-import tracemalloc
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from cli_support import answer, put_text, refusal, run, stored
-from helpers import TEXTS
+from helpers import TEXTS, slow, traced_peak
 from PIL import Image
 
 from percolab.configurations import read_labels
@@ -120,7 +119,7 @@ def prepared():
         ("colour.png", "colour.png: an image with colours; --threshold makes it grey and takes "),
         ("alpha.png", "alpha.png: an image with transparent pixels; save it without alpha"),
         ("transparent.png", "transparent.png: an image with transparent pixels; save it without"),
-        ("stack.tif", "stack.tif: image 2 of 2 differs in size or kind from the first"),
+        ("stack.tif", "stack.tif: image 2 of 2 is of another size or kind"),
         ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged"),
         ("three.npy --threshold high", 'threshold = \'high\', but it must be a number or "otsu"'),
         ("nan.npy --threshold 0.5", "nan.npy: holds nan, which is neither above nor below"),
@@ -136,7 +135,7 @@ def prepared():
         ("data.h5", "data.h5: name the dataset as well, as in data.h5:/path/to/dataset"),
         ("data.h5:/absent", "data.h5: no dataset '/absent': / holds away, claims, group"),
         ("data.h5:/mask/deep", "data.h5: no dataset '/mask/deep': /mask holds nothing"),
-        ("data.h5:/group", "data.h5: /group is no dataset but a group; it holds inner"),
+        ("data.h5:/group", "data.h5: /group is a group, no dataset; it holds inner"),
         ("data.h5:/soft", "data.h5: '/soft': 'soft' is a link, and links are not followed"),
         ("data.h5:/away", "data.h5: '/away': 'away' is a link, and links are not followed"),
         ("data.h5:/virtual", "data.h5:/virtual takes its data from another file"),
@@ -203,12 +202,7 @@ def test_results_of_a_sweep_are_never_replaced_but_labels_are():
 def test_no_memory_is_taken_for_what_is_not_there(name):
     prepared()
     run("label", "good.npy")
-    tracemalloc.start()
-    try:
-        refusal("label", name)
-        assert tracemalloc.get_traced_memory()[1] < 4e6
-    finally:
-        tracemalloc.stop()
+    assert traced_peak(lambda: refusal("label", name)) < 4e6
 
 
 def test_large_image_is_refused_before_it_is_unpacked(monkeypatch):
@@ -234,9 +228,7 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
     assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
 
 
-@pytest.mark.parametrize(
-    "name", ["image.npy", "image.png", pytest.param("image.h5", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["image.npy", "image.png", slow("image.h5")])
 def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
     """Flip and cut bytes: a file is labeled or refused, and nothing else happens."""
     pixels = (np.random.default_rng(1).random((16, 16)) < 0.5).astype(np.uint8)

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, refusal
+from helpers import slow
 
 import percolab
 from percolab.configurations import label_slabs
@@ -37,13 +38,13 @@ def renamed(options):
     return {{"on": "lattice"}.get(key, key): value for key, value in options.items()}
 
 
-SLOW = [pytest.param(steps, kinds, marks=pytest.mark.slow) for steps in (1, 2)
+SLOW = [slow(steps, kinds) for steps in (1, 2)
         for kinds in ("last", "others")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("steps", "boundary"),
-    [*product((1, 2), ("open", "periodic")), (3, "last"), (3, "others"), *SLOW],
+    [*product((1, 2), ("open", "periodic")), (3, "last"), slow(3, "others"), *SLOW],
 )
 def test_labels_of_slabs_are_those_of_the_whole_image(steps, boundary):
     random = np.random.default_rng(steps)

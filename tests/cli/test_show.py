@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, put_text, refusal, run, sealed_again, stored, text_of
-from helpers import TEXTS
+from helpers import TEXTS, slow
 from matplotlib.collections import EllipseCollection, LineCollection
 from show_support import FLAT, colour_of_labels, drawn, hexes, one, whole_cells
 
@@ -149,10 +149,10 @@ def test_numbers_are_those_of_the_sample():
     ("arguments", "suffix"),
     [
         (SAMPLE, "png"),
-        (SAMPLE, "svg"),
-        pytest.param(SAMPLE, "pdf", marks=pytest.mark.slow),
+        slow(SAMPLE, "svg"),
+        slow(SAMPLE, "pdf"),
         (("--bethe", 3, "--shells", 3, "-p", 0.5), "svg"),
-        (("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
+        slow(("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
     ],
     ids=["bonds-png", "bonds-svg", "bonds-pdf", "bethe", "layers"],
 )
@@ -169,7 +169,7 @@ def test_title_names_sample_and_periodic_axes():
     assert told["open_axes"] == ["y"]
 
 
-@pytest.mark.parametrize("serial", [(), pytest.param(("--serial",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("serial", [(), slow(("--serial",))])
 def test_labels_of_a_file_are_drawn_as_the_sample_is(serial):
     answer("label", *SAMPLE, *serial)
     of_sample = json.loads(answer("show", *SAMPLE, "--json", "--out", "sample.png"))
@@ -301,11 +301,14 @@ def test_damage_anywhere_in_a_file_of_labels_is_told_in_one_line():
         ({"input": None}, "its record has input = None"),
         ({"model": 3}, "its record has model = 3"),
         ({"model": "sites"}, "its record has unknown model 'sites'"),
+        ({"L": 5}, "(46,) labels, but it says that they are those of bethe:3 with 5 shells"),
+        ({"L": "4"}, "(46,) labels, but it says that they are those of bethe:3 with 4 shells"),
+        ({"L": None}, "(46,) labels, but"),
     ],
     ids=str,
 )
 def test_a_record_that_was_edited_is_refused_in_one_line(change, told):
-    answer("label", *SAMPLE)
+    answer("label", *(("--bethe", 3, "--shells", 4, "-p", 0.5) if "L" in change else SAMPLE))
     with h5py.File("labels.h5", "r+") as file:
         put_text(file, "record", json.dumps(json.loads(text_of(file, "record")) | change))
     sealed_again(Path("labels.h5"))

@@ -105,7 +105,7 @@ def test_a_sweep_on_a_torus_has_the_figure_and_one_on_an_open_lattice_says_why_n
 
 def test_a_report_begins_with_p_c_and_has_the_figure(path, tmp_path):
     out = tmp_path / "page.html"
-    answer("report", path, "--out", out)
+    answer("report", path, "--bootstrap", 0, "--out", out)
     page = out.read_text(encoding="utf-8")
     assert "drift of the roots" in page
     assert 'id="roots"' in page or "Roots" in page
@@ -210,12 +210,12 @@ def test_three_dimensions_have_a_fit_of_three_probabilities_and_its_figure(tmp_p
     record = json.loads(answer(*command, "--out", path, "--json"))
     assert json.loads(answer("fit", path, "--json")) == record
     assert "wrapping_axis" in answer("fit", path)
-    assert "R(p_c)" in answer("fit", path, "--observable", "wrapping_any")
+    assert "R(p_c)" in answer("fit", path, "--observable", "wrapping_any", "--bootstrap", 0)
     drawn = json.loads(answer("plot", path, "--out", tmp_path / "p.png", "--json"))
     assert drawn["kind"] == "crossings"
     assert drawn["p_c"]["value"] == record["threshold"]
     assert len(drawn["crossings"]) == 6
     assert all(item["error"] > 0 for item in drawn["crossings"])
-    answer("report", path, "--out", tmp_path / "page.html")
+    answer("report", path, "--bootstrap", 0, "--out", tmp_path / "page.html")
     assert "wrapping_axis" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "at least 3 sizes" in refusal(*command[:2], "-L", "8,12", "--out", tmp_path / "two.h5")

@@ -14,11 +14,11 @@ from helpers import (
     exact,
     lattice,
     probabilities,
+    slow_but,
 )
 
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number
-from percolab.coupled.bisection import bisect
-from percolab.coupled.thresholds import find_thresholds
+from percolab.coupled.thresholds import bisect, find_thresholds
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import SPANNING
 
@@ -43,7 +43,7 @@ def samples_of(count):
     return np.arange(count, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("name", LATTICES)
+@pytest.mark.parametrize("name", slow_but(LATTICES, "square", "kagome", "cubic"))
 def test_opening_bonds_in_order_gives_what_bisection_of_rows_gives(name):
     for number, (case, topology) in enumerate(topologies(name)):
         reference = cpu_labeler("raster", topology)

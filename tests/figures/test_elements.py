@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers import slow
 from matplotlib.text import Text
 
 from percolab.analysis import SpanningCurve
@@ -59,10 +60,10 @@ def test_many_decades_and_long_numbers_stay_powers_of_ten(span):
     assert all("10^{" in label for label in labels)
 
 
+@pytest.mark.parametrize("panels", [slow(1), slow(2), 3])
 @pytest.mark.parametrize(
-    "panels", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
+    "span", [slow((0.2484, 0.2492)), (0.46, 0.54), slow((-1.1, 0.5)), (0.65, 0.6501)]
 )
-@pytest.mark.parametrize("span", [(0.2484, 0.2492), (0.46, 0.54), (-1.1, 0.5), (0.65, 0.6501)])
 def test_labels_along_an_axis_do_not_touch(span, panels):
     with new_figure(7.2, 3) as figure:
         first = np.ravel(figure.subplots(1, panels))[0]
@@ -172,7 +173,7 @@ def spanning_curves(p):
     return [SpanningCurve(size, p, [1000], [row]) for size, row in zip(SIZES, counts)]
 
 
-@pytest.mark.parametrize("with_drift", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("with_drift", [True, slow(False)])
 def test_nine_sizes_close_to_the_threshold_are_not_hidden_by_their_legend(with_drift):
     curves = spanning_curves([0.2484, 0.2486, 0.2488, 0.2490, 0.2492])
     figure, _ = plot_spanning(curves, with_drift=with_drift, **TEXT)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import slow
 from synthetic_support import synthetic_study
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error
@@ -51,7 +52,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     ("quality", "problem", "said"),
     [
         (ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
-        (ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
+        slow(ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
         (None, "no p_c: outside the sampled p; sample more", "no p_c: outside the sampled p"),
     ],
 )
@@ -122,9 +123,7 @@ def test_the_inset_covers_no_data_point():
             assert not box.contains(*point)
 
 
-@pytest.mark.parametrize(
-    "count", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 8)), 8]
-)
+@pytest.mark.parametrize("count", [2, *(slow(n) for n in range(3, 8)), 8])
 def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
     # Curves that cross low leave room in the upper left corner alone.
     low = replace(TRUTH, coefficients=(-0.73, 1.3, 0.05, -0.06))
@@ -199,8 +198,8 @@ def test_no_timings_are_refused():
     "suffix",
     [
         ".png",
-        pytest.param(".pdf", marks=pytest.mark.slow),
-        pytest.param(".svg", marks=pytest.mark.slow),
+        slow(".pdf"),
+        slow(".svg"),
     ],
 )
 def test_equal_data_give_equal_files(tmp_path, suffix):

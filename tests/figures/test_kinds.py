@@ -41,8 +41,13 @@ def fitted():
 
 
 @cache
+def drawn(kind):
+    """Return a figure of the grid and its numbers; for reading only."""
+    return study_figure(grid(), kind=kind, fitted=fitted, bootstrap=REPLICAS)
+
+
 def numbers_of(kind):
-    return study_figure(grid(), kind=kind, fitted=fitted, bootstrap=REPLICAS)[1]
+    return drawn(kind)[1]
 
 
 @pytest.mark.parametrize("kind", ["curves", "drift", "collapse", "clusters"])
@@ -206,8 +211,8 @@ def test_nothing_is_drawn_without_samples():
 
 @pytest.mark.parametrize("kind", ["curves", "drift", "collapse", "clusters", "thresholds"])
 def test_every_panel_has_labels_and_no_legend_covers_data(kind, single):
-    results = single if kind == "thresholds" else grid()
-    figure, _ = study_figure(results, kind=kind, fitted=fitted, bootstrap=REPLICAS)
+    own = kind == "thresholds"
+    figure, _ = study_figure(single, kind=kind, fitted=fitted) if own else drawn(kind)
     figure.draw_without_rendering()
     for axes in figure.axes:
         assert axes.get_ylabel(), "an axis without a name"

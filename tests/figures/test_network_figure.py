@@ -6,6 +6,7 @@ import networkx
 import numpy as np
 import pytest
 from cli_support import answer, refusal
+from helpers import slow
 
 import percolab
 from percolab.configurations import picture
@@ -19,8 +20,15 @@ def hub_last():
     return graph
 
 
-@pytest.mark.parametrize("model", ["bond", "site", "bond-weight"])
-@pytest.mark.parametrize("given", [networkx.karate_club_graph(), hub_last()], ids=str)
+KARATE, HUB = networkx.karate_club_graph(), hub_last()
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [(KARATE, "bond"), (HUB, "site"), (KARATE, "bond-weight")]
+    + [slow(HUB, "bond"), slow(KARATE, "site"), slow(HUB, "bond-weight")],
+    ids=str,
+)
 def test_drawn_bonds_and_colours_are_those_of_the_clusters(given, model, monkeypatch):
     graph, shown = make_graph(given), []
     if model == "bond-weight":

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from flow_support import expected_flow, sample_flows
+from helpers import slow
 
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds
@@ -23,9 +24,7 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["square", "graph", pytest.param("triangular", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["square", "graph", slow("triangular")])
 def test_flow_of_all_configurations(name):
     """Each is as networkx has it, and red bonds add up to what Russo's formula says, exactly.
 
@@ -57,8 +56,8 @@ def test_flow_of_all_configurations(name):
     ("name", "size", "p", "boundary"),
     [
         ("square", 16, 0.5, ("open", "open")),
-        pytest.param("cubic", 6, 0.25, ("periodic", "periodic", "open"), marks=pytest.mark.slow),
-        pytest.param("kagome", 8, 0.55, ("periodic", "open"), marks=pytest.mark.slow),
+        slow("cubic", 6, 0.25, ("periodic", "periodic", "open")),
+        slow("kagome", 8, 0.55, ("periodic", "open")),
         ("graph", 40, 0.5, ("terminals",)),
     ],
 )
@@ -91,8 +90,8 @@ def test_a_quarter_of_all_bonds_are_bridges_at_the_threshold_of_the_square_latti
         ("square", (9, 8)),
         ("kagome", (8, 6)),
         ("lieb", (8, 8)),
-        pytest.param("triangular", (9, 8), marks=pytest.mark.slow),
-        pytest.param("snub-square", (8, 8), marks=pytest.mark.slow),
+        slow("triangular", (9, 8)),
+        slow("snub-square", (8, 8)),
     ],
 )
 def test_a_bond_in_the_plane_is_a_bridge_if_its_faces_are_one_cluster_of_the_dual(name, shape):

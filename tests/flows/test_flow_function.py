@@ -133,7 +133,7 @@ def test_without_terminals_there_are_bridges_alone():
 def test_too_much_memory_is_refused_with_what_is_needed(monkeypatch):
     few = SimpleNamespace(available=1_000_000)
     percolab.flow("square", 16, 0.5)
-    monkeypatch.setattr(percolab.configurations.flow.psutil, "virtual_memory", lambda: few)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: few)
     mask = np.ones((64, 64), bool)
     with pytest.raises(InputError, match=r"flow through 8064 bonds needs up to 0.0 GB of memory"):
         percolab.flow(mask)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer
-from helpers import assert_same_blocks
+from helpers import assert_same_blocks, slow
 
 import percolab
 from percolab.configurations.configuration import random_configuration
@@ -43,7 +43,7 @@ def own_sums(column_numbers, model="bond"):
     return sums
 
 
-@pytest.mark.parametrize("model", ["bond", pytest.param("site", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["bond", slow("site")])
 def test_columns_have_the_sums_over_the_samples(model):
     results = percolab.sweep("square", measure=",".join(FLOW_WORDS), model=model, **ASKED)
     (item,) = results.tasks.values()

@@ -75,6 +75,16 @@ def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
         assert_cuda_equals_cpu(labeler, kind, items_of(probabilities(name)), capacity=5)
 
 
+@pytest.mark.parametrize("name", ["square:1-8", "cubic:1-3"])
+def test_lattices_with_many_bonds_a_site_equal_the_cpu(name):
+    item = lattice(name)
+    shape = (130, 75) if item.dimension == 2 else (34, 18, 22)
+    topology = item.topology(shape, ("periodic",) * item.dimension)
+    labeler = serving_labeler("tiled", "cuda", topology)
+    assert labeler == ("tiled" if name == "cubic:1-3" else "four_step")
+    assert_cuda_equals_cpu(labeler, topology, items_of((0.0, 0.03, 0.2, 1.0)), capacity=3)
+
+
 @every_labeler
 @pytest.mark.parametrize("name", PLANE)
 def test_sixteen_million_sites_equal_the_cpu(name, labeler):

@@ -12,6 +12,7 @@ from helpers import (
     parity_topologies,
     probabilities,
     record_program,
+    slow_but,
     without_wrapping,
 )
 
@@ -20,7 +21,7 @@ from percolab.bonds.words import XORWOW, p_to_threshold
 newman_ziff = record_program("newman-ziff/newman_ziff.py")
 
 
-@pytest.mark.parametrize("name", LATTICES)
+@pytest.mark.parametrize("name", slow_but(LATTICES, "honeycomb", "kagome", "cubic"))
 def test_its_rows_are_percolabs_at_every_p(name):
     thresholds = np.array([p_to_threshold(p) for p in probabilities(name)], np.uint64)
     for _, topology in parity_topologies(name):

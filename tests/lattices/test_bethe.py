@@ -1,10 +1,8 @@
 """The Bethe lattice: its sites and bonds, and what is known exactly about its clusters."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
-from helpers import assert_z, cpu_labeler, exact, items_of, labels_and_row
+from helpers import assert_z, cpu_labeler, exact, items_of, labels_and_row, traced_peak
 
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -163,13 +161,9 @@ def test_every_open_bond_of_a_tree_takes_one_cluster_away(numbering, labeler):
 
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_memory_is_that_of_a_few_arrays(numbering):
-    tracemalloc.start()
-    try:
-        topology = bethe_topology(15, numbering=numbering)
-        # A list of Python pairs would take 130 bytes a site and more.
-        assert tracemalloc.get_traced_memory()[1] < 80 * topology.num_points
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: bethe_topology(15, numbering=numbering))
+    # A list of Python pairs would take 130 bytes a site and more.
+    assert peak < 80 * bethe_topology(15, numbering=numbering).num_points
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
+from helpers import slow
 
 import percolab
 from percolab.configurations.directed import PARTS
@@ -34,7 +35,7 @@ def bow_tie(graph):
     return parts
 
 
-@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [500, slow(10_000)])
 def test_components_of_small_random_graphs_are_those_of_networkx(count):
     rng = np.random.default_rng(1)
     seen = set()

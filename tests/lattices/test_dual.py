@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import RESULTS, count_by_walking
+from helpers import RESULTS, count_by_walking, slow_but
 
 from percolab.cli import main
 from percolab.errors import InputError
@@ -25,7 +25,11 @@ def bonds_and_sites(lattice):
     return sum(len(bond.at) for bond in lattice.bonds), prod(lattice.cell) - len(lattice.vacant)
 
 
-@pytest.mark.parametrize("name", [name for name in PLANAR if name != "lieb"])
+#: With triangles, and faces of three and more kinds.
+QUICK = ("square", "kagome", "lieb", "trellis", "three-twelve")
+
+
+@pytest.mark.parametrize("name", slow_but([n for n in PLANAR if n != "lieb"], *QUICK))
 def test_sites_and_faces_are_exchanged(name):
     lattice = load_lattice(name)
     dual = make_dual(lattice, name="dual")
@@ -37,7 +41,7 @@ def test_sites_and_faces_are_exchanged(name):
     assert bonds_and_sites(again) == (bonds, sites)
 
 
-@pytest.mark.parametrize("name", PLANAR)
+@pytest.mark.parametrize("name", slow_but(PLANAR, *QUICK))
 def test_faces_of_a_topology_are_those_of_the_cells_and_around_the_outside(name):
     lattice = load_lattice(name)
     bonds, sites = bonds_and_sites(lattice)

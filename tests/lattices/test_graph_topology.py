@@ -1,10 +1,8 @@
 """Graphs: bonds belong to their larger site, parallel bonds and self-loops are kept."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
-from helpers import EXACT_GRAPHS, exact
+from helpers import EXACT_GRAPHS, exact, traced_peak
 
 from percolab.lattices.graph import graph_topology
 
@@ -65,23 +63,18 @@ def star(num_sites, hub):
 
 def test_memory_is_a_few_times_that_of_the_bonds():
     bonds = star(10**6, 0)
-    tracemalloc.start()
-    try:
-        assert graph_topology(10**6, bonds).num_classes == 1
-        assert tracemalloc.get_traced_memory()[1] < 7 * bonds.nbytes
-    finally:
-        tracemalloc.stop()
+    assert graph_topology(10**6, bonds).num_classes == 1
+    assert traced_peak(lambda: graph_topology(10**6, bonds)) < 7 * bonds.nbytes
 
 
 def test_hub_with_too_many_smaller_neighbours_is_refused_before_its_list_is_made():
     bonds = star(10**6, 10**6 - 1)
-    tracemalloc.start()
-    try:
+
+    def refused():
         with pytest.raises(ValueError, match=r"site 999999 has 999999 smaller.* most bonds first"):
             graph_topology(10**6, bonds)
-        assert tracemalloc.get_traced_memory()[1] < 4 * bonds.nbytes
-    finally:
-        tracemalloc.stop()
+
+    assert traced_peak(refused) < 4 * bonds.nbytes
 
 
 def test_largest_list_of_neighbours_is_allowed(monkeypatch):

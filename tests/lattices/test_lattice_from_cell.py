@@ -110,8 +110,8 @@ def test_sites_of_a_file_have_positions_as_those_of_python():
     [
         ("vectors = [[1.5, 0.8660254037844386], ", "vectors = [", "h: unit_cell: vectors = "),
         ("vectors = [[1.5, 0.8660254037844386], ", "vectors = [[1.5], ", "h: unit_cell: vectors"),
-        ("sites = [[0, 0], ", "sites = [[0], ", "h: unit_cell: sites = "),
-        ("sites = [[0, 0], ", 'sites = [["a", 0], ', "h: unit_cell: sites = "),
+        ("sites = [[0, 0], ", "sites = [[0], ", "h: unit_cell: sites[0] = "),
+        ("sites = [[0, 0], ", 'sites = [["a", 0], ', "h: unit_cell: sites[0] = "),
         ("vectors = [[1.5, 0.8660254037844386], [0.0, 1.7320508075688772]]\n", "",
          "h: unit_cell: key 'vectors' is missing"),
         ("sites = [[0, 0], [0.3333333333333333, 0.3333333333333333]]", "sites = 2",

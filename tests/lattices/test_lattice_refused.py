@@ -72,7 +72,7 @@ BAD_BLOCKS = {
         "]",
         "drawing: vectors = [[1.0, 0.0]], but",
     ),
-    "vectors of strings": ("[[1.0, 0.0]", '[["a", 0.0]', "drawing: vectors: vector = ['a', 0.0]"),
+    "vectors of strings": ("[[1.0, 0.0]", '[["a", 0.0]', "drawing: vectors[0] = ['a', 0.0]"),
     "vectors infinite": ("[[1.0, 0.0]", "[[inf, 0.0]", "it must be a list of 2 numbers"),
     "shift nowhere": (
         "[drawing]\n",

@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import BUILT_IN, lattice
+from helpers import BUILT_IN, lattice, slow
 
 from percolab.bonds.model import BOND
 from percolab.errors import InputError
 from percolab.kernels.memory import Needs
 from percolab.kinds.memory import estimate_memory
 from percolab.labelers.tiled.tiling import make_tiling
-from percolab.lattices import grid, packed_rows
+from percolab.lattices import grid, grid_loops
 from percolab.lattices import topology as topology_room
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
@@ -165,7 +165,7 @@ def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
 
     # Rows, the first axis' and others, and which layers there are along all axes.
     count(grid, "_repeated", lambda cells, there: cells.size * there.size)
-    count(packed_rows, "put_rows", lambda words, rows, first, bits, there: there.size)
+    count(grid_loops, "put_rows", lambda words, rows, first, bits, there: there.size)
     count(grid.Grid, "inside_layers", lambda *given: sum(shape))
     count(grid.Grid, "owner_layers", lambda *given: sum(shape))
     work = []
@@ -291,7 +291,7 @@ def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
         ("cubic", (100,) * 3, "open"),
     ]
     + [
-        pytest.param(name, (256,) * 3, kind, marks=pytest.mark.slow)
+        slow(name, (256,) * 3, kind)
         for name, kind in product(("bcc", "fcc"), ("open", "periodic"))
         if (name, kind) != ("fcc", "open")
     ],
@@ -304,7 +304,7 @@ def test_tables_of_a_cuda_sample_take_less_than_a_byte_a_site(name, shape, kind,
 @pytest.mark.parametrize(
     ("name", "shape"),
     [("cubic", (100,) * 3), ("fcc", (60,) * 3), ("triangular", (400, 400))]
-    + [("cubic", (600, 600, 8)), ("fcc", (8, 600, 600)), ("bcc", (2000, 500, 2))]
+    + [("cubic", (600, 600, 8)), slow("fcc", (8, 600, 600)), slow("bcc", (2000, 500, 2))]
     + [("square", (200_000, 8)), ("square", (8, 200_000)), ("cubic", (40,) * 3)],
 )
 def test_tables_of_small_and_thin_tori_take_a_byte_a_site(name, shape, monkeypatch):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 
 import percolab
 from percolab.kernels.memory import Memory
@@ -65,7 +66,7 @@ def openness(monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ["bond", *(pytest.param(text, marks=pytest.mark.slow) for text in ("site", "bond:y=0.3"))],
+    ["bond", *(slow(text) for text in ("site", "bond:y=0.3"))],
 )
 def test_a_measurement_of_open_bonds_is_sampled_stored_and_read(openness, text, tmp_path):
     settings = {"L": [6], "p": [0.4, 1.0], "samples": 40, "block_size": 20, "device": "cpu"}

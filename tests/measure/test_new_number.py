@@ -34,8 +34,8 @@ TERMS = (
     ),
 )
 NONE = "ClusterSums(none, none, none, none, none)"
-ISOLATED = 'RowInteger("isolated")),\n'
-COLUMN = '    Column("pairs", "n_2", "clusters of two sites", "1", RowInteger("pairs")),\n'
+ISOLATED = '    _row_column("isolated", "n_1", "number of clusters of one site"),\n'
+COLUMN = '    _row_column("pairs", "n_2", "clusters of two sites"),\n'
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_simulated, lattice
+from helpers import assert_simulated, lattice, slow
 
 import percolab
 from percolab.bonds.model import Model
@@ -18,8 +18,8 @@ from percolab.measure.rows import SPANNING
 MODELS = (
     "bond",
     "site",
-    pytest.param("site-bond", marks=pytest.mark.slow),
-    pytest.param("site-bond:site=0.8", marks=pytest.mark.slow),
+    slow("site-bond"),
+    slow("site-bond:site=0.8"),
     "bond:x=0.3",
 )
 SAMPLES = np.array([0, 7, 2**40], np.uint64)
@@ -61,7 +61,7 @@ def test_openings_are_the_numbers_below_p(model):
         assert rows[..., -1].tolist() == expected
 
 
-@pytest.mark.parametrize("tally", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tally", [False, slow(True)])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(model, tally):
     names = ("raster", "reference", "four_step")
@@ -88,7 +88,7 @@ def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(
         assert (found[0] == found[2]).all()
 
 
-@pytest.mark.parametrize("case", ["square", pytest.param("graph", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["square", slow("graph")])
 def test_simulated_kernels_count_the_same(case):
     assert_simulated("simulated_cuda.py", case, "openings")
 

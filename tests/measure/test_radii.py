@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler
+from helpers import cpu_labeler, slow
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -142,7 +142,7 @@ def configuration(topology, number):
     return words
 
 
-@pytest.mark.parametrize("first", [pytest.param("periodic", marks=pytest.mark.slow), "open"])
+@pytest.mark.parametrize("first", [slow("periodic"), "open"])
 def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(first):
     lattice, shape = load_lattice("square"), (3, 2)
     labeler = cpu_labeler("raster", lattice.topology(shape, (first, "periodic")), tally=True)

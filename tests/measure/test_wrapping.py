@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import JUDGED_LABELERS, cpu_labeler, lattice, parity_topologies
+from helpers import JUDGED_LABELERS, cpu_labeler, lattice, parity_topologies, slow
 
 import percolab
 from percolab.bonds.model import BOND, Model
@@ -28,11 +28,8 @@ def flags_of(name, topology, samples=8, model=BOND):
     [
         ("square", BOND),
         ("cubic", BOND),
-        *(pytest.param(name, BOND, marks=pytest.mark.slow) for name in PLANAR[1:]),
-        *(
-            pytest.param(name, Model.parse("site"), marks=pytest.mark.slow)
-            for name in ("square", "kagome", "cubic")
-        ),
+        *(slow(name, BOND) for name in PLANAR[1:]),
+        *(slow(name, Model.parse("site")) for name in ("square", "kagome", "cubic")),
     ],
     ids=str,
 )

@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from helpers import BASELINES, assert_simulated, lattice
+from helpers import BASELINES, assert_simulated, lattice, slow
 from kernel_report_support import load_report
 
 from percolab.bonds.batch import new_batch
@@ -25,9 +25,7 @@ TILES = BASELINES[1:]
 SLOW = ("edges", "honeycomb", "kagome", "triangular", "cubic", "rows")
 
 
-@pytest.mark.parametrize(
-    "case", ["square", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
-)
+@pytest.mark.parametrize("case", ["square", *(slow(name) for name in SLOW)])
 def test_simulated_kernels_equal_the_reference(case):
     assert_simulated("papers/simulated_baselines.py", case)
 

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from helpers import lattice, probabilities
 from interface_support import assert_same_interface, fake_interface, joined_on_gpu, random_steps
+from parts_support import interfaces_of
 
 from percolab.api import sweep
 from percolab.bonds.words import p_to_threshold
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
 from percolab.parts.interface import join
-from percolab.parts.parts import Parts, Whole
-from percolab.parts.raster import SampleKey, SlabRaster
+from percolab.parts.parts import Whole
+from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import thicknesses
 from percolab.tasks.blocks import same_block
 
@@ -35,13 +36,8 @@ def test_joined_interfaces_and_rows_equal_those_of_the_cpu(gpu, name, boundary):
     for number, p in enumerate(probabilities(name) * 2):
         whole = Whole(lattice(name), shape, boundary[: len(shape)])
         layers, tally = thicknesses(whole, 5), number % 2 == 0
-        labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
         draw = SampleKey(number % 2, 5, number, p_to_threshold(p))
-        starts = np.cumsum([0, *layers[:-1]])
-        interfaces = [
-            labeler.make_interface(parts.part(int(start), thick), draw)
-            for start, thick in zip(starts, layers)
-        ]
+        interfaces = interfaces_of(whole, draw, layers, tally=tally)
         chain = number % 3 == 0
         steps = [0] * 4 if chain else random_steps(5, rng)
         joined_on_gpu(gpu, interfaces, steps, whole, keep=chain)

@@ -10,6 +10,7 @@ from parts_support import (
     MODELS,
     NAMES,
     boundaries_of,
+    by_ranks,
     ps_of,
     row_by_slabs,
     row_of_the_whole,
@@ -34,20 +35,6 @@ from percolab.parts.ranks import (
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local, RankLost, run_local
-
-
-def by_ranks(job, draws):
-    """Return the rows of samples, and the steps of the ranks, by threads of this process."""
-
-    def work(transport):
-        if transport.rank:
-            return follow(transport)
-        leader = Leader(transport)
-        found = [leader.row(job, draw) for draw in draws]
-        leader.end()
-        return found
-
-    return run_local(len(job.layers), work)[0]
 
 
 def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=None):

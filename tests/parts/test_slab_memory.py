@@ -4,6 +4,7 @@ import importlib.util
 from unittest.mock import PropertyMock, patch
 
 import pytest
+from helpers import slow
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
@@ -22,9 +23,9 @@ pytestmark = pytest.mark.skipif(
     [
         ("square", (2000,), (100, 150), "periodic", Model.parse("site"), 1.0),
         ("cubic", (160, 130), (4, 4, 4), "open", BOND, 0.3),
-        pytest.param("square", (4000,), (150, 100), "open", BOND, 0.5, marks=pytest.mark.slow),
-        pytest.param("cubic", (160, 96), (4, 30), "periodic", BOND, 0.3, marks=pytest.mark.slow),
-        pytest.param("kagome", (2400,), (100, 101), "open", BOND, 0.6, marks=pytest.mark.slow),
+        slow("square", (4000,), (150, 100), "open", BOND, 0.5),
+        slow("cubic", (160, 96), (4, 30), "periodic", BOND, 0.3),
+        slow("kagome", (2400,), (100, 101), "open", BOND, 0.6),
     ],
 )
 def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):

@@ -1,13 +1,13 @@
 """A lattice in slabs has the row of the whole lattice, however it is cut and joined."""
 
-import tracemalloc
 from dataclasses import fields, replace
 from itertools import islice, product
 from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice
+from helpers import lattice, slow_but, traced_peak
+from interface_support import fake_interface
 from parts_support import (
     FAR_REACHING,
     MODELS,
@@ -81,7 +81,19 @@ def assert_rows_equal(name, boundary, model, generator, p, slabs, *, rng, tally,
     assert found.sum_squares == expected[3], case
 
 
-@pytest.mark.parametrize("name", NAMES)
+#: A cell of one site and of several, three and four axes, bonds over layers, thick end layers.
+QUICK = (
+    "square",
+    "kagome",
+    "cubic",
+    "hypercubic-4d",
+    "honeycomb_unit_cell",
+    "far_reaching",
+    "chain_of_two",
+)
+
+
+@pytest.mark.parametrize("name", slow_but(NAMES, *QUICK))
 def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
     rng = np.random.default_rng(len(name))
     boundaries = boundaries_of(name)
@@ -249,17 +261,6 @@ def test_slabs_depend_on_seed_and_sample():
     assert len(set(found.values())) == len(found)
 
 
-def fake_interface(first_layer, sizes, low, high, *, flags=0, bins=0):
-    """Return an interface of one layer of three, with clusters of given sizes, none finished."""
-    none = np.empty(0, np.int64)
-    faces = (Face(np.array(entries, np.uint32), none) for entries in (low, high))
-    sizes = np.array(sizes, np.uint64)
-    sums = InterfaceSums.empty(bins)
-    return Interface(
-        first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums
-    )
-
-
 def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
     a, b, c, d, e = 2**31 + 7, 2**32 + 1, 3 * 2**40 + 5, 2**44 - 1, 2**33 - 1
     bins = num_bins(2**50)
@@ -375,10 +376,8 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
     whole = Whole(item, shape, (kind,) * item.dimension, model)
     layers = thicknesses(whole, 6)
     Slabs(whole, layers).row(DRAW)
-    tracemalloc.start()
-    Slabs(whole, layers).row(SampleKey(0, 5, 1, p_to_threshold(0.6)))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    draw = SampleKey(0, 5, 1, p_to_threshold(0.6))
+    peak = traced_peak(lambda: Slabs(whole, layers).row(draw))
     assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
 
 

@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from helpers import run_simulated
+from helpers import run_simulated, slow
 
 from percolab.kernels.launches import Launches
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(
 #: far inside.  A torus is quick.
 CASES = [
     ("slabs", "triangular", "7", "16"),
-    # Every seventh case has all lattices, boundaries and ways to be late.
-    ("streams", "0", "7"),
+    # Every eleventh case has all lattices, boundaries and ways to be late.
+    ("streams", "0", "11"),
     ("interfaces", "made"),
     ("slab_study", "choices"),
 ]
@@ -33,7 +33,7 @@ SLOW = [
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)],
+    [*CASES, *(slow(case) for case in SLOW)],
     ids="-".join,
 )
 def test_simulated_parts_equal_those_of_the_cpu(case):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
-from helpers import assert_z
+from helpers import assert_z, slow
 
 import percolab
 from percolab.lattices.bethe import BetheLattice, reach_probability
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 @pytest.mark.parametrize(
     ("name", "z"),
-    [("bethe", 3), pytest.param("bethe:4", 4, marks=pytest.mark.slow), ("bethe:3:random", 3)],
+    [("bethe", 3), slow("bethe:4", 4), ("bethe:3:random", 3)],
 )
 def test_clusters_and_reach_have_their_exact_means(name, z):
     p = (0.3, 0.5, 0.8)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
+from helpers import slow
 from process_support import Interrupting
 
 from percolab.api import sweep
@@ -82,7 +83,7 @@ def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
 
 @pytest.mark.parametrize(
     "labeler",
-    [None, pytest.param("reference", marks=pytest.mark.slow), "four_step", "label_equivalence"],
+    [None, slow("reference"), "four_step", "label_equivalence"],
 )
 def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
     whole = blocks_of(task_of(), [0, 1])

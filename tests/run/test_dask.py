@@ -12,7 +12,7 @@ from cli_support import blocks_in, refusal
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.run import dask
+from percolab.run import executors
 from percolab.run.measured import Callers
 from percolab.run.stored import Interrupted
 from percolab.store.results import encode
@@ -73,16 +73,16 @@ OWN = version("percolab")
 )
 def test_workers_that_cannot_help_are_refused(versions, message):
     with pytest.raises(InputError) as error:
-        dask._check_workers(Client(*versions), "x")
+        executors._check_dask_workers(Client(*versions), "x")
     assert str(error.value) == message
 
 
 def test_workers_of_the_same_version_are_taken():
-    dask._check_workers(Client(OWN, OWN), "x")
+    executors._check_dask_workers(Client(OWN, OWN), "x")
 
 
 def test_dask_that_is_not_installed_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(dask.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(executors.importlib.util, "find_spec", lambda name: None)
     message = refusal(*STUDY, "--executor", "dask:tcp://127.0.0.1:1", "--quiet")
     assert message == (
         "--executor dask:tcp://127.0.0.1:1: distributed is not installed "
@@ -94,7 +94,7 @@ def test_dask_that_is_not_installed_is_refused_in_one_line(monkeypatch):
 @pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere at all"])
 def test_a_scheduler_that_is_not_there_is_refused_in_one_line(address, monkeypatch):
-    monkeypatch.setattr(dask, "_PATIENCE", 1)
+    monkeypatch.setattr(executors, "_PATIENCE", 1)
     message = refusal(*STUDY, "--executor", f"dask:{address}", "--quiet")
     assert message == f"--executor dask:{address}: no scheduler answers there"
 

@@ -170,9 +170,9 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
 
 def test_a_process_of_its_own_has_loaded_python_for_each_further_gpu():
     gpus = tuple(Device("cuda", number) for number in range(3))
-    several = Engine(gpus[0], "tiled", 6, gpus, "processes")
+    several = Engine(gpus, "tiled", 6, "processes")
     assert (several.processes, several.pythons) == (3, 3)
-    one = Engine(gpus[0], "tiled", 6, gpus[:1], "processes")
+    one = Engine(gpus[:1], "tiled", 6, "processes")
     assert (one.processes, one.pythons) == (1, 2)
 
 

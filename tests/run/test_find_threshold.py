@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from cli_support import answer, blocks_in, running, wait_for_blocks
+from helpers import slow
 
 import percolab
 from percolab.analysis.roots import fit_roots
@@ -31,20 +32,20 @@ def blocks_of(path):
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("kagome", "bond"), pytest.param("triangular", "site", marks=pytest.mark.slow)],
+    [("kagome", "bond"), slow("triangular", "site")],
 )
 def test_errors_hold(name, model, monkeypatch):
     exact = load_lattice(name).threshold(model).value
     # A pilot for each would take most of the time; p is off by several errors here.
     monkeypatch.setattr("percolab.run.threshold.find_p", lambda *_: round(exact + 0.004, 4))
     pulls = []
-    for seed in range(20):
+    for seed in range(12):
         found = percolab.threshold(name, model=model, error=3e-3, seed=seed, device="cpu")
         assert found.error <= 3e-3
         pulls.append((found.p_c - exact) / found.error)
-    # A mean of 20 has an error of 0.22, their root mean square one of 0.16.
-    assert abs(np.mean(pulls)) < 4 / 20**0.5
-    assert abs(np.sqrt(np.mean(np.square(pulls))) - 1) < 4 / 40**0.5
+    # A mean of 12 has an error of 0.29, their root mean square one of 0.20.
+    assert abs(np.mean(pulls)) < 4 / 12**0.5
+    assert abs(np.sqrt(np.mean(np.square(pulls))) - 1) < 4 / 24**0.5
 
 
 def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
@@ -56,9 +57,7 @@ def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
     assert abs(mixed.p_c - 0.6) < 4 * mixed.error
 
 
-@pytest.mark.parametrize(
-    ("model", "q"), [("ising", 2), pytest.param("potts:q=3", 3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("model", "q"), [("ising", 2), slow("potts:q=3", 3)])
 def test_the_transition_of_spins_is_found(model, q, tmp_path):
     path, exact = tmp_path / "spins.h5", np.sqrt(q) / (1 + np.sqrt(q))
     found = percolab.threshold("square", model=model, error=2e-3, device="cpu", out=path)
@@ -190,24 +189,13 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     path = tmp_path / "threshold.h5"
     percolab.threshold("square", error=0.01, device="cpu")  # kernels are loaded
     start = time.monotonic()
-    first = percolab.threshold("square", time="1s", device="cpu", out=path)
+    first = percolab.threshold("square", time="0.4s", device="cpu", out=path)
     # The pilot is not counted, and other programs may run as well.
-    assert 0.5 < time.monotonic() - start < 100
+    assert 0.2 < time.monotonic() - start < 100
     before = blocks_in(path)
-    second = percolab.threshold("square", time=1, device="cpu", out=path)
+    second = percolab.threshold("square", time=0.4, device="cpu", out=path)
     assert blocks_in(path) > before
     assert second.error < first.error
-
-
-def test_in_three_dimensions_it_is_the_fit_of_all_sizes():
-    found = percolab.threshold("cubic", error=4e-3, L=[4, 6, 8], device="cpu")
-    assert found.error <= 4e-3
-    assert found.results.study.sizes == (4, 6, 8)
-    assert abs(found.p_c - 0.24881185) < 4 * found.error
-    assert found.roots == ()
-    assert found.error == pytest.approx(np.hypot(found.statistical_error, found.systematic_error))
-    assert "p_c 0.2" in repr(found)
-    assert found.plot().axes
 
 
 def test_sizes_may_be_given():

@@ -17,7 +17,7 @@ from cli_support import (
     stored,
     wait_for_blocks,
 )
-from helpers import assert_z
+from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import fit_quantities
@@ -58,10 +58,10 @@ def count_open(task, sample, p):
         {"lattice": "square", "L": [6], "boundary": "periodic", "rng": "philox"},
         {"lattice": "square", "L": [7], "boundary": "periodic", "model": "site"},
         {"lattice": "square-nnn", "L": [6], "boundary": ["periodic", "open"], "model": "site"},
-        {"lattice": "kagome", "L": [8], "model": "site"},
+        slow({"lattice": "kagome", "L": [8], "model": "site"}),
         {"lattice": "kagome", "L": [8], "boundary": "periodic"},
-        {"lattice": "cubic", "L": [4], "boundary": "periodic"},
-        {"lattice": "cubic", "L": [2], "boundary": "periodic", "model": "site"},
+        slow({"lattice": "cubic", "L": [4], "boundary": "periodic"}),
+        slow({"lattice": "cubic", "L": [2], "boundary": "periodic", "model": "site"}),
         {"graph": Graph.of_bonds(SITES, EDGES)},
         {"graph": Graph.of_bonds(SITES, EDGES, source=SOURCE, target=TARGET), "model": "site"},
     ],
@@ -113,7 +113,7 @@ def exact_sums(model):
     return [np.array(rows) for rows in found]
 
 
-@pytest.mark.parametrize("model", ["site", pytest.param("bond", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", ["site", slow("bond")])
 def test_the_mean_over_all_orders_is_that_over_all_subsets(model):
     topology = graph_topology(SITES, EDGES, source=SOURCE, target=TARGET)
     openings = list_openings(topology, sites=model == "site")
@@ -218,11 +218,12 @@ def test_files_of_other_seeds_merge_and_the_same_samples_do_not():
 
 
 def test_a_threshold_is_found_by_curves_and_by_quantities_and_drawn(tmp_path):
-    results = sweep("square", L=[8, 16, 32], samples=2000, **OPTIONS)
+    samples = 1000
+    results = sweep("square", L=[8, 16, 32], samples=samples, **OPTIONS)
     curves = read_curves(results)
     for curve in curves:
         _, mean, _ = results.means("spanning_y", curve.L, p=curve.p.tolist())
-        np.testing.assert_allclose(curve.probability, mean, atol=4.0 / 2000)
+        np.testing.assert_allclose(curve.probability, mean, atol=4 / samples)
         assert curve.probability[0] < 0.03
         assert curve.probability[-1] > 0.97
     for estimate in (fit(results), fit_quantities(results, ["spanning_any"])):
@@ -241,7 +242,7 @@ def test_the_command_line_sweeps_plans_describes_and_exports(tmp_path, monkeypat
     rows = list(csv.DictReader(io.StringIO(answer("export", "m.h5", "-p", "0.3:0.7:3"))))
     assert [row["p"] for row in rows] == ["0.3", "0.5", "0.7"] * 3
     assert all(float(row["clusters"]) > 1 and row["largest_error"] for row in rows)
-    answer("report", "m.h5", "--out", "m.html")
+    answer("report", "m.h5", "--bootstrap", 0, "--out", "m.html")
     assert "in the order of these numbers" in (tmp_path / "m.html").read_text()
     frame = open_results("m.h5").to_pandas()
     assert set(frame.L) == {6, 9, 12}

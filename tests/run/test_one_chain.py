@@ -14,6 +14,7 @@ from cli_support import (
     stored,
     without_runs,
 )
+from helpers import slow
 from process_support import Interrupting
 
 from percolab.analysis.spin_fit import short_blocks, start_differences
@@ -89,9 +90,7 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
 
 
 @pytest.mark.parametrize("update", ["sw", "wolff"])
-@pytest.mark.parametrize(
-    "cut", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, BLOCKS) if n != 3)]
-)
+@pytest.mark.parametrize("cut", [3, *(slow(n) for n in range(1, BLOCKS) if n != 3)])
 def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cut, update):
     path = tmp_path / "twice.h5"
     given = {"out": path, "update": update}
@@ -234,8 +233,8 @@ def shorter(count):
     "order",
     [
         (2, 5),
-        pytest.param((5, 2), marks=pytest.mark.slow),
-        pytest.param((2, 2), marks=pytest.mark.slow),
+        slow((5, 2)),
+        slow((2, 2)),
         (3, 6, 4),
     ],
 )

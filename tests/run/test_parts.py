@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import answer, blocks_in, refusal, run, without_runs
+from helpers import slow
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -38,7 +39,7 @@ def file_of(path):
         ("sizes of their own", 12),
         ("threshold", 3),
         ("chains", 3),
-        pytest.param("trees", 3, marks=pytest.mark.slow),
+        slow("trees", 3),
     ],
 )
 def test_merged_parts_are_the_undivided_study(name, n):
@@ -73,7 +74,7 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
         assert item.num_samples == 2000
 
 
-@pytest.mark.parametrize("more", [(), pytest.param(ISING, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("more", [(), slow(ISING)], ids=len)
 def test_what_is_left_open_is_placed_once(more):
     study = (*STUDY, *more, "--samples", 400, "--quiet")
     answer(*study, "--out", "whole.h5")

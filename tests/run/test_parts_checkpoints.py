@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, run, start, stored
-from helpers import lattice
+from helpers import lattice, slow
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
 from percolab.api import sweep
@@ -126,7 +126,7 @@ def checkpoints_of_ranks():
         ("slabs", 14, "periodic", 2),
         ("slabs", 35, "periodic", 2),
         *(
-            pytest.param(way, moment, boundary, 4, marks=pytest.mark.slow)
+            slow(way, moment, boundary, 4)
             for way, moments in (
                 ("ranks", (2, 3, 5, 11, 12, 13, 22)),
                 ("slabs", (9, 10, 17, 36, 71)),
@@ -151,7 +151,7 @@ def test_a_study_killed_at_any_slab_continues_to_the_same_end(
     assert_whole(boundary, samples)
 
 
-@pytest.mark.parametrize("way", ["slabs", pytest.param("ranks", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["slabs", slow("ranks")])
 def test_repeated_kills_do_not_change_results(way, at_once):
     for moment in (3, 5, 2, 4, 3):
         run_killed(moment, way)
@@ -554,7 +554,7 @@ def kill(process, seconds, victim):
     return errors
 
 
-@pytest.mark.parametrize("way", ["slabs", pytest.param("ranks", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["slabs", slow("ranks")])
 def test_a_kill_of_the_process_loses_nothing(way):
     given = (*GIVEN, "-L", 240, "-p", 0.5, "--samples", 1)
     answer(*given, "--out", "whole.h5")

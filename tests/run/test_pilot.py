@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import PLANE
+from helpers import PLANE, slow
 from scipy.special import ndtr
 
 from percolab.errors import InputError
@@ -43,9 +43,7 @@ def spanning_probability(study, size, p, name, samples=400):
     return make_sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
 
 
-@pytest.mark.parametrize(
-    "lattice", [PLANE[0], *(pytest.param(n, marks=pytest.mark.slow) for n in PLANE[1:])]
-)
+@pytest.mark.parametrize("lattice", [PLANE[0], *(slow(n) for n in PLANE[1:])])
 def test_the_p_values_hold_the_whole_transition(lattice):
     """The ends are 1.75 standard deviations of T from its mean, both known from 48 samples alone.
 

@@ -32,7 +32,7 @@ STUDIES = {
     "torus": SQUARE | {"boundary": "periodic", "measure": "sizes"},
     "one size": SQUARE | {"L": [16], "p": [0.4, 0.5], "workers": 2},
     "thresholds": SQUARE | {"method": "threshold"},
-    "trees": SQUARE | {"method": "tree", "samples": 200},
+    "trees": SQUARE | {"L": [8, 16], "method": "tree", "samples": 200},
     "bethe": SQUARE | {"lattice": "bethe:3", "L": [3, 5], "samples": 500},
     "chains": {"lattice": "square", "L": [8], "model": "ising", "samples": 2000, "p": [0.5, 0.6]},
     "one chain": {"lattice": "square", "L": [8], "model": "potts:q=3", "samples": 2000, "chains": 1,

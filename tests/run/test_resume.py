@@ -18,6 +18,7 @@ from cli_support import (
     stored,
     wait_for_blocks,
 )
+from helpers import slow
 from process_support import wait_for
 
 from percolab.analysis.stored_fits import fit_results
@@ -75,11 +76,11 @@ os.{function} = substitute
     ("moment", "readable"),
     [
         (kill_at("fsync", 1), False),
-        pytest.param(kill_at("replace", 1), False, marks=pytest.mark.slow),
-        pytest.param(kill_at("replace", 1, after=True), True, marks=pytest.mark.slow),
-        pytest.param(kill_at("fsync", 3), True, marks=pytest.mark.slow),
-        pytest.param(kill_at("replace", 4), True, marks=pytest.mark.slow),
-        pytest.param(kill_at("replace", 5, after=True), True, marks=pytest.mark.slow),
+        slow(kill_at("replace", 1), False),
+        slow(kill_at("replace", 1, after=True), True),
+        slow(kill_at("fsync", 3), True),
+        slow(kill_at("replace", 4), True),
+        slow(kill_at("replace", 5, after=True), True),
     ],
     ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
 )
@@ -112,9 +113,7 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
     assert_equal_datasets(path, undisturbed)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
-)
+@pytest.mark.parametrize("number", [slow(signal.SIGINT), signal.SIGTERM])
 def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_continue(
     tmp_path, undisturbed, number
 ):

@@ -10,7 +10,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run.scaling_search import first_sizes, search_sizes
 from percolab.store.results import read_results
 
-ERROR = 1.5e-3
+ERROR = 2.5e-3
 
 
 def blocks_of(path):
@@ -33,6 +33,7 @@ def test_the_error_is_reached_and_holds(found):
     assert found.error == pytest.approx(np.hypot(found.statistical_error, found.systematic_error))
     assert abs(found.p_c - 0.24881185) < 4 * found.error
     assert found.problem is None
+    assert "p_c 0.2" in repr(found)
     assert found.roots == ()
     assert [item.name for item in found.fit.quantities] == [
         "wrapping_any",
@@ -72,7 +73,7 @@ def test_a_smaller_error_keeps_all_blocks_and_adds(found, path):
 
 
 def test_a_time_is_kept():
-    found = percolab.threshold("cubic", time=1, device="cpu", L=[4, 6, 8, 12])
+    found = percolab.threshold("cubic", time=0.5, device="cpu", L=[4, 6, 8])
     assert abs(found.p_c - 0.24881185) < 4 * found.error < 0.1
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import answer, refusal
+from helpers import slow
 
 from percolab.analysis.spin_fit import compute_autocorrelations, fit_spins
 from percolab.analysis.theory.ising import ising_torus
@@ -37,10 +38,10 @@ def task_of(name, size, model="ising", boundary="periodic", **given):
     [
         ("square", 16, "ising", "periodic", 0.5858),
         ("square", 16, "potts:q=3", "open", None),
-        ("square", 16, "potts:q=10", "periodic", 0.7597),
+        slow("square", 16, "potts:q=10", "periodic", 0.7597),
         ("triangular", 12, "potts:q=4", "periodic", 0.5),
-        ("honeycomb", 12, "ising", "open", None),
-        ("cubic", 8, "ising", "periodic", 0.3581),
+        slow("honeycomb", 12, "ising", "open", None),
+        slow("cubic", 8, "ising", "periodic", 0.3581),
         ("square", 3, "ising", "periodic", None),
     ],
 )
@@ -89,7 +90,10 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
     assert share[-1] > 0.6
 
 
-@pytest.mark.parametrize(("name", "size", "p"), [("square", 12, 0.5858), ("cubic", 6, 0.3581)])
+@pytest.mark.parametrize(
+    ("name", "size", "p"),
+    [("square", 12, 0.5858), slow("cubic", 6, 0.3581)],
+)
 @pytest.mark.parametrize("update", ["sw", "wolff"])
 def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
     """Of wolff the pilot's own burn-in comes before them."""

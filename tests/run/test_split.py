@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
-from helpers import lattice
+from helpers import lattice, slow
 from parts_support import row_by_slabs
 from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, wait_for
 
@@ -284,7 +284,7 @@ else:
 
 
 @by_mpi
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, slow(4)])
 def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", _TWO_RANKS]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)

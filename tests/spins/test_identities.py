@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 from spin_support import z_of
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
@@ -62,9 +63,9 @@ class Means:
 CASES = [
     ("square", 32, "ising", 0.58, "sw", "xorwow"),
     ("triangular", 24, "potts:q=3", 0.47, "sw", "philox"),
-    ("kagome", 24, "potts:q=4", 0.72, "sw", "xorwow"),
-    ("cubic", 10, "ising", 0.36, "sw", "philox"),
-    ("honeycomb", 24, "potts:q=7", 0.8, "sw", "xorwow"),
+    slow("kagome", 24, "potts:q=4", 0.72, "sw", "xorwow"),
+    slow("cubic", 10, "ising", 0.36, "sw", "philox"),
+    slow("honeycomb", 24, "potts:q=7", 0.8, "sw", "xorwow"),
     ("square", 24, "potts:q=3", 0.63, "few:20,flip=0.8", "xorwow"),
     ("cubic", 8, "ising", 0.36, "wolff", "xorwow"),
 ]
@@ -129,8 +130,8 @@ def test_at_the_transition_two_directions_are_q_times_as_likely_as_none(q, rng):
     ("size", "scale"),
     [
         (16, 0.9),
-        (16, 1.1),
-        *(pytest.param(32, scale, marks=pytest.mark.slow) for scale in (0.95, 1.0)),
+        slow(16, 1.1),
+        *(slow(32, scale) for scale in (0.95, 1.0)),
     ],
 )
 def test_energy_and_specific_heat_are_kaufmans(size, scale, update, rng):

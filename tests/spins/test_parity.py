@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import CPU_LABELERS, without_wrapping
+from helpers import CPU_LABELERS, slow_but, without_wrapping
 from spin_support import PARITY, graph_of, key_of, parity_case
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
@@ -26,7 +26,7 @@ def chain(name, topology, update, q, generator, *, random, tally=False):
     return found
 
 
-@pytest.mark.parametrize("case", PARITY)
+@pytest.mark.parametrize("case", slow_but(PARITY, "square", "kagome", "graph", "bethe"))
 def test_all_labelers_give_the_same_chain(case):
     topology = parity_case(case)
     names = [name for name in CPU_LABELERS if name != "raster"]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import lattice, run_simulated
+from helpers import lattice, run_simulated, slow
 
 from percolab.spins.update import Update
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 
 
 OTHERS = ("open square", "graph", "kagome", "cubic")
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
+SLOW = [slow(name) for name in OTHERS]
 
 
 @pytest.mark.parametrize("case", ["square", *SLOW])
@@ -26,7 +26,7 @@ def test_simulated_chains_equal_the_cpu(case):
 
 
 ONE_BLOCK = ("square", "narrow", "triangular", "honeycomb", "cubic", "fcc")
-SLOW_BLOCKS = [pytest.param((name,), marks=pytest.mark.slow) for name in ONE_BLOCK]
+SLOW_BLOCKS = [slow((name,)) for name in ONE_BLOCK]
 
 
 @pytest.mark.parametrize("cases", [("mixed", "kagome"), *SLOW_BLOCKS], ids="+".join)

@@ -121,6 +121,15 @@ def assert_equal_chains(
         np.testing.assert_array_equal(planes[n], one.copy_planes()[0], err_msg=where)
 
 
+def assert_swept_chain(topology, rule, key, is_random, *swept, sweeps):
+    """Assert that rows, numbers and planes of a chain are those of the CPU."""
+    one = new_chains(None, "cpu", topology, rule)
+    one.begin(0, [key], [is_random])
+    expected = *(each[0] for each in one.advance(sweeps)), one.copy_planes()[0]
+    for found, own in zip(swept, expected, strict=True):
+        np.testing.assert_array_equal(found, own)
+
+
 @pytest.mark.parametrize("rng", GENERATORS)
 @pytest.mark.parametrize("q", P)
 @pytest.mark.parametrize("update", UPDATES)
@@ -162,14 +171,9 @@ def test_lists_are_long_enough_at_every_p(labeler, p):
     keys = [key_of(52, n, p) for n in range(2)]
     chains = new_chains(labeler, "cuda", topology, rule, capacity=2)
     chains.begin(0, keys, [False, True])
-    rows, numbers = chains.advance(12)
-    for n, key in enumerate(keys):
-        one = new_chains(None, "cpu", topology, rule)
-        one.begin(0, [key], [n == 1])
-        expected = one.advance(12)
-        np.testing.assert_array_equal(rows[n], expected[0][0])
-        np.testing.assert_array_equal(numbers[n], expected[1][0])
-        np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
+    swept = zip(*chains.advance(12), chains.copy_planes())
+    for n, (key, found) in enumerate(zip(keys, swept)):
+        assert_swept_chain(topology, rule, key, n == 1, *found, sweeps=12)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -200,14 +204,9 @@ def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
         rule, keys = Update().rule(2), [key_of(52, n, p) for n in range(2)]
         chains = new_chains(None, "cuda", topology, rule, capacity=2)
         chains.begin(0, keys, [False, True])
-        rows, numbers = chains.advance(12)
-        for n, key in enumerate(keys):
-            one = new_chains(None, "cpu", topology, rule)
-            one.begin(0, [key], [n == 1])
-            expected = one.advance(12)
-            np.testing.assert_array_equal(rows[n], expected[0][0])
-            np.testing.assert_array_equal(numbers[n], expected[1][0])
-            np.testing.assert_array_equal(chains.copy_planes()[n], one.copy_planes()[0])
+        swept = zip(*chains.advance(12), chains.copy_planes())
+        for n, (key, found) in enumerate(zip(keys, swept)):
+            assert_swept_chain(topology, rule, key, n == 1, *found, sweeps=12)
 
 
 def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
@@ -221,13 +220,9 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
     chains.begin(0, keys, random)
     rows, numbers = chains.advance(sweeps)
     planes = chains.copy_planes()
-    one = new_chains(None, "cpu", topology, rule)
     for n in range(0, count, 199):
-        one.begin(0, [keys[n]], [random[n]])
-        expected = one.advance(sweeps)
-        np.testing.assert_array_equal(rows[n], expected[0][0])
-        np.testing.assert_array_equal(numbers[n], expected[1][0])
-        np.testing.assert_array_equal(planes[n], one.copy_planes()[0])
+        found = rows[n], numbers[n], planes[n]
+        assert_swept_chain(topology, rule, keys[n], random[n], *found, sweeps=sweeps)
 
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_z, lattice
+from helpers import assert_z, lattice, slow
 from spin_sums_support import lag_one_products
 from spin_support import (
     TINY,
@@ -33,7 +33,7 @@ P = {2: 0.4, 3: 0.45, 4: 0.5, 10: 0.6}
         ("square 3 x 3", "xorwow"),
         ("kagome 4 x 2", "xorwow"),
         *(
-            pytest.param(name, rng, marks=pytest.mark.slow)
+            slow(name, rng)
             for name, rng in zip(TINY, ("philox", "xorwow") * 3)
             if name not in ("square 3 x 3", "kagome 4 x 2")
         ),
@@ -77,7 +77,7 @@ def test_consecutive_sweeps_are_correlated_as_they_should_be(name, rng):
             assert abs(z_of(products, exact[quantity])) <= 4, (name, q, quantity)
 
 
-@pytest.mark.parametrize("labeler", [None, "four_step"])
+@pytest.mark.parametrize("labeler", [None, slow("four_step")])
 @pytest.mark.parametrize(("q", "update"), [(2, "wolff"), (3, "wolff"), (3, "few:2,flip=0.6")])
 def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler):
     """Wolff: <S_2> / N sites; k clusters: 0.6 times the sites of clusters with a chosen one."""
@@ -111,8 +111,8 @@ def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler)
     assert abs(z_of(changed, 0.6 * share)) <= 4
 
 
-@pytest.mark.parametrize("rng", ["xorwow", pytest.param("philox", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("update", "q"), [("sw", 5), ("sw", 4), ("wolff", 5), ("wolff", 4)])
+@pytest.mark.parametrize("rng", ["xorwow", slow("philox")])
+@pytest.mark.parametrize(("update", "q"), [("sw", 5), ("sw", 4), ("wolff", 5), slow("wolff", 4)])
 def test_every_spin_is_as_likely_as_any_other(update, q, rng):
     """At p = 0 every site is a cluster: of sw any of the q spins, of wolff any but its own."""
     topology = lattice("square").topology((64, 64), ("periodic",) * 2)

@@ -30,7 +30,7 @@ def test_equal_seeds_damage_alike():
 def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
     content, path = encode(small_results()), tmp_path / "mutant.h5"
     messages = []
-    for number in range(80):
+    for number in range(40):
         rng = random.Random(number)
         mutant = (
             fuzz.edited(content, rng, sealed=False)
@@ -42,14 +42,14 @@ def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
             assert encode(read_results(path)) == content, number
         except InputError as error:
             messages.append(str(error))
-    assert len(messages) > 60
+    assert len(messages) > 30
     assert not any("\n" in line for line in messages)
 
 
 def test_sealing_anew_lets_a_changed_number_pass_for_a_true_one(tmp_path):
     """So that the checks behind the checksums are reached by mutants at all."""
     content, messages = encode(small_results()), set()
-    for number in range(60):
+    for number in range(20):
         path = tmp_path / "mutant.h5"
         path.write_bytes(fuzz.edited(content, random.Random(number), sealed=True))
         try:

@@ -153,10 +153,10 @@ def test_blocks_of_single_thresholds_and_of_chains_stay_alone():
 
 
 def test_means_and_errors_are_those_of_single_blocks():
-    results = sample(3000, block_size=1, measure=["sizes"])
+    results = sample(750, block_size=1, measure=["sizes"])
     assert {len(own) for own in counts(results)} == {10}
     # With as many samples in every group as here errors would agree to about a third.
-    rows, wide = (percolab.to_pandas(one) for one in (results, sample(3000, measure=["sizes"])))
+    rows, wide = (percolab.to_pandas(one) for one in (results, sample(750, measure=["sizes"])))
     assert list(rows["mean"]) == pytest.approx(list(wide["mean"]), rel=1e-12)
     errors = rows["error"] / wide["error"]
     assert errors[rows["observable"] == "largest"].to_numpy() == pytest.approx(1.0, rel=1e-9)

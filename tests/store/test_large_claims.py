@@ -18,8 +18,8 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.store import tree
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
-from percolab.store.guard import Allowance
 from percolab.store.results import encode, read_results
+from percolab.store.tree import Allowance
 
 #: Zeros that a dataset claims: 240 MB.
 CLAIMED = 30_000_000
@@ -122,7 +122,7 @@ class Impatient(Allowance):
     [
         {"method": "threshold", "samples": 8},
         {"p": (0.4, 0.6), "measure": "sizes,gyration", "samples": 8},
-        {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4},
+        {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4, "samples": 40},
     ],
     ids="-".join,
 )

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run, small_results, stored
+from helpers import slow
 
 from percolab.errors import InputError
 from percolab.store.checkpoints import Checkpoint, Checkpoints
@@ -93,7 +94,11 @@ def test_what_another_program_wrote_is_never_replaced(results, name, suffix):
 
 @pytest.mark.parametrize(
     ("name", "suffix"),
-    [case for case in CASES if case[0] not in ("merge", "bench", "sweep", "report")],
+    [
+        slow(*case) if case in (("show", ".svg"), ("show", ".pdf")) else case
+        for case in CASES
+        if case[0] not in ("merge", "bench", "sweep", "report")
+    ],
 )
 def test_what_percolab_wrote_is_written_again(results, name, suffix):
     """But for a tree as CSV, which is a table of bonds as anyone writes it."""

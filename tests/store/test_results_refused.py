@@ -248,7 +248,7 @@ def test_a_damaged_byte_is_refused_or_harmless(file):
     content, expected = file.read_bytes(), encode(small_results())
     rng = np.random.default_rng(2)
     refusals = 0
-    for position in rng.integers(len(content), size=150):
+    for position in rng.integers(len(content), size=75):
         damaged = bytearray(content)
         damaged[position] ^= 1 << int(rng.integers(8))
         file.write_bytes(damaged)

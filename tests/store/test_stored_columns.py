@@ -7,7 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import SMALL, answer, datasets, refusal, run, small_results, stored, tree_of
+from cli_support import (
+    SMALL,
+    answer,
+    assert_equal_datasets,
+    refusal,
+    run,
+    small_results,
+    stored,
+    tree_of,
+)
+from helpers import slow
 
 from percolab.api import open_results, sweep
 from percolab.errors import InputError
@@ -82,7 +92,7 @@ def _full(tmp_path, monkeypatch) -> Path:
     return stored(tmp_path / "full.h5")
 
 
-@pytest.fixture(name="less", params=[TAKEN[0], pytest.param(TAKEN[1], marks=pytest.mark.slow)])
+@pytest.fixture(name="less", params=[TAKEN[0], slow(TAKEN[1])])
 def _less(full, request) -> Path:
     changed(full, Path("less.h5"), take_out(request.param))
     Path("taken").write_text(request.param)
@@ -121,10 +131,7 @@ def names_in(path: Path) -> list[list[str]]:
 def assert_same_content(one: Path, other: Path) -> None:
     """Fail unless two files hold the same columns with the same numbers."""
     assert names_in(one) == names_in(other)
-    first, second = datasets(one), datasets(other)
-    assert first.keys() == second.keys()
-    for name, data in first.items():
-        np.testing.assert_array_equal(data, second[name], err_msg=name)
+    assert_equal_datasets(one, other)
 
 
 def assert_written_again(path: Path) -> None:
@@ -302,8 +309,8 @@ GRID = ("-p", "0.3,0.4,0.5,0.6,0.7")
     "options",
     [
         ("-L", "4,8,16", *GRID, "--samples", 80),
-        pytest.param(("-L", "4,8,16", "-p", "0.45", "--samples", 60), marks=pytest.mark.slow),
-        pytest.param(("-L", "4,6,8,16", *GRID, "--samples", 60), marks=pytest.mark.slow),
+        slow(("-L", "4,8,16", "-p", "0.45", "--samples", 60)),
+        slow(("-L", "4,6,8,16", *GRID, "--samples", 60)),
     ],
     ids=["samples", "p", "size"],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
-from helpers import LATTICES, lattice, run_simulated
+from helpers import LATTICES, lattice, run_simulated, slow
 from kernel_report_support import load_report
 
 from percolab.bonds.words import GENERATORS
@@ -19,8 +19,7 @@ needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
 SLOW = [
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in ("cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
+    slow(name) for name in ("open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
 ]
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
@@ -47,7 +46,7 @@ def reference_tree(topology, generator, seed, samples):
 def assert_equal_trees(topology, generator, *, count=3, **options):
     """Assert that trees of three batches, the last by a captured graph, are the reference's."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
-    from percolab.trees.readings_batch import ReadingsBatch
+    from percolab.trees.readings_cuda import ReadingsBatch
 
     trees = BoruvkaCuda(topology, count, **options)
     readings = ReadingsBatch(trees)

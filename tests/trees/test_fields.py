@@ -26,7 +26,7 @@ def chords(shape):
     ],
 )
 def test_fields_have_the_correlation_that_is_requested(shape, correlation):
-    count = 2000
+    count = 1000
     fields = np.array([percolab.gaussian_field(shape, correlation, seed=n) for n in range(count)])
     r = chords(shape)
     expected = correlation(r) if callable(correlation) else (1 + r**2) ** (-correlation / 2)

@@ -5,6 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from helpers import slow
 from numpy.linalg import matrix_rank
 from scipy import ndimage
 
@@ -21,14 +22,14 @@ from percolab.trees.weights import make_sample_weights
 CASES = [
     ("square", (4, 5), "periodic"),
     ("square", (6, 4), "periodic,open"),
-    ("square", (5, 5), "open"),
+    slow(("square", (5, 5), "open")),
     ("square", (2, 2), "periodic"),
     ("square", (1, 3), "periodic"),
-    ("triangular", (4, 4), "periodic"),
+    slow(("triangular", (4, 4), "periodic")),
     ("kagome", (4, 6), "periodic"),
-    ("cubic", (3, 3, 3), "periodic"),
+    slow(("cubic", (3, 3, 3), "periodic")),
     ("cubic", (2, 3, 4), "periodic,open,periodic"),
-    ("bcc", (2, 2, 2), "periodic"),
+    slow(("bcc", (2, 2, 2), "periodic")),
 ]
 
 

@@ -7,7 +7,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from helpers import BUILT_IN, PLANE, assert_z, cpu_labeler, lattice
+from helpers import BUILT_IN, PLANE, assert_z, cpu_labeler, lattice, slow_but
 from tree_support import (
     COMPARED,
     bethe_lattices,
@@ -68,7 +68,7 @@ def test_trees_of_ten_thousand_random_graphs_are_those_of_scipy_and_networkx():
     check_graphs(10_000, seed=2)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", slow_but(BUILT_IN, "square", "kagome", "cubic", "hypercubic-4d"))
 def test_every_way_finds_the_same_tree_of_a_sample(name):
     for case, topology in small_lattices(name):
         reference, others = Heap(topology), [Boruvka(topology), Kruskal(topology)]

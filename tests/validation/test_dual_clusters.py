@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_simulated
+from helpers import assert_simulated, slow
 
 from percolab.labelers import new_labeler
 from percolab.lattices.lattice import load_lattice
@@ -25,8 +25,8 @@ def make_labeler(shape, name="square", labeler="raster"):
         ("square", (2, 3)),
         ("kagome", (6, 8)),
         ("lieb", (4, 6)),
-        pytest.param("square", (40, 33), marks=pytest.mark.slow),
-        pytest.param("triangular", (7, 5), marks=pytest.mark.slow),
+        slow("square", (40, 33)),
+        slow("triangular", (7, 5)),
     ],
 )
 def test_the_identity_holds_in_every_sample_and_finds_wrong_rows(name, shape, monkeypatch):

@@ -40,7 +40,6 @@ class BondClasses(Model):
 
     @property
     def openings_have_p(self) -> bool:
-        """Bonds of fixed classes do not."""
         return not self.fixed
 
     def __post_init__(self) -> None:
@@ -54,7 +53,6 @@ class BondClasses(Model):
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Model:
-        """Return the model of "bond:x=p,y=0.3"."""
         chosen: list[tuple[str, float | None]] = []
         for part in (rest or "").split(","):
             name, equals, number = (word.strip() for word in part.partition("="))
@@ -94,17 +92,14 @@ class BondClasses(Model):
 
     @property
     def title(self) -> str:
-        """What it is called in a figure."""
         fixed = [f"$p_{{{name}}} = {value:g}$" for name, value in self.fixed.items()]
         return ", ".join(["Bond percolation", *fixed])
 
     @property
     def varying(self) -> str:
-        """What p is, in words."""
         return f"probability that a bond is open, of classes other than {', '.join(self.fixed)}"
 
     def most_open(self, p: float) -> float:
-        """Return the largest of p and what is fixed."""
         return max([p, *self.fixed.values()])
 
     def class_limits(self, names: Sequence[str]) -> NDArray[np.uint64]:
@@ -118,7 +113,6 @@ class BondClasses(Model):
         return np.array([limits.get(name, VARIES) for name in names], np.uint64)
 
     def __str__(self) -> str:
-        """The text: classes in the order of their names."""
         words = [f"{name}={'p' if value is None else repr(float(value))}"
                  for name, value in self.chosen]  # fmt: skip
         return f"{self.name}:{','.join(words)}"

@@ -32,7 +32,6 @@ class BondWeight(Model):
 
     @property
     def openings_have_p(self) -> bool:
-        """A bond has a probability of its own."""
         return False
 
     def on(self, structure: Any) -> Model:
@@ -47,23 +46,17 @@ class BondWeight(Model):
             weights = structure.content.weights
             if weights is None:
                 raise InputError(f"model {self}: {structure.name} has no weights of its bonds")
-            wrong = weights[(weights < 0) | (weights > self._most)]
+            wrong = weights[(weights < 0) | (weights > (np.inf if self.is_rate else 1.0))]
             if wrong.size:
                 raise InputError(f"model {self}: weight {wrong[0]}, but weights are {self.allowed}")
         return self
 
     @property
-    def _most(self) -> float:
-        return np.inf if self.is_rate else 1.0
-
-    @property
     def title(self) -> str:
-        """What it is called in a figure."""
         return f"Bond percolation with probability {'1 - (1 - p)^w' if self.is_rate else 'p w'}"
 
     @property
     def varying(self) -> str:
-        """What p is, in words."""
         return self.what
 
 

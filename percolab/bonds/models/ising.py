@@ -27,7 +27,6 @@ class Ising(Potts):
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Model:
-        """Return the model; it has no q."""
         if rest is not None:
             raise InputError(
                 f"model {text!r}: ising has two spins and no q; write ising, whose coupling is K, "
@@ -36,5 +35,4 @@ class Ising(Potts):
         return cls()
 
     def __str__(self) -> str:
-        """The text: its name."""
         return self.name

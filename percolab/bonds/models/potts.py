@@ -42,7 +42,6 @@ class Potts(Model):
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Model:
-        """Return the model of "potts:q=3"."""
         if rest is None:
             raise InputError(_NO_STATES)
         key, equals, number = (part.strip() for part in rest.partition("="))
@@ -56,7 +55,6 @@ class Potts(Model):
 
     @property
     def title(self) -> str:
-        """What it is called in a figure."""
         return f"{self.states}-state Potts model"
 
     def coupling_to_p(self, coupling: float) -> float:
@@ -72,5 +70,4 @@ class Potts(Model):
         return -math.log1p(-p) / self.exponent if p < 1 else math.inf
 
     def __str__(self) -> str:
-        """The text, with the number of states."""
         return f"{self.name}:q={self.states}"

@@ -23,7 +23,6 @@ class Site(Model):
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> Site:
-        """Return the model; nothing follows its name."""
         if rest is not None:
             read_fixed(text, rest)
             raise InputError(f"model {text}: only site-bond has a probability that is fixed")

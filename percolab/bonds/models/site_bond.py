@@ -36,7 +36,6 @@ class SiteBond(Model):
 
     @classmethod
     def read(cls, text: str, rest: str | None) -> SiteBond:
-        """Return the model of its name alone, or of "site-bond:site=0.9"."""
         return cls() if rest is None else cls(**read_fixed(text, rest))
 
     @property
@@ -46,11 +45,9 @@ class SiteBond(Model):
 
     @property
     def title(self) -> str:
-        """What it is called in a figure."""
         fixed = [f"$p_{{{key}}} = {value:g}$" for key, value in self._fixed.items()]
         return ", ".join(["Site-bond percolation", *fixed])
 
     def __str__(self) -> str:
-        """The text: a fixed probability with all its digits."""
         fixed = [f"{key}={float(value)!r}" for key, value in self._fixed.items()]
         return ":".join([self.name, *fixed])

@@ -67,7 +67,6 @@ Floats = NDArray[np.float64]
 
 
 def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-    """Return the p of every size of a study on a grid of p."""
     place = place_probabilities if study.structure.is_scalable else place_over_maxima
     return place(study, pilot)
 
@@ -142,7 +141,6 @@ def find_threshold_range(thresholds: np.ndarray) -> tuple[float, float]:
 
 
 def make_pilot_task(task: Task) -> Task:
-    """Return the task with samples of its own, and one p where it has none."""
     return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
 
 

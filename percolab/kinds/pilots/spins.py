@@ -73,7 +73,6 @@ Floats = NDArray[np.float64]
 
 
 def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-    """Return the p of every size of a study of spins."""
     grids = {}
     for size in study.sizes:
         grids[size] = place_spins(study.task(size), pilot)
@@ -282,7 +281,6 @@ def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
 
 
 def _read_series(blocks: Sequence[Block], points: int) -> Floats:
-    """Return the series of chains, (chains, points, SERIES, sweeps)."""
     stored = np.array([block.extras["series"] for block in blocks], np.float64)
     return stored.reshape(len(blocks), points, len(SERIES), -1)
 

@@ -19,19 +19,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
+from percolab.labelers.tiled import borders
 from percolab.labelers.tiled.all_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
-from percolab.labelers.tiled.borders import (
-    NODES,
-    TILES_PER_BLOCK,
-    clear_border_kernel,
-    end_flags_kernel,
-    gather_kernel,
-    list_crossing_kernel,
-    merge_kernel,
-    merge_over_periods_kernel,
-    origin_kernel,
-    partial_nodes_kernel,
-)
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Crossing, CrossingList, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
@@ -47,10 +36,14 @@ cuda = load_cuda()
 
 # Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES
+# Words of shared memory for bonds, lists and nodes: of 48 KiB what the arrays of the kernel leave.
+_SHARED_WORDS = 48 * 256 - TILE_NODES - 3 * TILE_WORDS - 256
 
 
 #: Nodes of a tile for which there is room in shared memory.
 MAX_ROOM = 2048
+#: Bonds of a cell off the chain, those of 26 neighbours; kernels of 21 compile for a minute.
+MAX_CLASSES = 12
 #: Entries of bonds between tiles, of which 32 have each a 32-bit name.
 MAX_ENTRIES = 2**27
 
@@ -63,6 +56,8 @@ def refusal(topology: Topology) -> str:
     tiling = make_tiling(topology, TILE_WORDS, LANES)
     if tiling.room > MAX_ROOM:
         return "nearly every site is at the border of a tile"
+    if len(tiling.classes) > MAX_CLASSES:
+        return "a site has more bonds than tiles serve"
     if tiling.num_entries > MAX_ENTRIES:
         return "its tiles share more bonds than have a 32-bit name"
     return ""
@@ -82,7 +77,7 @@ class Tiled(ReadsRadii):
         #: Tiles of the whole batch.
         self.num_blocks = batch.capacity * tiling.num_tiles
         most = max(FULL // batch.capacity, PARTIALS)
-        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), most)
+        partials = min(-(-tiling.num_tiles // borders.TILES_PER_BLOCK), most)
         self.read = RowsBatch(batch, partials, tally=tally)
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
@@ -90,7 +85,7 @@ class Tiled(ReadsRadii):
         # At their border sites, the numbers of nodes; then labels, where they are requested.
         self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
-        self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
+        self.interior = cuda.device_array((self.num_blocks, borders.NODES + 1), np.uint32)
         self.border = arrays.array("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
@@ -188,7 +183,6 @@ class Tiled(ReadsRadii):
         self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
-        """Return the forest of the first items of the batch."""
         # Radii come from the windings of all sites.
         if reading is Reading.LABELS:
             self.join_tiles(items, self.kept, over_periods=False)
@@ -221,9 +215,10 @@ class Tiled(ReadsRadii):
         self.read.clear_tallies(items)
         self._list_crossing(items, upper)
         classes = len(self.tiling.classes)
-        listed = _LISTED * classes
         # Two words for the bonds of every class; then the list, which later has the nodes.
-        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, int(nodes.room)))
+        words = 2 * classes * TILE_WORDS
+        listed = min(_LISTED * classes, (_SHARED_WORDS - words) // STRIPS)
+        shared = 4 * (words + max(STRIPS * listed, int(nodes.room)))
         # The bins of a tally come where the bonds were.
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
@@ -257,18 +252,18 @@ class Tiled(ReadsRadii):
         grid = self.listed_launch_grid(items)
         if over_periods and self.may_wrap:
             forest = *words, self.forest, *bonds, self.read.loops
-            launch.blocks(merge_over_periods_kernel, grid, THREADS, *forest)
+            launch.blocks(borders.merge_over_periods_kernel, grid, THREADS, *forest)
         else:
             parents = *words, self.nodes.parents, *bonds
-            launch.blocks(merge_kernel, grid, THREADS, *parents)
+            launch.blocks(borders.merge_kernel, grid, THREADS, *parents)
 
     def _list_crossing(self, items: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
         launch, ends, listed = self.batch.launches, self._ends, self.listed
-        launch.each(clear_border_kernel, ends.size, items, self.border, ends, listed.counts)
+        launch.each(borders.clear_border_kernel, ends.size, items, self.border, ends, listed.counts)
         tiles, entries = self.tiles, self.tiling.num_entries
         bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
-        launch.one(list_crossing_kernel, entries, items, *bonds, listed)
+        launch.one(borders.list_crossing_kernel, entries, items, *bonds, listed)
 
     def tile_launch_grid(self, items: int) -> tuple[int, int, int]:
         """Return the grid of blocks with one tile each."""
@@ -282,26 +277,26 @@ class Tiled(ReadsRadii):
     def count_blocks(self, items: int) -> tuple[int, np.int32]:
         """Return the blocks of threads that go through the nodes of all tiles, and their number."""
         tiles = items * self.tiling.num_tiles
-        return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
+        return -(-tiles // borders.TILES_PER_BLOCK), np.int32(tiles)
 
     def gather(self, items: int, *, with_origins: bool = False) -> None:
         """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
         blocks, tiles = self.count_blocks(items)
         nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
-        self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
+        self.batch.launches.blocks(borders.gather_kernel, blocks, THREADS, *nodes)
 
     def flag_ends(self, items: int) -> None:
         """Tell the roots of nodes which end layers they touch."""
         sites, flags = self.end_flags
         nodes = self.labels, self.tiles.points, self.nodes
-        self.batch.launches.one(end_flags_kernel, sites.size, items, *nodes, sites, flags)
+        self.batch.launches.one(borders.end_flags_kernel, sites.size, items, *nodes, sites, flags)
 
     def sum_nodes(self, items: int) -> None:
         """Sum what rows need over finished clusters and the roots of nodes."""
         nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
         sums = self.read.partials, self.read.spanning
         self.batch.launches.blocks(
-            partial_nodes_kernel, *self._node_launch_grid(items), *nodes, *sums
+            borders.partial_nodes_kernel, *self._node_launch_grid(items), *nodes, *sums
         )
 
     def tally_nodes(self, items: int, tallies: Any, first: int = 0, step: int = 1) -> None:
@@ -315,14 +310,8 @@ class Tiled(ReadsRadii):
 
     def _node_launch_grid(self, items: int) -> tuple[tuple[int, int], int]:
         """Return the blocks and threads that go through the tiles of each item."""
-        warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
+        warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), borders.TILES_PER_BLOCK)
         return (self.read.partials.shape[1], items), warps * LANES
-
-    def gather_origins(self, items: int) -> None:
-        """Lower the origin of every cluster at borders to its smallest site."""
-        blocks, tiles = self.count_blocks(items)
-        nodes = self.nodes, self.interior, tiles
-        self.batch.launches.blocks(origin_kernel, blocks, THREADS, *nodes)
 
     def join_rows(self, items: int, *, with_origins: bool = False) -> None:
         """Make the rows of the first items on the device, which were joined over periods.
@@ -338,7 +327,9 @@ class Tiled(ReadsRadii):
     def write_labels(self, items: int) -> None:
         """Write the labels of the first items, joined to have their labels read."""
         nodes, launch = self.nodes, self.batch.launches
-        self.gather_origins(items)
+        # The origin of every cluster at borders becomes its smallest site.
+        blocks, count = self.count_blocks(items)
+        launch.blocks(borders.origin_kernel, blocks, THREADS, nodes, self.interior, count)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
         launch.blocks(
             label_tile_kernel,
@@ -359,7 +350,6 @@ class NodesOfBatch:
         self._labeler, self._items = labeler, items
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the rows, (items, row width)."""
         self.enqueue_rows()
         return self._labeler.read.fetch(self._items)
 
@@ -369,11 +359,9 @@ class NodesOfBatch:
         self._labeler.read.download(self._items)
 
     def make_labels(self) -> None:
-        """Write the labels on the device."""
         self._labeler.write_labels(self._items)
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels, (items, num_points)."""
         self.make_labels()
         batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
         batch.launches.wait()
@@ -382,5 +370,4 @@ class NodesOfBatch:
         return found
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (items, PER_BIN * bins)."""
         return self._labeler.radii_batch(geometry).rows(self._items)

@@ -53,7 +53,6 @@ class CrossingBonds:
 
     @property
     def num_bonds(self) -> int:
-        """How many bonds there are."""
         return int(np.bitwise_count(self.masks).sum(dtype=np.int64))
 
     @property
@@ -97,7 +96,6 @@ class Tiling:
 
     @property
     def num_tiles(self) -> int:
-        """Tiles of one sample."""
         return prod(self.tiles)
 
     def inner_parts(self, k: int) -> Iterator[PartWords]:
@@ -231,7 +229,6 @@ def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
 
 
 def _extents(tile: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return the grid points of a tile along the axes."""
     return 32 * tile[0], tile[1], tile[2]
 
 

@@ -3,22 +3,76 @@
 Nothing that is read is evaluated or unpickled, memory stays within a small multiple of the bonds,
 and a file that cannot be used is rejected in one line.  docs/graph-files.md is the user's page.
 
-    stream         bytes of a file, unpacked, within limits; text in blocks of whole lines
-    pair_lines     blocks of lines -> pairs of sites, or the one line that reports what is wrong
-    edge_list      text with two columns, CSV among it
-    objects        networkx graphs, sparse matrices, arrays and lists of edges
-    matrix_market  .mtx
-    sparse_npz     .npz as scipy.sparse.save_npz writes it
-    through_networkx   .graphml and .gml
-    graph_data     what every reader returns: self-loops left out, parallel edges merged
-    weights        the bonds' weights
-    repeats        the compiled search for parallel edges
-    reader         read_graph: which file is read how
-    site_list      read_sites: the sites of a source or a target
+    stream            bytes of a file, unpacked, within limits; text in blocks of whole lines
+    pair_lines        blocks of lines -> pairs of sites, or the one line that reports what is wrong
+    edge_list         text with two columns, CSV among it
+    matrices          .mtx, and .npz as scipy.sparse.save_npz writes it
+    through_networkx  .graphml and .gml
+    objects           networkx graphs, sparse matrices, arrays and lists of edges
+    graph_data        what every reader returns: self-loops left out, parallel edges merged
+    repeats           the compiled search for parallel edges
+    weights           the bonds' weights
+    site_list         the sites of a source or a target
 """
 
-from percolab.lattices.graph_files.graph_data import GraphData
-from percolab.lattices.graph_files.reader import read_graph
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from percolab.errors import InputError
+from percolab.lattices.graph_files.edge_list import read_edge_list, take_columns
+from percolab.lattices.graph_files.graph_data import Edges, GraphData, check_options, merge_edges
+from percolab.lattices.graph_files.matrices import read_matrix_market, read_npz
 from percolab.lattices.graph_files.site_list import names_file, read_sites
+from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
 
 __all__ = ["GraphData", "names_file", "read_graph", "read_sites"]
+
+#: Readers by the end of the file's name.
+_READERS: dict[str, Callable[[Path, int | None, bool], Edges]] = {
+    ".mtx": read_matrix_market,
+    ".npz": read_npz,
+    ".graphml": read_graphml,
+    ".gml": read_gml,
+}
+
+
+def read_graph(
+    path: str | Path,
+    *,
+    num_sites: int | None = None,
+    multi: bool = False,
+    weights: bool = False,
+    columns: str | Sequence[str] | None = None,
+) -> GraphData:
+    """Return the sites and bonds of a graph's file, packed with gzip or not.
+
+    The name says what the file is: ``.mtx`` (Matrix Market), ``.npz`` (scipy.sparse.save_npz),
+    ``.graphml``, ``.gml`` (both through networkx); any other name is an edge list, a text with two
+    columns of site numbers.  Directed edges are read as undirected, self-loops are left out, and
+    edges that join the same two sites are merged into one bond unless ``multi``.
+
+    num_sites: sites of an edge list, 0 to num_sites - 1, where its largest number does not say it;
+               another file must have just as many
+    weights:   read the bonds' weights as well; a merged bond has the least of its edges
+    columns:   of an edge list with a header, the names of the columns of the two sites, and of the
+               weight: "source,target,weight", or a list of them
+    InputError: the file cannot be read, or is not what its name says; with ``weights`` a bond
+    without a finite one, or a graph that the file calls directed
+    """
+    check_options(num_sites, multi)
+    if not isinstance(path, str | Path):
+        raise InputError(f"graph = {path!r}, but it is the name of a file")
+    path, requested = Path(path), take_columns(columns)
+    read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    if read is not None and requested:
+        raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
+    try:
+        if read is not None:
+            edges = read(path, num_sites, weights)
+        else:
+            edges = read_edge_list(path, num_sites, weights, requested)
+        return merge_edges(edges, path, multi)
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit into memory") from error

@@ -13,12 +13,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
-from percolab.lattices.graph_files.pair_lines import (
-    Columns,
-    Pairs,
-    read_pairs,
-    split_line,
-)
+from percolab.lattices.graph_files.pair_lines import Columns, Pairs, read_pairs, split_line
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
 from percolab.lattices.topology import MAX_POINTS
 
@@ -85,19 +80,14 @@ def read_edge_list(
     pairs = read_pairs(path, parts, layout.columns, weights=weights, has_names=has_names)
     notes, names = _header_notes(layout, first), None
     if has_names:
-        if layout.may_be_header and first is not None and _stands_alone(pairs):
-            if _has_repeats(pairs.bonds[1:]):
-                pairs = _without_first(pairs)
-                columns = replace(layout.columns, weight=-1)
-                notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
-            else:
-                notes = (
-                    f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a "
-                    "header, name the columns of the sites in it (--columns)",
-                )
+        assert first is not None
+        if layout.may_be_header:
+            pairs, notes = _decide_on_header(pairs, layout, first)
         names, count = pairs.names, len(pairs.names)
     else:
-        notes += _numbered_from_one(pairs.bonds)
+        if pairs.bonds.size and pairs.bonds.min() == 1:
+            notes += ("no bond names site 0: it is a site without bonds, as sites are numbered "
+                      "from 0",)  # fmt: skip
         count = pairs.largest + 1 if num_sites is None else num_sites
         if count == 0:
             raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
@@ -147,8 +137,8 @@ def detect_layout(
     >>> detect_layout(b"one,other,flow", b"Jon,Sansa,3", top=9).is_header
     True
     """
-    found = _SEPARATOR.match(line)
-    own = delimiter or (found.group(1).decode() if found else "")
+    separator = _SEPARATOR.match(line)
+    own = delimiter or (separator.group(1).decode() if separator else "")
     cells = split_line(line.decode("utf-8", "replace"), own)
     names = [name.lower() for name in cells]
     if requested:
@@ -185,14 +175,14 @@ def take_columns(given: Any) -> tuple[Any, ...]:
     if given is None:
         return ()
     listed = given.split(",") if isinstance(given, str) else given
-    found = tuple(listed) if isinstance(listed, Sequence) else ()
-    found = tuple(name.strip() if isinstance(name, str) else name for name in found)
-    if len(found) not in (2, 3) or "" in found or len(set(map(str, found))) < len(found):
+    names = listed if isinstance(listed, Sequence) else ()
+    names = tuple(name.strip() if isinstance(name, str) else name for name in names)
+    if len(names) not in (2, 3) or "" in names or len(set(map(str, names))) < len(names):
         raise InputError(
             f"columns = {given!r}, but they are source,target or source,target,weight, by their "
             "names"
         )
-    return found
+    return names
 
 
 def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
@@ -200,16 +190,14 @@ def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple
 
     InputError: a name that no column has, or that two have.
     """
-    found = []
+    places = []
     for name in requested:
         if names.count(name) != 1:
             why = "two columns have this name" if name in names else "there is no such column"
-            there = ", ".join(map(str, names))
-            raise InputError(
-                f"columns: {shown(str(name).encode())}: {why}; there are {there[:200]}"
-            )
-        found.append(names.index(name))
-    return (found[0], found[1]), found[2] if len(found) > 2 else -1
+            known = ", ".join(map(str, names))[:200]
+            raise InputError(f"columns: {shown(str(name).encode())}: {why}; there are {known}")
+        places.append(names.index(name))
+    return (places[0], places[1]), places[2] if len(places) > 2 else -1
 
 
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
@@ -224,22 +212,21 @@ def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
     )
 
 
-def _stands_alone(pairs: Pairs) -> bool:
-    """Return whether the two names of the first bond stand nowhere else."""
-    bonds = pairs.bonds
-    return len(bonds) > 1 and not pairs.num_loops and bool((bonds[1:] > 1).all())
+def _decide_on_header(pairs: Pairs, layout: Layout, first: Lines) -> tuple[Pairs, tuple[str, ...]]:
+    """Return pairs without those of a first line that may be a header, if it is one, and notes.
 
-
-def _has_repeats(bonds: np.ndarray) -> bool:
-    """Return whether a site stands in several bonds."""
-    return np.unique(bonds).size < bonds.size
-
-
-def _without_first(pairs: Pairs) -> Pairs:
-    """Return pairs without the first one, whose two names stand nowhere else."""
+    It is one if its two names stand nowhere else, while some site below stands in several bonds.
+    """
+    below = pairs.bonds[1:]
+    if not below.size or pairs.num_loops or not (below > 1).all():
+        return pairs, ()
+    if np.unique(below).size == below.size:
+        text = f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a header, "
+        return pairs, (f"{text}name the columns of the sites in it (--columns)",)
     weights = None if pairs.weights is None else pairs.weights[1:]
-    bonds = pairs.bonds[1:] - np.int32(2)
-    return pairs._replace(bonds=bonds, weights=weights, names=pairs.names[2:])
+    pairs = pairs._replace(bonds=below - np.int32(2), weights=weights, names=pairs.names[2:])
+    columns = replace(layout.columns, weight=-1)
+    return pairs, _header_notes(layout._replace(columns=columns, is_header=True), first)
 
 
 def _has_names(line: bytes, columns: Columns) -> bool:
@@ -280,9 +267,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _numbered_from_one(bonds: np.ndarray) -> tuple[str, ...]:
-    if bonds.size and bonds.min() == 1:
-        return ("no bond names site 0: it is a site without bonds, as sites are numbered from 0",)
-    return ()

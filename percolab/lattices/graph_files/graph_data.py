@@ -9,14 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import percolab.lattices.graph_files.repeats as repeats
 from percolab.errors import InputError
-from percolab.lattices.graph_files.repeats import (
-    FIRST,
-    MIRROR,
-    PARALLEL,
-    mark_repeats,
-    repeated_edges,
-)
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 
@@ -138,9 +132,9 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     if num_sites > 4 * len(ends):  # most sites have no bond: only the others are numbered
         _, numbers = np.unique(ends, return_inverse=True)
         sites, count = numbers.reshape(-1, 2).astype(np.int32), numbers.size
-    marks = mark_repeats(sites, count, edges.is_matrix)
-    kept = marks <= PARALLEL if multi else marks == FIRST
-    num_merged = 0 if multi else int(np.count_nonzero(marks == PARALLEL))
+    marks = repeats.mark_repeats(sites, count, edges.is_matrix)
+    kept = marks <= repeats.PARALLEL if multi else marks == repeats.FIRST
+    num_merged = 0 if multi else int(np.count_nonzero(marks == repeats.PARALLEL))
     if edges.num_loops:
         notes += (f"{edges.num_loops} self-loops left out: they join nothing",)
     if num_merged:
@@ -149,7 +143,7 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     weights = edges.weights
     if weights is not None:
         if marks.any():
-            same = repeated_edges(sites, count, marks, edges.is_matrix)
+            same = repeats.repeated_edges(sites, count, marks, edges.is_matrix)
             weights = _merge_weights(edges, same, marks, where, multi)[kept]
         if weights.dtype == np.float64:
             weights = weights + 0.0  # which makes -0.0 positive
@@ -166,7 +160,7 @@ def _merge_weights(
     """
     assert edges.weights is not None
     values = edges.weights.copy()
-    mirrors = np.flatnonzero(marks == MIRROR)
+    mirrors = np.flatnonzero(marks == repeats.MIRROR)
     differing = mirrors[values[mirrors] != values[same[mirrors]]]
     if differing.size:
         firsts = same[same]
@@ -175,9 +169,9 @@ def _merge_weights(
         starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
         for own in np.split(members, starts[1:]):
             merged = _merge_both_entries(edges.ends[own], values[own], edges.base, where)
-            values[own[marks[own] <= PARALLEL]] = merged
+            values[own[marks[own] <= repeats.PARALLEL]] = merged
     if not multi:
-        parallel = np.flatnonzero(marks == PARALLEL)
+        parallel = np.flatnonzero(marks == repeats.PARALLEL)
         np.minimum.at(values, same[parallel], values[parallel])
     return values
 

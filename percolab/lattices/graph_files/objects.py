@@ -6,20 +6,16 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.lattices.graph_files import graph_data
 from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
-from percolab.lattices.graph_files.graph_data import (
-    Edges,
-    GraphData,
-    check_num_sites,
-    check_options,
-    merge_edges,
-)
+from percolab.lattices.graph_files.graph_data import Edges, GraphData
 from percolab.lattices.graph_files.through_networkx import edges_of_networkx
 from percolab.lattices.graph_files.weights import plain_weights, weights_from_objects
 from percolab.lattices.topology import MAX_POINTS
@@ -64,11 +60,11 @@ def graph_from_object(
     """
     import scipy.sparse
 
-    check_options(num_sites, multi)
+    graph_data.check_options(num_sites, multi)
     requested = take_columns(columns)
     if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
-    try:
+    with _one_line():
         if is_frame(graph):
             edges = _edges_of_frame(graph, requested, num_sites, weights)
         elif _is_networkx(graph):
@@ -83,11 +79,18 @@ def graph_from_object(
             edges = _edges_of_rows(graph, num_sites, weights)
         else:
             edges = _edges_of_array(graph, num_sites, weights)
+    return graph_data.merge_edges(edges, "the matrix", multi)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Raise InputError, in one line, for what values and types other packages refuse."""
+    try:
+        yield
     except InputError:
         raise
     except (ValueError, TypeError) as error:
         raise InputError(" ".join(str(error).split())) from error
-    return merge_edges(edges, "the matrix", multi)
 
 
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
@@ -122,24 +125,10 @@ def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
 
 def plain(weights: Any) -> np.ndarray:
     """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
-    try:
+    with _one_line():
         if isinstance(weights, np.ndarray):
             return plain_weights(weights)
         return weights_from_objects(list(weights))
-    except (ValueError, TypeError) as error:
-        raise InputError(" ".join(str(error).split())) from error
-
-
-def numbered(sites: Iterable[Hashable]) -> dict[Hashable, int]:
-    """Return the numbers of sites with names, in the order in which they come.
-
-    >>> numbered(["b", "a", "b"])
-    {'b': 0, 'a': 1}
-    """
-    numbers: dict[Hashable, int] = {}
-    for site in sites:
-        numbers.setdefault(site, len(numbers))
-    return numbers
 
 
 def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
@@ -168,9 +157,10 @@ def _edges_of_rows(given: Sequence[Any], num_sites: int | None, weights: bool) -
         pairs = np.array([row[:2] for row in rows], object)
         pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
         return _edges_of_pairs(pairs, values, num_sites)
-    numbers = numbered(str(site) for row in rows for site in row[:2])
-    pairs = np.array([[numbers[str(site)] for site in row[:2]] for row in rows])
-    return _edges_of_pairs(pairs, values, num_sites, tuple(map(str, numbers)))
+    ends = [str(site) for row in rows for site in row[:2]]
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(ends))}
+    pairs = np.array([numbers[name] for name in ends]).reshape(-1, 2)
+    return _edges_of_pairs(pairs, values, num_sites, tuple(numbers))
 
 
 def _edges_of_frame(
@@ -205,11 +195,11 @@ def _whole(sites: np.ndarray) -> np.ndarray:
     if sites.dtype.kind not in "iuf":
         raise ValueError(f"sites are {sites.dtype}, but they must be integers")
     is_finite = np.isfinite(sites)
-    found = np.where(is_finite, sites, -1).astype(np.int64)
-    wrong = sites[~is_finite | (found != sites)]
+    whole = np.where(is_finite, sites, -1).astype(np.int64)
+    wrong = sites[~is_finite | (whole != sites)]
     if wrong.size:
         raise ValueError(f"site {wrong[0]}, but sites are integers")
-    return found
+    return whole
 
 
 def _edges_of_pairs(
@@ -231,7 +221,7 @@ def _edges_of_pairs(
         wrong = pairs[(pairs < 0) | (pairs > most)][0]
         raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
     count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    check_num_sites("pairs", count, len(pairs), num_sites)
+    graph_data.check_num_sites("pairs", count, len(pairs), num_sites)
     return Edges(count, pairs.astype(np.int32), values, names)
 
 

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,20 +135,14 @@ def read_pairs(
             raise InputError(f"{path}: holds more than the {most} entries that its header promises")
     if len(numbers or ()) > MAX_POINTS:
         raise InputError(f"{path}: has {largest + 1} sites, but a graph has 1 to {MAX_POINTS}")
-    found = np.concatenate(bonds)
-    joined = _joined(path, values, large) if weights else None
-    return Pairs(found, entries - len(found), int(largest), joined, tuple(numbers or ()))
-
-
-def _joined(path: Path, values: list[np.ndarray], large: tuple[int, int] | None) -> np.ndarray:
-    """Return all weights; InputError for an integer beyond 2^53 where there are floats."""
-    found = np.concatenate(values)
-    if found.dtype == np.float64 and large is not None:
+    pairs, joined = np.concatenate(bonds), np.concatenate(values)
+    if joined.dtype == np.float64 and large is not None:
         raise InputError(
             f"{path}: line {large[0]}: weight '{large[1]}', but next to weights with a point or an "
             "exponent integers are at most 2^53, as floats do not distinguish larger ones"
         )
-    return found
+    names, loops = tuple(numbers or ()), entries - len(pairs)
+    return Pairs(pairs, loops, int(largest), joined if weights else None, names)
 
 
 def _plain_block(part: Lines, columns: Columns, weights: bool) -> _Block | None:
@@ -231,7 +225,9 @@ def _read_block(
     values: list[int | float] = []
     large: tuple[int, int] | None = None
     text = part.text.decode("utf-8", "replace") if numbers is None else _decode_names(path, part)
-    for place, line in _data_lines(text, part.line):
+    for place, line in enumerate(map(str.strip, text.split("\n")), part.line):
+        if not line or line[0] in "#%":
+            continue
         where, cells = f"{path}: line {place}", split_line(line, columns.delimiter)
         value = cells[columns.weight] if 0 <= columns.weight < len(cells) else ""
         if numbers is None:
@@ -254,14 +250,6 @@ def _read_block(
         return _Block(sites, None)
     is_integer = all(isinstance(weight, int) for weight in values)
     return _Block(sites, np.array(values, np.int64 if is_integer else np.float64), large)
-
-
-def _data_lines(block: str, first: int) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines of a block that are neither blank nor comments."""
-    for place, line in enumerate(block.split("\n"), first):
-        text = line.strip()
-        if text and text[0] not in "#%":
-            yield place, text
 
 
 def _site(cells: list[str], at: int, line: str, columns: Columns, where: str) -> int:

@@ -6,9 +6,8 @@ itself may expand to gigabytes, so GraphML with a document type declaration is r
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +16,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.stream import read_bytes, refused
 from percolab.lattices.graph_files.weights import weights_from_objects
@@ -31,37 +30,34 @@ MOST_BYTES = 1 << 26
 
 def read_graphml(path: Path, num_sites: int | None, weights: bool) -> Edges:
     """Return the edges of a GraphML file; InputError where networkx is not installed."""
-
-    def parse(networkx: Any, data: bytes) -> Any:
-        _refuse_declarations(path, data)
-        return networkx.read_graphml(BytesIO(data))
-
-    return _read(path, num_sites, weights, "GraphML", parse)
+    return _read(path, num_sites, weights, "GraphML")
 
 
 def read_gml(path: Path, num_sites: int | None, weights: bool) -> Edges:
     """Return the edges of a GML file; InputError where networkx is not installed."""
-
-    def parse(networkx: Any, data: bytes) -> Any:
-        return networkx.read_gml(BytesIO(data), label=None)
-
-    return _read(path, num_sites, weights, "GML", parse)
+    return _read(path, num_sites, weights, "GML")
 
 
-def _read(
-    path: Path,
-    num_sites: int | None,
-    weights: bool,
-    what: str,
-    parse: Callable[[Any, bytes], Any],
-) -> Edges:
-    networkx = _networkx(path, what)
+def _read(path: Path, num_sites: int | None, weights: bool, what: str) -> Edges:
+    networkx = import_networkx(f"{path}: {what} is read through networkx")
     advice = f"{what} is for small graphs, an edge list or Matrix Market file for large ones"
     data = read_bytes(path, most=MOST_BYTES, advice=advice)
     try:
-        graph = parse(networkx, data)
-        numbers, names = _numbered(_names(graph))
-        _check_weights(path, graph)
+        if what == "GML":
+            graph = networkx.read_gml(BytesIO(data), label=None)
+        else:
+            _refuse_declarations(path, data)
+            graph = networkx.read_graphml(BytesIO(data))
+        for one, other, weight in graph.edges(data="weight"):
+            if isinstance(weight, float) and math.isnan(weight):
+                raise InputError(
+                    f"{path}: edge {one} - {other}: weight nan, but a weight is a number"
+                )
+        known = _names(graph)
+        names: tuple[str, ...] | None = tuple(known)
+        numbers: Iterable[int] = range(len(known))
+        if set(known) == set(map(str, numbers)):
+            numbers, names = map(int, known), None
         edges = edges_of_networkx(graph, dict(zip(graph.nodes, numbers)), names, weights, path)
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
@@ -104,16 +100,6 @@ def _weights(graph: Any, where: Path | str) -> np.ndarray:
         raise InputError(f"{where}: {error}") from error
 
 
-def _networkx(path: Path, what: str) -> Any:
-    try:
-        return importlib.import_module("networkx")
-    except ImportError as error:
-        raise InputError(
-            f"{path}: {what} is read through networkx, which is not installed; "
-            "pip install 'percolab[graph]'"
-        ) from error
-
-
 def _refuse_declarations(path: Path, data: bytes) -> None:
     """Raise InputError if XML declares a document type, in which alone entities are declared."""
 
@@ -136,16 +122,3 @@ def _names(graph: Any) -> list[str]:
     if len(set(labels)) == graph.number_of_nodes():
         return labels
     return [str(node) for node in graph.nodes]
-
-
-def _numbered(names: Sequence[str]) -> tuple[Sequence[int], tuple[str, ...] | None]:
-    """Return each site's number, and the names by number unless names and numbers are the same."""
-    if set(names) == set(map(str, range(len(names)))):
-        return [int(name) for name in names], None
-    return range(len(names)), tuple(names)
-
-
-def _check_weights(path: Path, graph: Any) -> None:
-    for one, other, weight in graph.edges(data="weight"):
-        if isinstance(weight, float) and math.isnan(weight):
-            raise InputError(f"{path}: edge {one} - {other}: weight nan, but a weight is a number")

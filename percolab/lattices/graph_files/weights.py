@@ -92,7 +92,6 @@ def weight_of_text(text: str) -> int | float:
 
 
 def _number(value: Any) -> int | float:
-    """Return a weight as a Python number."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     if value is None:

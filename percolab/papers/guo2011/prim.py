@@ -135,7 +135,7 @@ def _grow(graph, weights, where, r1, r2, r3):
 
 
 class Prim:
-    """Guo's rounds on one core; the protocol is :class:`percolab.trees.tree.Trees`.
+    """Guo's rounds on one core; the protocol is :class:`percolab.trees.Trees`.
 
     ValueError: 2^30 points or bonds, or more.
     """

@@ -129,7 +129,7 @@ _EMPTY = np.zeros(1, np.uint32)
 
 
 class PrimCuda(_CudaPrim):
-    """Guo's rounds, launch by launch; the protocol is :class:`percolab.trees.tree.Trees`.
+    """Guo's rounds, launch by launch; the protocol is :class:`percolab.trees.Trees`.
 
     primitive: whether the minimum is found by the primitive of the paper, or plainly by one block:
     every thread looks through its share, one of them through what the threads found.

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice, traced_peak
+from helpers import lattice, slow_but, traced_peak
 from parts_support import MODELS, NAMES, interfaces_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
@@ -96,7 +96,7 @@ def assert_rows_equal(name, model, p, rng, merges, *, kinds=OPEN[:1] + TORUS[:1]
             assert row.sum_squares == expected[3], case
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_but(NAMES, "square", "kagome", "cubic", "far_reaching"))
 def test_rows_of_boxes_are_those_of_the_whole_lattice(name):
     rng = np.random.default_rng(len(name) + 2)
     for n, p in enumerate(ps_of(name)[1:4]):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_simulated
+from helpers import assert_simulated, slow
 from prim_support import assert_given_trees, assert_sampled_trees, random_graph, topologies
 
 from percolab.lattices.extent import Extent
@@ -41,7 +41,7 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
 
 @pytest.mark.parametrize(
     "part",
-    ["minima", *(pytest.param(part, marks=pytest.mark.slow) for part in ("rounds", "persistent"))],
+    ["minima", *(slow(part) for part in ("rounds", "persistent"))],
 )
 def test_kernels_in_the_simulator_equal_the_reference(part):
     assert_simulated("papers/guo2011/simulated_prim.py", part)

@@ -8,7 +8,7 @@ import pytest
 from spin_sums_support import lag_one_products, spin_means
 
 from percolab.analysis.theory.ising import ising_torus
-from percolab.validation.spin_enumeration import bond_means
+from percolab.validation.enumeration import bond_means
 
 
 def torus(length_x, length_y):

@@ -1,0 +1,284 @@
+"""Kernels: a sample labeled at the lowest p by runs, and what opens above it joined to that.
+
+Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that the rows of a
+grid cost little more than one labeling.  The sums over clusters, the spanning bits and the tally
+are kept up to date at every union.  The second largest alone must be looked for again, when it was
+joined to the largest.
+
+For the exact spanning thresholds the bonds that open in a window of p are put in the order of their
+uniform numbers and joined one by one, until the sample spans along every axis: the algorithm of
+Newman and Ziff (2001), on the few bonds that matter.
+
+parents, sizes: int32, reach: uint32, of all runs; row: int64 (ROW_WIDTH,), longer with a tally.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import int64, njit, uint64
+
+from percolab.bonds.hooks import bond_number, fill_sample
+from percolab.bonds.words import NEVER
+from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
+from percolab.kernels.bits import popcount
+from percolab.kernels.neighbours import bond_period_code, find_bond_end
+from percolab.kernels.uncounted import UNCOUNTED
+from percolab.kernels.union_find import find_halving
+from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
+from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
+from percolab.measure.sums import SUMS, find_second
+from percolab.measure.tallies import tally_cluster
+from percolab.measure.wrapping import join_over_periods, note_loop
+
+_replaced, _put, _take = SUMS.replaced, SUMS.put, SUMS.take
+
+#: Thresholds of one sample that are measured in one go; a step's number is a uint8.
+MAX_STEPS = 255
+
+
+class GridLists(NamedTuple):
+    """Memory for the bonds of a sample that open along a grid."""
+
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    steps: Any  # uint8, at which step of the grid each opens
+    order: Any  # uint32, their positions by step
+    ends: Any  # int64 (MAX_STEPS + 2,), where each step ends in the order
+    planes: Any  # uint32 (63,), scratch for digits
+    later: Any  # uint32, the bond words at the highest p
+
+
+class Sample(NamedTuple):
+    """What a call needs of a labeler and its batch, by the names they have there.
+
+    The batch's ``record`` is not among it, whose type is another for every kind of model: what
+    labels and measures is compiled once for all.
+    """
+
+    exists: Any
+    opened: Any
+    adjacency: Any
+    occupied: Any
+    end_flags: Any
+    runs: Any
+    windings: Any
+
+
+@njit(nogil=True, cache=True)
+def sort_by_step(steps, count, num_steps, order, ends):
+    """Write the list's positions ordered by step, and where each step ends (counting sort)."""
+    ends[: num_steps + 1] = 0
+    for n in range(count):
+        ends[steps[n] + 1] += 1
+    for step in range(num_steps):
+        ends[step + 1] += ends[step]
+    for n in range(count):
+        step = steps[n]
+        order[ends[step]] = n
+        ends[step] += 1
+
+
+@njit
+def _join(parents, a, b):
+    """Join two runs; return the roots, that of both and the other one, equal if there was one."""
+    a, b = find_halving(parents, a), find_halving(parents, b)
+    if b < a:
+        a, b = b, a
+    parents[b] = a
+    return a, b
+
+
+@njit
+def _add_cluster(sums, sizes, reach, row, a, b):
+    """Add root b to root a, which became its parent; return (the sums, whether the second is lost).
+
+    The sums are not in the row; its flags and its tally are updated.
+    """
+    large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
+    joined = large + small
+    sizes[a], sizes[b] = joined, 0
+    reach[a] |= reach[b]
+    row[SPANNING] |= spanning_bits(reach[a])
+    if row.size > ROW_WIDTH:
+        tally_cluster(row, large, int64(-1))
+        tally_cluster(row, small, int64(-1))
+        tally_cluster(row, joined, int64(1))
+    return _replaced(sums, large, small)
+
+
+@njit(nogil=True, cache=True, **UNCOUNTED)
+def _measure(sample, row):
+    """Write the row of the open bonds; return the number of runs."""
+    count, wrapping = find_clusters(
+        sample.opened, sample.adjacency, sample.occupied, sample.runs, sample.windings
+    )
+    measure_runs(count, wrapping, sample.end_flags, sample.runs, row)
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _grid_rows(sample, lists, rows):
+    """Write the rows of a sample at every p of a grid, along which the listed bonds open."""
+    starts, first, parents, sizes, reach = sample.runs
+    count = _measure(sample, rows[0])
+    periods = sample.windings.periods
+    for step in range(1, len(rows)):
+        row = rows[step]
+        # NumPy's assignment would bring its messages about shapes, which take seconds to compile.
+        for n in range(row.size):
+            row[n] = rows[step - 1, n]
+        sums, lost = _take(row, 0, 1), False
+        for n in range(lists.ends[step - 1], lists.ends[step]):
+            number = int64(lists.bonds[lists.order[n]])
+            i, j = find_bond_end(number, sample.adjacency)
+            a, b = find_run(i, starts, first), find_run(j, starts, first)
+            if periods.size:
+                code = bond_period_code(number, sample.adjacency)
+                a, b, wound = join_over_periods(parents, periods, a, b, code)
+                if a == b:
+                    row[SPANNING] |= note_loop(wound, sample.windings.loop, sample.windings.axes)
+            else:
+                a, b = _join(parents, a, b)
+            if a != b:
+                sums, is_lost = _add_cluster(sums, sizes, reach, row, a, b)
+                lost |= is_lost
+        _put(row, 0, 1, sums)
+        if lost:
+            row[SECOND_LARGEST] = find_second(sizes, count, sums.largest)
+
+
+@njit
+def _grid_length(samples, thresholds, n):
+    """Return how many items from n on are one sample at ascending thresholds."""
+    end = n + 1
+    while end < samples.size and samples[end] == samples[n]:
+        if thresholds[end] <= thresholds[end - 1] or end - n == MAX_STEPS:
+            break
+        end += 1
+    return end - n
+
+
+@njit
+def _count_open(opened):
+    count = int64(0)
+    for word in range(opened.size):
+        count += int64(popcount(opened[word]))
+    return count
+
+
+@njit(nogil=True, cache=True)
+def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
+    """Write the rows of all items; neighbouring items of one sample share its labeling.
+
+    counts: int64, of every item the open bonds are written; or empty.
+    """
+    exists, opened = sample.exists, sample.opened
+    n = 0
+    while n < samples.size:
+        key = seed, samples[n]
+        length = _grid_length(samples, thresholds, n)
+        count = int64(-1)
+        if length > 1:
+            grid = thresholds[n : n + length]
+            ends = grid[0], grid[-1]
+            words = exists, opened, lists.later
+            count = list_opening_bonds(generator, record, *key, *ends, *words, lists.bonds)
+        if count >= 0:
+            found = lists.bonds, count, lists.planes, lists.steps
+            write_bond_steps(generator, record, *key, grid, *found)
+            sort_by_step(lists.steps, count, length, lists.order, lists.ends)
+            _grid_rows(sample, lists, rows[n : n + length])
+            if counts.size:
+                first = _count_open(opened)
+                for step in range(length):
+                    counts[n + step] = first + lists.ends[step]
+            n += length
+        else:
+            fill_sample(generator, record, *key, thresholds[n], exists, opened)
+            _measure(sample, rows[n])
+            if counts.size:
+                counts[n] = _count_open(opened)
+            n += 1
+
+
+class BondOrder(NamedTuple):
+    """Memory for the bonds of a sample that open in a window, to be put in order."""
+
+    later: Any  # uint32, the bond words at the upper end
+    bonds: Any  # uint32, their numbers, as many as there is room for
+    numbers: Any  # uint64, the first digits of their uniform numbers
+    order: Any  # uint32, their positions in ascending order
+    heads: Any  # uint32, scratch, one more
+    planes: Any  # uint32, scratch for digits: how many are compared at first
+
+
+@njit(nogil=True, cache=True)
+def write_sample_thresholds(generator, seed, items, record, sample, axes, lists, found):
+    """Write T of every sample along every open axis, as ``scan_windows`` returns it.
+
+    items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
+    :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
+    open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
+    it.
+    """
+    runs = sample.runs
+    bonds, order = lists.bonds, lists.order
+    samples, lows, highs = items
+    complete = int64(0)
+    for axis in axes:
+        complete |= int64(1) << axis
+    for n in range(samples.size):
+        key, low, high = (seed, samples[n]), lows[n], highs[n]
+        words = sample.exists, sample.opened, lists.later
+        count = list_opening_bonds(generator, record, *key, low, high, *words, bonds)
+        if count < 0:
+            return False
+        num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
+        spanned = _flag_ends(sample.end_flags, num_runs, runs)
+        found[n] = uint64(NEVER)
+        _note(low, spanned, axes, found[n])
+        if spanned != complete:
+            scratch = lists.planes, lists.numbers, order, lists.heads
+            order_by_number(generator, record, *key, low, high, bonds, count, *scratch)
+        for k in range(count):
+            if spanned == complete:
+                break
+            bond = bonds[order[k]]
+            gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
+            if gained:
+                opens_at = bond_number(generator, record, *key, bond) + uint64(1)
+                _note(opens_at, gained, axes, found[n])
+                spanned |= gained
+    return True
+
+
+@njit
+def _note(threshold, spanned, axes, found):
+    """Write a threshold for those of the axes that are among the bits of ``spanned``."""
+    for n in range(axes.size):
+        if (spanned >> axes[n]) & 1:
+            found[n] = threshold
+
+
+@njit
+def _flag_ends(end_flags, count, runs):
+    """Set the end flags of all roots; return the axes along which a cluster spans, as bits."""
+    starts, first, parents, _, reach = runs
+    sites, flags = end_flags
+    reach[:count] = 0
+    bits = int64(0)
+    for n in range(sites.size):
+        root = find_halving(parents, find_run(int64(sites[n]), starts, first))
+        reach[root] |= flags[n]
+        bits |= spanning_bits(reach[root])
+    return bits
+
+
+@njit
+def _open_bond(bond, adjacency, runs):
+    """Join the clusters at the ends of a bond; return the axes along which the new one spans."""
+    starts, first, parents, _, reach = runs
+    i, j = find_bond_end(bond, adjacency)
+    a, b = _join(parents, find_run(i, starts, first), find_run(j, starts, first))
+    if a == b:
+        return int64(0)
+    reach[a] |= reach[b]
+    return spanning_bits(reach[a])
