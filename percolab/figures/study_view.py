@@ -215,7 +215,7 @@ class StudyView:
         tasks = [
             task
             for task in joined_if_whole(self.results).tasks.values()
-            if task.blocks and method in (None, task.task.method)
+            if task.blocks and task.task.method == (method or task.task.method)
         ]
         return sorted(tasks, key=lambda task: (task.task.size, task.task.seed, task.task.p[:1]))
 
