@@ -1,5 +1,6 @@
 """What the tests of parts share: lattices, models, and rows of whole samples."""
 
+import threading
 from functools import cache
 from itertools import product
 
@@ -13,7 +14,7 @@ from percolab.parts.parts import Parts
 from percolab.parts.ranks import Leader, follow
 from percolab.parts.raster import SlabRaster
 from percolab.parts.slabs import Slabs, thicknesses
-from percolab.parts.transport import run_local
+from percolab.parts.transport import Local, RankLost
 
 MODELS = (
     BOND,
@@ -144,3 +145,28 @@ def row_by_slabs(whole, draw, *, slabs=1, order="chain", tally=False):
         return Slabs(whole, layers, tally=tally).row(draw)
     interface = join_in_order(interfaces_of(whole, draw, layers, tally=tally), order)
     return make_row(close(interface) if whole.is_closed else interface)
+
+
+def run_local(size, work):
+    """Return what work returns for every rank, each called in a thread of its own.
+
+    What one of them raises is raised here, and ends the others.
+    """
+    results, errors = [None] * size, []
+
+    def run(transport):
+        try:
+            results[transport.rank] = work(transport)
+        except BaseException as error:
+            if not isinstance(error, RankLost):
+                errors.append(error)
+            transport.abort(f"rank {transport.rank} has failed", 1)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in Local.ranks(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results

@@ -189,19 +189,16 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
     >>> compare_starts([1.0, 1.2, 0.9], [1.1, 1.0, 0.8]).differ
     False
     """
-    first, second = np.asarray(ordered, np.float64), np.asarray(random, np.float64)
-    if min(first.size, second.size) < 2:
+    starts = [np.asarray(values, np.float64) for values in (ordered, random)]
+    if min(values.size for values in starts) < 2:
         raise AnalysisError("starts are compared by at least 2 blocks of each")
-    difference = float(first.mean() - second.mean())
-    parts = [float(values.var(ddof=1)) / values.size for values in (first, second)]
-    variance = sum(parts)
-    if variance == 0:
-        z = 0.0 if difference == 0 else float(np.copysign(np.inf, difference))
-        return StartComparison(difference, 0.0, z)
-    freedom = variance**2 / sum(
-        part**2 / (values.size - 1) for part, values in zip(parts, (first, second))
-    )
-    size = _deviate(abs(difference) / variance**0.5, freedom)
+    difference = float(starts[0].mean() - starts[1].mean())
+    parts = [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in starts]
+    variance = sum(part for part, _ in parts)
+    size = np.inf if difference else 0.0
+    if variance:
+        freedom = variance**2 / sum(part**2 / count for part, count in parts)
+        size = _deviate(abs(difference) / variance**0.5, freedom)
     return StartComparison(difference, variance**0.5, float(np.copysign(size, difference)))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import nan
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -95,17 +96,16 @@ class ThresholdAverage(Generic[Fit]):
 
         Fits that raise AnalysisError are left out; if all do, the first such error is raised.
         """
-        found: list[Fit] = []
-        failure: AnalysisError | None = None
-        for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
-            for choice in choices:
-                try:
-                    found.append(fit(smallest, choice))
-                except AnalysisError as error:
-                    failure = failure or error
-        if failure is not None and not found:
-            raise failure
-        return cls(tuple(found), fit_weights([item.criterion for item in found]))
+        fits: list[Fit] = []
+        failures: list[AnalysisError] = []
+        for smallest, choice in product(sizes[: max(1, len(sizes) - LEAST_SIZES + 1)], choices):
+            try:
+                fits.append(fit(smallest, choice))
+            except AnalysisError as error:
+                failures.append(error)
+        if not fits:
+            raise failures[0]
+        return cls(tuple(fits), fit_weights([own.criterion for own in fits]))
 
     @property
     def best(self) -> Fit:
@@ -127,9 +127,9 @@ class ThresholdAverage(Generic[Fit]):
     def value(self, index: int | Sequence[int]) -> Value:
         """Return a parameter in its units; index: of theta, in every fit or in all."""
         at = list(zip(np.broadcast_to(index, len(self.fits)).tolist(), self.fits, strict=True))
-        values = np.array([item.theta[k] for k, item in at])
-        variances = np.array([item.covariance[k, k] for k, item in at])
-        statistical = np.array([item.statistical[k, k] for k, item in at])
+        values, variances, statistical = np.array(
+            [(fit.theta[k], fit.covariance[k, k], fit.statistical[k, k]) for k, fit in at]
+        ).T
         mean = float(self.weights @ values)
         whole = self.weights @ (variances + (values - mean) ** 2)
         own = self.weights @ np.maximum(statistical, 0.0)
@@ -138,13 +138,13 @@ class ThresholdAverage(Generic[Fit]):
 
     def members(self) -> tuple[Member, ...]:
         """Return a summary of every fit, those of the largest weight first."""
-        found = []
-        for weight, item in zip(self.weights.tolist(), self.fits, strict=True):
-            p_c_error, y_t_error = np.sqrt(np.diag(item.covariance)[:2]).tolist()
-            p_c, y_t = item.p_0 + item.width * float(item.theta[0]), float(item.theta[1])
-            numbers = (weight, p_c, item.width * p_c_error, y_t, y_t_error)
-            found.append(Member(item.min_size, item.degree, *numbers, item.chi_square))
-        return tuple(sorted(found, key=lambda member: -member.weight))
+        members = []
+        for weight, fit in zip(self.weights.tolist(), self.fits, strict=True):
+            p_c_error, y_t_error = np.sqrt(np.diag(fit.covariance)[:2]).tolist()
+            p_c, y_t = fit.p_0 + fit.width * float(fit.theta[0]), float(fit.theta[1])
+            numbers = (weight, p_c, fit.width * p_c_error, y_t, y_t_error)
+            members.append(Member(fit.min_size, fit.degree, *numbers, fit.chi_square))
+        return tuple(sorted(members, key=lambda member: -member.weight))
 
 
 def average_three_times(
@@ -155,13 +155,13 @@ def average_three_times(
     The first with known and priors; the second with priors twice as wide; the third with 1/nu free,
     None where the data do not give it.
     """
-    found, wide = average(known, priors), average(known, 2 * priors)
+    best, wide = average(known, priors), average(known, 2 * priors)
     if known is None:
-        return found, wide, found
+        return best, wide, best
     try:
-        return found, wide, average(None, priors)
+        return best, wide, average(None, priors)
     except AnalysisError:
-        return found, wide, None
+        return best, wide, None
 
 
 class Quoted(Part[float]):
@@ -234,12 +234,7 @@ class FittedThreshold(Record, Shown):
 
 
 def assess_threshold(
-    p_c: Value,
-    wide: Value,
-    sampled: tuple[float, float],
-    notes: Sequence[str],
-    *,
-    axis: str = "p",
+    p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str], *, axis: str = "p"
 ) -> dict[str, Any]:
     """Return a fitted p_c with its problem and notes, as arguments of :class:`FittedThreshold`.
 
@@ -247,30 +242,25 @@ def assess_threshold(
     p.
     """
     problem, shift = find_problem(p_c, *sampled, axis=axis), wide.value - p_c.value
-    if problem is None and abs(shift) > 0.5 * p_c.error:
-        moved = (
-            f"{axis}_c moves by {shift:+.1e} if the priors are twice as wide, more than half its "
-            "error: more samples or larger sizes are needed to be sure of it"
-        )
-        notes = [*notes, moved]
-    return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": tuple(notes)}
+    moved = (
+        f"{axis}_c moves by {shift:+.1e} if the priors are twice as wide, more than half its "
+        "error: more samples or larger sizes are needed to be sure of it"
+    )
+    every = *notes, *([moved] if problem is None and abs(shift) > 0.5 * p_c.error else ())
+    return {"p_c": p_c, "problem": problem, "prior_shift": shift, "notes": every}
 
 
 def find_problem(p_c: Value, low: float, high: float, *, axis: str = "p") -> str | None:
     """Return in one line why a fitted p_c is no answer, or None; the sampled p are low to high."""
-    quality = p_c.quality
+    sampled, problem = f"the sampled {axis}, {low:.6g} to {high:.6g}", ""
     if p_c.rejected:
-        return (
-            f"no {axis}_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
-            f"{REJECTED:g}); leave out the smallest sizes (--min-size), or add larger ones"
+        problem = (
+            f"the best fit is rejected (p-value {p_c.quality.p_value:.1e}, below {REJECTED:g}); "
+            "leave out the smallest sizes (--min-size), or add larger ones"
         )
-    sampled = f"the sampled {axis}, {low:.6g} to {high:.6g}"
-    if not low <= p_c.value <= high:
-        return (
-            f"no {axis}_c: the fit has it at {p_c.value:.4g}, outside {sampled}; "
-            f"sample {axis} on both sides of it"
-        )
-    if not p_c.error <= high - low:
-        wide = f"its error, {p_c.error:.1g}, is wider than {sampled}"
-        return f"no {axis}_c: {wide}; add samples or sizes"
-    return None
+    elif not low <= p_c.value <= high:
+        place = f"the fit has it at {p_c.value:.4g}, outside {sampled}"
+        problem = f"{place}; sample {axis} on both sides of it"
+    elif not p_c.error <= high - low:
+        problem = f"its error, {p_c.error:.1g}, is wider than {sampled}; add samples or sizes"
+    return f"no {axis}_c: {problem}" if problem else None

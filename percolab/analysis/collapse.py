@@ -7,8 +7,7 @@ is compared with a master curve that the other sizes make at its x,
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
 cubic through the four nearest points of each other size, not a line through two, because stored
-grids are coarse for their errors. And dY takes into account that the points of one size share their
-samples, so that the mean of S is 1 where the collapse is perfect.
+grids are coarse; and dY takes into account that the points of one size share their samples.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
 bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
@@ -23,6 +22,7 @@ from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
@@ -91,11 +91,8 @@ class Measured:
         blocks = curve.samples.size
         if blocks < 2:
             raise AnalysisError(f"L = {curve.L} has one block, which gives no error: add samples")
-        sums = {
-            "largest": curve.largest,
-            "second_largest": curve.second_largest,
-            "chi": curve.sum_squares - curve.largest_squares,
-        }[name]
+        chi = curve.sum_squares - curve.largest_squares
+        sums = chi if name == "chi" else getattr(curve, name)
         means, samples = sums / curve.samples[:, None] / curve.num_sites, curve.samples
         away = weighted_deviations(means, samples)
         return cls(curve.L, curve.p, mean_of_blocks(means, samples), away.T @ away, means, samples)
@@ -185,10 +182,10 @@ def collapse_curves(
         drawn = np.hstack([item.resampled(rng, bootstrap) for item in measured])
         # The minimum of a replica is near that of the data, so small steps get there, and a tenth
         # of the scatter is precise enough.
-        found = [_minimised(master, row, best, free, 0.3 * steps, 0.02) for row in drawn]
-        errors = np.array([half_width(column) for column in np.array(found).T])
-    (p_c, y_t, kappa), scale = best, master.L ** -best[2]
-    error = np.sqrt(master.variance)
+        replicas = [_minimised(master, row, best, free, 0.3 * steps, 0.02) for row in drawn]
+        errors = np.array([half_width(column) for column in np.array(replicas).T])
+    (p_c, y_t, kappa), error = best.tolist(), np.sqrt(master.variance)
+    scale = master.L**-kappa
     return Collapse(
         observable=observable,
         L=master.L.astype(np.int64),
@@ -200,9 +197,9 @@ def collapse_curves(
         dy=error * scale,
         quality=quality,
         points=points,
-        threshold=float(p_c),
-        y_t=float(y_t),
-        exponent=float(kappa),
+        threshold=p_c,
+        y_t=y_t,
+        exponent=kappa,
         threshold_error=float(errors[0]),
         y_t_error=float(errors[1]),
         exponent_error=float(errors[2]),
@@ -227,19 +224,15 @@ def _minimised(
     count = int(free.sum())
     if not count:
         return start
-    options: dict[str, object] = {
-        "initial_simplex": np.vstack([np.zeros(count), np.eye(count)]),
-        "xatol": tolerance,
-        "fatol": 0.1 * tolerance,
-        "maxfev": 400,
-    }
-    found = minimize(
+    simplex = np.vstack([np.zeros(count), np.eye(count)])
+    options = {"xatol": tolerance, "fatol": 0.1 * tolerance, "maxfev": 400}
+    best = minimize(
         lambda by: master.quality(values, move(by))[0],
-        np.zeros(count),
+        simplex[0],
         method="Nelder-Mead",
-        options=options,
+        options={"initial_simplex": simplex, **options},
     )
-    return move(found.x)
+    return move(best.x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,9 +253,7 @@ class _Master:
         counts = [item.p.size for item in measured]
         ends = np.cumsum(counts)
         tasks = tuple(slice(int(end) - n, int(end)) for end, n in zip(ends, counts))
-        covariance = np.zeros((ends[-1], ends[-1]))
-        for own, item in zip(tasks, measured):
-            covariance[own, own] = item.covariance
+        covariance = block_diag(*(item.covariance for item in measured))
         variance = np.diag(covariance).copy()
         if not variance.min() > 0:
             raise AnalysisError("a point has no error: leave out the p where all samples agree")
@@ -315,10 +306,7 @@ class _Master:
         normal = (design * used[:, :, None]).transpose(0, 2, 1) @ design
         normal[~counted] = np.eye(nodes)
         # The master curve at its own x is the constant term.
-        unit = np.zeros((count, nodes, 1))
-        unit[:, 0] = 1.0
-        constant = np.linalg.solve(normal, unit)
+        constant = np.linalg.solve(normal, np.broadcast_to(np.eye(nodes)[:, :1], (count, nodes, 1)))
         weights = np.zeros((count, count))
-        rows = np.arange(count)[:, None]
-        weights[rows, columns] = used * (design @ constant)[:, :, 0]
+        weights[np.arange(count)[:, None], columns] = used * (design @ constant)[:, :, 0]
         return weights, counted

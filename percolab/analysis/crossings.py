@@ -26,9 +26,9 @@ import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
 from percolab.analysis.json_values import Part, Record
+from percolab.analysis.likelihood import SizeFit
 from percolab.analysis.power_law import PRIORS, average_over_sizes
 from percolab.analysis.quantities import Q_1
-from percolab.analysis.size_fit import SizeFit
 from percolab.analysis.statistics import (
     Floats,
     draw_blocks,
@@ -110,17 +110,15 @@ def find_crossing(small: SizeFit, large: SizeFit, *, rises: bool = True) -> Curv
     crossings the one nearest the middle.
     """
     low, high = max(small.p_low, large.p_low), min(small.p_high, large.p_high)
-    target = 0.5 * (low + high)
-    difference = large.probit - small.probit.convert(
-        domain=large.probit.domain, window=large.probit.window
-    )
+    domain, window = large.probit.domain, large.probit.window
+    difference = large.probit - small.probit.convert(domain=domain, window=window)
     roots = difference.roots()
     real = np.real(roots[np.abs(np.imag(roots)) < 1e-9 * (high - low + 1e-300)])
     inside = real[(real >= low) & (real <= high)]
     rising = inside[difference.deriv()(inside) * (1 if rises else -1) > 0]
-    if rising.size == 0:
+    if not rising.size:
         return CurveCrossing(small.L, large.L, nan, nan)
-    p = float(rising[np.argmin(np.abs(rising - target))])
+    p = float(rising[np.argmin(np.abs(rising - 0.5 * (low + high)))])
     return CurveCrossing(small.L, large.L, p, float(large.probability(p)))
 
 
@@ -131,43 +129,35 @@ def cross_sizes(
 
     Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
     """
-    found = [find_crossing(a, b, rises=rises) for a, b in pairwise(fits)]
-    covariance = np.zeros((len(found), len(found)))
-    crossings = []
-    for i, (crossing, (small, large)) in enumerate(zip(found, pairwise(fits), strict=True)):
-        p, apart = crossing.p, _slope_difference(crossing, small, large)
-        of_small, of_large = small.covariance_at(p, p), large.covariance_at(p, p)
+    pairs = list(pairwise(fits))
+    crossings = [find_crossing(small, large, rises=rises) for small, large in pairs]
+    covariance = np.zeros((len(crossings), len(crossings)))
+    # How much steeper the probit of the larger size is at each crossing.
+    steeper = [
+        float(large.probit.deriv()(own.p) - small.probit.deriv()(own.p))
+        for own, (small, large) in zip(crossings, pairs, strict=True)
+    ]
+    for i, (own, apart, (small, large)) in enumerate(zip(crossings, steeper, pairs, strict=True)):
+        of_small, of_large = (fit.covariance_at(own.p, own.p) for fit in (small, large))
         covariance[i, i] = (of_small + of_large) / apart**2
         # Neighbouring crossings share a size, whose error moves them in opposite directions.
-        if i + 1 < len(found):
-            shared = large.covariance_at(p, found[i + 1].p)
-            other = _slope_difference(found[i + 1], large, fits[i + 2])
-            covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * other)
-        if crossing.found:
+        if i + 1 < len(crossings):
+            shared = large.covariance_at(own.p, crossings[i + 1].p)
+            covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * steeper[i + 1])
+        if own.found:
             # R moves as the probit of the larger size does, and along it with p.
-            part = float(large.probit.deriv()(p)) / apart
-            probit_error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
-            crossing = replace(
-                crossing,
-                p_error=float(np.sqrt(covariance[i, i])),
-                probability_error=float(large.density(p) * probit_error),
-            )
-        crossings.append(crossing)
+            part = float(large.probit.deriv()(own.p)) / apart
+            error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
+            errors = float(np.sqrt(covariance[i, i])), float(large.density(own.p) * error)
+            crossings[i] = replace(own, p_error=errors[0], probability_error=errors[1])
     return tuple(crossings), covariance
-
-
-def _slope_difference(crossing: CurveCrossing, small: SizeFit, large: SizeFit) -> float:
-    """Return how much steeper the probit of the larger size is at a crossing."""
-    return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
 
 
 def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
     """Return 1 / a_1: the width of the transition, at this p, in units of L^-y_t."""
     slopes = np.array([float(fit.probit.deriv()(p)) for fit in fits])
-    rising = slopes > 0
-    if not rising.any():
-        return nan
-    return geometric_mean(np.array([fit.L for fit in fits])[rising] ** y_t / slopes[rising])
+    widths = np.array([fit.L for fit in fits])[slopes > 0] ** y_t / slopes[slopes > 0]
+    return geometric_mean(widths) if widths.size else nan
 
 
 def extrapolate(
@@ -187,15 +177,14 @@ def extrapolate(
     own = covariance[np.ix_(kept, kept)]
     if len(kept) < 2 or not (np.isfinite(width) and np.isfinite(own).all()):
         return None
-    p = np.array([crossings[index].p for index in kept])
-    L1, L2 = (np.array([getattr(crossings[n], x) for n in kept], float) for x in ("L1", "L2"))
+    p, L1, L2 = np.array([(x.p, x.L1, x.L2) for x in crossings if x.found]).T
     design = np.column_stack([np.ones_like(p), width * _drift_columns(L1, L2, omega, y_t)])
     try:
-        found = average_over_sizes(L1, design, p, own, (np.inf, *PRIORS[:2]))
+        best = average_over_sizes(L1, design, p, own, (np.inf, *PRIORS[:2]))
     except AnalysisError:
         return None
-    amplitudes = (float(width * found.theta[1]), float(width * found.theta[2]))
-    return Drift(found.value(0), amplitudes, omega, y_t)
+    b, B = (width * best.theta[1:]).tolist()
+    return Drift(best.value(0), (b, B), omega, y_t)
 
 
 def _robust_covariance(samples: Floats) -> Floats:
@@ -261,12 +250,12 @@ def ratio_crossings(
         rows.append(again)
     if not bootstrap:
         return RatioCrossings(tuple(found), None)
-    replicas = np.array(rows).swapaxes(0, 1)
+    replicas = np.array(rows)
     crossings = tuple(
-        replace(item, p_error=half_width(drawn[:, 0]), probability_error=half_width(drawn[:, 1]))
-        for item, drawn in zip(found, replicas.swapaxes(0, 1), strict=True)
+        replace(each, p_error=half_width(drawn[:, 0]), probability_error=half_width(drawn[:, 1]))
+        for each, drawn in zip(found, replicas, strict=True)
     )
-    covariance = _robust_covariance(replicas[:, :, 0])
+    covariance = _robust_covariance(replicas[:, :, 0].T)
     drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
     return RatioCrossings(crossings, drift)
 
@@ -276,12 +265,26 @@ Weighted = Sequence[tuple[ClusterCurve, Floats]]
 
 
 def _cross_ratios(small: Weighted, large: Weighted, near: float) -> list[tuple[float, float]]:
-    """Return (p, Q_1) of the crossing of two sizes for every row of block weights."""
+    """Return (p, Q_1) of the crossing of two sizes for every row of block weights, or NaN.
+
+    There the larger size rises through the smaller; of several crossings the nearest to `near`.
+    """
     nodes = [curve.p[nearest_nodes(curve.p, near)] for curve, _ in (*small, *large)]
     low, high = max(p[0] for p in nodes), min(p[-1] for p in nodes)
     p = np.linspace(low, high, _STEPS) if high > low else np.array([near])
-    ratios = zip(_ratio(small, p, near), _ratio(large, p, near), strict=True)
-    return [_cross(p, below, above, near) for below, above in ratios]
+    crossings = []
+    for below, above in zip(_ratio(small, p, near), _ratio(large, p, near), strict=True):
+        difference = above - below
+        rises = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
+        if not rises.size:
+            crossings.append((nan, nan))
+            continue
+        at = rises[np.argmin(np.abs(p[rises] - near))]
+        part = difference[at] / (difference[at] - difference[at + 1])
+        ends = slice(at, at + 2)
+        here, value = (float(x[0] + part * (x[1] - x[0])) for x in (p[ends], above[ends]))
+        crossings.append((here, value))
+    return crossings
 
 
 def _ratio(own: Weighted, p: Floats, near: float) -> Floats:
@@ -296,17 +299,3 @@ def _ratio(own: Weighted, p: Floats, near: float) -> Floats:
         second += samples * squares[:, nodes] @ at_p
     total = sum(float(curve.samples.sum()) for curve, _ in own)
     return Q_1.value({"largest": first / total, "largest*largest": second / total})
-
-
-def _cross(p: Floats, small: Floats, large: Floats, near: float) -> tuple[float, float]:
-    """Return (p, Q_1) where the larger size rises through the smaller, nearest to near; or NaN."""
-    difference = large - small
-    rises = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
-    if not rises.size:
-        return nan, nan
-    at = rises[np.argmin(np.abs(p[rises] - near))]
-    part = difference[at] / (difference[at] - difference[at + 1])
-    return (
-        float(p[at] + part * (p[at + 1] - p[at])),
-        float(large[at] + part * (large[at + 1] - large[at])),
-    )

@@ -25,14 +25,14 @@ the replicas, times the factor of J. Hartlap, P. Simon and P. Schneider, Astron.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from typing import ClassVar
 
 import numpy as np
 
-from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import (
     ClusterCurve,
     linear_sizes,
@@ -41,12 +41,11 @@ from percolab.analysis.curves import (
     select_curves,
 )
 from percolab.analysis.json_values import Part, Record
-from percolab.analysis.likelihood import ThresholdCells, resample_curve
+from percolab.analysis.likelihood import ThresholdCells, fit_size, refit, resample_curve
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantities import BlockMoments
-from percolab.analysis.size_fit import fit_size, refit
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, with_data_first
-from percolab.analysis.tau import TauFit, TauReplicas, fit_tau
+from percolab.analysis.tau import SizeCounts, TauFit, TauReplicas, fit_tau
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import Value, list_rejections
@@ -177,21 +176,20 @@ def fit_exponents(
         )
     usable, notes = _usable(clusters, fit.threshold)
     replicas = CriticalReplicas.of(fit, usable, bootstrap, np.random.default_rng(seed))
-    drawn = _by_label(usable, replicas.weights)
     known = known_exponents(dimension)
-    found: list[Exponent] = []
+    exponents: list[Exponent] = []
     values = cluster_values(fit.threshold, usable, replicas)
     if isinstance(fit, ThresholdFit):
         values.insert(0, slopes_at_threshold(fit, replicas))
         # The fit itself reports the parts of the error of its 1/nu.
         of_fit = Value(fit.y_t, fit.y_t_error, nan, fit.chi_square, 1)
-        found.append(Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu")))
-    values += flow_values(fit.threshold, flows, drawn, replicas.thresholds)
-    for item in values:
-        exponent, own_notes = _read_off(item, fit.omega, known, dimension)
-        found += [] if exponent is None else [exponent]
+        exponents.append(Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu")))
+    values += flow_values(fit.threshold, flows, replicas)
+    for own in values:
+        exponent, own_notes = _read_off(own, fit.omega, known, dimension)
+        exponents += [] if exponent is None else [exponent]
         notes += own_notes
-    found += _derived(found, dimension, known)
+    exponents += _derived(exponents, dimension, known)
     tau_fit = None
     try:
         if numbers:
@@ -201,32 +199,31 @@ def fit_exponents(
                 threshold_error=fit.threshold_error,
                 dimension=dimension,
                 is_open=is_open,
-                replicas=TauReplicas(replicas.thresholds, drawn),
+                replicas=TauReplicas(replicas.thresholds, replicas.by_label),
             )
-            found.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
+            exponents.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
             notes += tau_fit.notes
     except AnalysisError as error:
         notes.append(str(error))
-    named = ((f"{item.name} from {item.source}", item.result) for item in found)
+    named = ((f"{each.name} from {each.source}", each.result) for each in exponents)
     notes = [*list_rejections(named, "its best power law with corrections"), *notes]
-    return ExponentFit(tuple(found), tuple(values), tuple(notes), tau_fit)
+    return ExponentFit(tuple(exponents), tuple(values), tuple(notes), tau_fit)
 
 
 def _usable(
     clusters: Sequence[ClusterCurve], p_c: float
 ) -> tuple[tuple[ClusterCurve, ...], list[str]]:
     """Return the curves with enough blocks whose p enclose p_c, and notes."""
-    notes = []
     if not clusters:
-        notes.append("no cluster sizes are stored by method threshold: 1/nu alone")
-    used = []
+        return (), ["no cluster sizes are stored by method threshold: 1/nu alone"]
+    used, notes = [], []
     for curve in clusters:
+        inside = curve.p.size > 2 and curve.p[0] <= p_c <= curve.p[-1]
+        problem = "" if inside or curve.p.tolist() == [p_c] else "p_c is not inside its p grid"
         if curve.samples.size < MIN_BLOCKS:
-            notes.append(f"L = {curve.L} left out of the exponents: fewer than {MIN_BLOCKS} blocks")
-        elif curve.p.tolist() != [p_c] and (
-            not curve.p[0] <= p_c <= curve.p[-1] or curve.p.size < 3
-        ):
-            notes.append(f"L = {curve.L} left out of the exponents: p_c is not inside its p grid")
+            problem = f"fewer than {MIN_BLOCKS} blocks"
+        if problem:
+            notes.append(f"L = {curve.L} left out of the exponents: {problem}")
         else:
             used.append(curve)
     return tuple(used), notes
@@ -256,20 +253,14 @@ def _read_off(
 
 def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
     """Return d_f and tau, which follow from beta/nu."""
-    strength = next((item for item in found if item.name == "beta/nu"), None)
-    if strength is None:
-        return []
-    d_f = dimension - strength.value
-    of_tau = strength.result.scaled(1 + dimension / d_f, dimension / d_f**2)
-    return [
-        Exponent("d_f", strength.result.scaled(d_f, -1.0), "d - beta/nu", known.get("d_f")),
-        Exponent("tau", of_tau, "1 + d/d_f", known.get("tau")),
-    ]
-
-
-def _by_label(clusters: Sequence[ClusterCurve], weights: Sequence[Floats]) -> dict[str, Floats]:
-    """Return the weights of every curve's blocks by its label."""
-    return {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
+    derived = []
+    for strength in (each.result for each in found if each.name == "beta/nu"):
+        d_f = dimension - strength.value
+        tau = strength.scaled(1 + dimension / d_f, dimension / d_f**2)
+        d_f_value = strength.scaled(d_f, -1.0)
+        derived.append(Exponent("d_f", d_f_value, "d - beta/nu", known.get("d_f")))
+        derived.append(Exponent("tau", tau, "1 + d/d_f", known.get("tau")))
+    return derived
 
 
 @dataclass(frozen=True)
@@ -286,12 +277,13 @@ class CriticalReplicas:
     """Replicas of a study: their p_c, their counts, and how often they took each block.
 
     thresholds: float64 (r,). counts: float64 (r, m + 1) of every curve of the fit, in order.
-    weights: float64 (r, n_blocks) of every curve of clusters, in order.
+    weights: float64 (r, n_blocks) of every curve of clusters, in order; by_label: by its task.
     """
 
     thresholds: Floats
     counts: list[Floats]
     weights: list[Floats]
+    by_label: dict[str, Floats]
 
     @classmethod
     def of(
@@ -303,10 +295,10 @@ class CriticalReplicas:
     ) -> CriticalReplicas:
         """Return replicas of a fit, whose p_c responds to the counts to first order."""
         weights = [draw_blocks(curve.samples.size, rng, replicas) for curve in clusters]
+        drawn = {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
         if isinstance(fit, GivenThreshold):
-            return cls(np.full(replicas, fit.threshold), [], weights)
+            return cls(np.full(replicas, fit.threshold), [], weights, drawn)
         # A task's spanning counts and its cluster sizes are of the same blocks.
-        drawn = _by_label(clusters, weights)
         counts = [
             drawn[curve.label] @ curve.threshold_counts
             if curve.label in drawn
@@ -316,7 +308,7 @@ class CriticalReplicas:
         thresholds = fit.threshold + fit.systematic_error * rng.standard_normal(replicas)
         for curve, own, influence in zip(fit.used, counts, fit.influence, strict=True):
             thresholds += (own - curve.threshold_counts.sum(axis=0)) @ influence
-        return cls(thresholds, counts, weights)
+        return cls(thresholds, counts, weights, drawn)
 
 
 def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values:
@@ -331,11 +323,8 @@ def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values
         pairs = zip(fit.used, replicas.counts, strict=True)
         drawn = np.hstack([own for curve, own in pairs if size == curve.L])
         for row, (counts, p_c) in enumerate(zip(drawn, replicas.thresholds, strict=True)):
-            try:
-                again = refit(line, cells, counts)
-            except AnalysisError:
-                continue
-            resampled[row, column] = again.slope(float(p_c))
+            with suppress(AnalysisError):
+                resampled[row, column] = refit(line, cells, counts).slope(float(p_c))
     whole = np.isfinite(resampled).all(axis=1)
     return Values(QUANTITIES[0], sizes, values, resampled[whole])
 
@@ -345,8 +334,6 @@ def cluster_values(
 ) -> list[Values]:
     """Return P_inf, chi and <s_1^2>/N at p_c of every size; several seeds are one size."""
     sizes = tuple(sorted({curve.L for curve in clusters}))
-    if not sizes:
-        return []
     every = np.array([p_c, *replicas.thresholds])
     at_p_c = np.zeros((3, every.size, len(sizes)))
     totals = np.zeros(len(sizes))
@@ -356,41 +343,34 @@ def cluster_values(
         found = np.stack([first, squares - own, own]) / curve.num_sites
         at_p_c[:, :, column] += samples * _interpolated(curve.p, found, every, p_c)
         totals[column] += samples
-    at_p_c /= totals
-    return [
-        Values(quantity, sizes, own[0], own[1:])
-        for quantity, own in zip(QUANTITIES[1:], at_p_c, strict=True)
-    ]
+    pairs = zip(QUANTITIES[1:], at_p_c / totals, strict=True)
+    return [Values(quantity, sizes, own[0], own[1:]) for quantity, own in pairs if sizes]
 
 
 def flow_values(
-    p_c: float,
-    flows: Sequence[BlockMoments],
-    drawn: Mapping[str, Floats],
-    thresholds: Floats,
+    p_c: float, flows: Sequence[BlockMoments], replicas: CriticalReplicas
 ) -> list[Values]:
     """Return what flows at p_c, a mean over the samples that span, of every size.
 
-    drawn: the weights of the blocks of usable tasks by label, float64 (r, n_blocks). thresholds:
-    p_c of the replicas, float64 (r,). A size at which no sample spans has 0.
+    A size at which no sample spans has 0.
     """
-    every, found = np.array([p_c, *thresholds]), []
+    every, drawn, values = np.array([p_c, *replicas.thresholds]), replicas.by_label, []
     for quantity in FLOW_QUANTITIES:
         sums: dict[int, Floats] = {}
-        for item in flows:
-            if item.label not in drawn or quantity.name not in item.moments:
+        for task in flows:
+            if task.label not in drawn or quantity.name not in task.moments:
                 continue
-            weights = with_data_first(drawn[item.label])
+            weights = with_data_first(drawn[task.label])
             # Sums, so that several seeds of a size add up; p near which nothing spans do no harm.
-            own = np.stack([item.moments[name] for name in (quantity.name, SPANNING)])
-            at_p_c = _interpolated(item.p, weights @ own, every, p_c)
-            sums[item.L] = sums.get(item.L, 0.0) + at_p_c
+            own = np.stack([task.moments[name] for name in (quantity.name, SPANNING)])
+            at_p_c = _interpolated(task.p, weights @ own, every, p_c)
+            sums[task.L] = sums.get(task.L, 0.0) + at_p_c
         if sums:
             sizes = tuple(sorted(sums))
             total, spanning = np.stack([sums[size] for size in sizes], axis=-1)
             means = np.divide(total, spanning, out=np.zeros_like(total), where=spanning > 0)
-            found.append(Values(quantity, sizes, means[0], means[1:]))
-    return found
+            values.append(Values(quantity, sizes, means[0], means[1:]))
+    return values
 
 
 def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:

@@ -2,24 +2,27 @@
 
 R_L(p) is the distribution function of a sample's spanning threshold T, and all p of a task use the
 same samples. The numbers of samples with T in each interval of the p grid are therefore one
-multinomial, whose likelihood contains the correlation along p exactly: no covariance matrix is
-estimated, empty cells and R = 0 or 1 need no special care.
+multinomial, whose likelihood contains the correlation along p exactly.
 
 A model is a function theta -> (f, df/dtheta) on the points (curve, p) with R = Phi(f), Phi the
-normal distribution function (probit link).
+normal distribution function (probit link).  One size alone is a polynomial, without finite-size
+scaling (:func:`fit_size`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.curves import SpanningCurve, probit_points
+from percolab.analysis.json_values import Record
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, unit_diagonal
 from percolab.analysis.value import ChiSquare
 from percolab.errors import AnalysisError
@@ -33,6 +36,8 @@ _MAX_ITERATIONS = 2000
 _GAIN, _STALLED = 1e-9, 1e8
 # After the last iteration a point 0.05 errors away from the maximum is accepted.
 _NEAR = 1e-3
+# Samples that merged cells of chi^2 expect at least.
+_LEAST = 5.0
 # An empty cell counts as this part of a sample, so that the maximum is inside of monotone R.
 _EMPTY = 0.1
 # Least ratio of the eigenvalues of an information matrix that can be inverted.
@@ -126,11 +131,6 @@ class LikelihoodMaximum:
     deviance: float
     penalty: float
 
-    @property
-    def effective_parameters(self) -> float:
-        """Number of parameters that the data determine: trace of covariance times information."""
-        return float(np.sum(self.covariance * self.information))
-
 
 def maximise(
     model: ProbitModel, cells: ThresholdCells, start: Floats, prior: Prior | None = None
@@ -146,9 +146,8 @@ def maximise(
     if here is None:
         raise AnalysisError("the fit starts from a spanning probability that falls as p rises")
     for _ in range(_MAX_ITERATIONS):
-        curvature = here.information(cells.totals / here.probability) + np.diag(
-            here.prior.precision
-        )
+        curvature = here.information(cells.totals / here.probability)
+        curvature += np.diag(here.prior.precision)
         step = _solve(curvature, here.score)
         if here.score @ step < _GAIN or damping > _STALLED:
             return here.maximum(cells)
@@ -207,9 +206,8 @@ class _Point:
         """Return this point as the maximum."""
         # A cell in which less than a sample is expected counts as one: on the edge of monotone R
         # nothing is known better.
-        information = self.information(
-            cells.totals / np.maximum(self.probability, 1 / cells.totals)
-        )
+        least = np.maximum(self.probability, 1 / cells.totals)
+        information = self.information(cells.totals / least)
         seen = cells.counts > 0
         ratio = cells.totals[seen] * self.probability[seen] / cells.counts[seen]
         return LikelihoodMaximum(
@@ -243,15 +241,19 @@ def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
     parameters.
     """
     expected = found.probability * cells.totals
-    value, freedom = found.penalty, -found.effective_parameters
+    # The parameters that the data determine: the trace of covariance times information.
+    value, freedom = found.penalty, -float(np.sum(found.covariance * found.information))
     for index in range(len(cells.curves)):
-        of_curve = cells.curve == index
-        groups = _merged(expected[of_curve])
-        merged_expected = np.bincount(groups, weights=expected[of_curve])
-        merged_counts = np.bincount(groups, weights=cells.counts[of_curve])
-        value += float(np.sum((merged_counts - merged_expected) ** 2 / merged_expected))
-        freedom += merged_expected.size - 1
+        own = cells.curve == index
+        groups = _merged(expected[own])
+        merged = np.bincount(groups, weights=expected[own])
+        counts = np.bincount(groups, weights=cells.counts[own])
+        value += float(np.sum((counts - merged) ** 2 / merged))
+        freedom += merged.size - 1
     return ChiSquare.of(value, max(round(freedom), 0))
+
+
+_NOT_DETERMINED = "the data do not determine all parameters of the fit"
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
@@ -260,9 +262,6 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(scaled, right * scale) * scale, float)
     except np.linalg.LinAlgError:
         raise AnalysisError(_NOT_DETERMINED) from None
-
-
-_NOT_DETERMINED = "the data do not determine all parameters of the fit"
 
 
 def invert_curvature(matrix: Floats) -> Floats:
@@ -284,15 +283,116 @@ def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int
     return draw_blocks(counts.shape[0], rng, replicas) @ counts
 
 
-def _merged(expected: Floats, *, least: float = 5.0) -> NDArray[np.int64]:
-    """Group number of each cell such that every group of neighbours expects `least` samples."""
+def _merged(expected: Floats) -> NDArray[np.int64]:
+    """Return the group of each cell, such that neighbours in a group expect _LEAST samples."""
     groups = np.zeros(expected.size, dtype=np.int64)
     group, filled = 0, 0.0
     for index, value in enumerate(expected):
-        if filled >= least:
+        if filled >= _LEAST:
             group, filled = group + 1, 0.0
         groups[index] = group
         filled += value
-    if filled < least and group > 0:
+    if filled < _LEAST and group > 0:
         groups[groups == group] = group - 1
     return groups
+
+
+@dataclass(frozen=True)
+class SizeFit(Record):
+    """probit R_L(p) = sum c_k ((p - p_mid) / scale)^k for one size L.
+
+    p_low, p_high: range of the `points` fitted points.  samples: total over tasks.  covariance: of
+    the coefficients, row by row.
+    """
+
+    renamed: ClassVar = {"covariance": ""}
+
+    L: int
+    p_mid: float
+    scale: float
+    coefficients: tuple[float, ...]
+    p_low: float
+    p_high: float
+    points: int
+    samples: int
+    chi_square: ChiSquare
+    covariance: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def probit(self) -> Polynomial:
+        """The fitted polynomial as a function of p."""
+        domain = [self.p_mid - self.scale, self.p_mid + self.scale]
+        return Polynomial(self.coefficients, domain=domain, window=[-1.0, 1.0])
+
+    def probability(self, p: ArrayLike) -> Floats:
+        """Spanning probability at `p`, float64 of the same shape."""
+        return np.asarray(ndtr(self.probit(np.asarray(p, float))), np.float64)
+
+    def covariance_at(self, p: float, other: float) -> float:
+        """Return the covariance of the fitted probit at two p."""
+        return float(self.powers(p)[0] @ np.array(self.covariance) @ self.powers(other)[0])
+
+    def powers(self, p: float) -> tuple[Floats, Floats]:
+        """Return the factors of the coefficients in the probit and in its slope, (k,) each."""
+        x, order = (p - self.p_mid) / self.scale, np.arange(len(self.coefficients))
+        slopes = np.append(0.0, order[1:] * x ** order[:-1]) / self.scale
+        return np.asarray(x**order, np.float64), np.asarray(slopes, np.float64)
+
+    def density(self, p: float) -> float:
+        """Return dR / d probit at `p`."""
+        return float(np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi))
+
+    def slope(self, p: float) -> float:
+        """Derivative dR/dp at `p`."""
+        return self.density(p) * float(self.probit.deriv()(p))
+
+
+def _maximise_polynomial(
+    cells: ThresholdCells, middle: float, scale: float, degree: int, start: Floats | None = None
+) -> LikelihoodMaximum:
+    """Return the best polynomial in (p - middle) / scale; start: by default a straight line."""
+    design = np.vander((cells.p - middle) / scale, degree + 1, increasing=True)
+    if start is None:
+        _, probit = probit_points(cells.curves)
+        line, *_ = np.linalg.lstsq(design[:, :2], probit, rcond=None)
+        if not line[1] > 0:
+            size = cells.curves[0].L
+            raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")
+        start = np.concatenate([line, np.zeros(degree - 1)])
+    return maximise(lambda theta: (design @ theta, design), cells, start)
+
+
+def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
+    """Fit all `curves` of one size by their exact likelihood.
+
+    With fewer than degree + 1 distinct p the degree is lower.  Raises AnalysisError with fewer than
+    two p, or where R does not rise between them; ValueError when the sizes differ.
+    """
+    if len({curve.L for curve in curves}) != 1:
+        raise ValueError("fit_size needs curves of exactly one linear size")
+    cells = ThresholdCells.from_curves(curves)
+    low, high = float(cells.p.min()), float(cells.p.max())
+    middle, scale = 0.5 * (low + high), 0.5 * (high - low)
+    distinct = np.unique(cells.p).size
+    if distinct < 2:
+        raise AnalysisError(f"L = {curves[0].L} has fewer than two p to fit")
+    estimate = _maximise_polynomial(cells, middle, scale, min(degree, distinct - 1))
+    return SizeFit(
+        L=curves[0].L,
+        p_mid=middle,
+        scale=scale,
+        coefficients=tuple(estimate.theta.tolist()),
+        p_low=low,
+        p_high=high,
+        points=cells.p.size,
+        samples=sum(curve.total_samples for curve in curves),
+        chi_square=chi_square(cells, estimate),
+        covariance=tuple(map(tuple, estimate.covariance.tolist())),
+    )
+
+
+def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
+    """Return `fit` with the coefficients of `counts`, a replica of those of its `cells`."""
+    drawn, start = replace(cells, counts=counts), np.array(fit.coefficients)
+    estimate = _maximise_polynomial(drawn, fit.p_mid, fit.scale, start.size - 1, start)
+    return replace(fit, coefficients=tuple(estimate.theta.tolist()))

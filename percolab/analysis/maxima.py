@@ -1,21 +1,30 @@
-r"""Thresholds of one size alone, where its clusters are most critical, as for a graph.
+"""Thresholds of one size alone, where its clusters are most critical, as for a graph.
 
-The estimators of p_c in use for networks are the p at the maxima of three functions of p, s_1 and
-s_2 being the sites of the largest and second largest cluster, N all sites, <> means over samples:
+The p at the maxima of three functions of p, s_1 and s_2 being the sites of the largest and second
+largest cluster, N all sites, <> means over samples:
 
 second  <s_2>                           Radicchi, Phys. Rev. E 91, 010801 (2015)
-chi     <sum s^2 - s_1^2> / N           mean cluster size without the largest cluster: Stauffer and
-                                        Aharony, Introduction to Percolation Theory (1994)
+chi     <sum s^2 - s_1^2> / N           Stauffer and Aharony, Introduction to Percolation Theory
+                                        (1994), without the largest cluster
 ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. X 4, 041020 (2014)
 
-Their differences vanish as N grows.  With a source and a target there is also the median, the p at
-which R(p), the probability that one cluster connects them, is 1/2.
+and with a source and a target the median, at which one cluster connects them with probability 1/2,
+interpolated linearly.  A maximum is that of a polynomial through the points about the highest one
+that reach 90 % of it, at least one on both sides: a parabola, with a cubic term from six points on.
+Errors are those of a bootstrap over blocks (Efron 1979) in which all of this is repeated.
 
-A maximum is that of a polynomial through the points about the highest one that reach 90 % of it, at
-least one on both sides: a parabola, with a cubic term from six points on, because peaks are skew;
-errors do not contain higher terms, which a denser grid reduces.  A maximum at either end of the
-grid bounds p from one side only.  The median is interpolated linearly.  Errors are those of a
-bootstrap over blocks (Efron 1979) in which all of this is repeated.
+What is known of a network without samples at p, or of its removal:
+
+robustness  R = 1/N sum_{Q=1}^{N} s(Q), s(Q) being the share of all sites that is in the largest
+            cluster once Q of the N sites are removed: C. M. Schneider, A. A. Moreira, J. S.
+            Andrade, S. Havlin and H. J. Herrmann, Proc. Natl. Acad. Sci. USA 108, 3838 (2011).  Of
+            bonds the sum is over their number: A. Zeng and W. Liu, arXiv:1203.2982.
+mean_field  <k> / (<k^2> - <k>), the p_c of random graphs with these degrees and no correlations
+            (Molloy and Reed's criterion).
+bound       1 / lambda, lambda being the largest eigenvalue of the non-backtracking (Hashimoto)
+            matrix: a lower bound of p_c for bonds and for sites, exact on infinite trees (Y. Lin,
+            W. Chen and Z. Zhang, arXiv:1610.08217); that of ((A, 1 - D), (1, 0)), A being the
+            adjacency matrix and D the degrees (Ihara and Bass).
 """
 
 from __future__ import annotations
@@ -29,7 +38,6 @@ import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import Record
-from percolab.analysis.robustness import NetworkBounds
 from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
@@ -37,9 +45,98 @@ from percolab.analysis.statistics import (
     half_width,
     with_data_first,
 )
+from percolab.analysis.study_kinds import block_mean_and_error
 from percolab.analysis.value import Value, format_with_error
+from percolab.lattices.graph import Graph
 from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown
+from percolab.measure.openings import bin_width
+from percolab.store.task_result import TaskResult
+
+#: What the numbers are, in words.
+ROBUSTNESS = "robustness: s_1/N, averaged over all removals"
+MEAN_FIELD = "mean-field p_c of random removal: <k>/(<k^2> - <k>)"
+BOUND = "lower bound of it, close where short loops are few: 1/lambda, non-backtracking"
+#: Graphs with more bonds are not asked for their eigenvalue unless a user does so.
+MOST_BONDS = 10**6
+#: Rows of a matrix whose eigenvalues are found all at once.
+_DENSE = 200
+
+
+@dataclass(frozen=True)
+class NetworkBounds(Record):
+    """What degrees and bonds of a graph say of the p_c of random removal.
+
+    mean_degree: <k>.  mean_field: <k>/(<k^2> - <k>).  bound: 1/lambda; 1 of a forest.  Both are NaN
+    where no site has two bonds.
+    """
+
+    mean_degree: float
+    mean_field: float
+    bound: float
+
+
+def measure_robustness(item: TaskResult) -> Value:
+    """Return R of the stored samples of a graph by method microcanonical, with its error.
+
+    The error is the scatter of blocks: 0 where an order leaves nothing to chance, NaN of one block.
+    Beyond 2^13 openings the largest cluster of the intact graph, which is left out of R, is taken
+    from the bin of openings that it is in.
+    """
+    sums, count = item.stacked("largest"), item.task.num_openings
+    width = bin_width(count)
+    intact = sums[:, -1] / (count - width * (sums.shape[1] - 1) + 1)
+    scale = item.samples * item.task.num_sites * max(count, 1)
+    blocks = ((sums.sum(axis=1) - intact) / scale)[:, None]
+    mean, error = block_mean_and_error(blocks, item.samples)
+    return Value(float(mean[0]), float(error[0]))
+
+
+def network_bounds(graph: Graph) -> NetworkBounds:
+    """Return the mean-field value and the lower bound of p_c of a graph.
+
+    InputError: a graph out of a results file, whose bonds are not there.
+
+    >>> found = network_bounds(Graph.of_bonds(4, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]))
+    >>> round(found.mean_field, 12), round(found.bound, 12)
+    (0.5, 0.5)
+    """
+    pairs = graph.bonds.pairs
+    degrees = np.bincount(pairs.ravel(), minlength=graph.num_sites).astype(np.float64)
+    first, second = float(degrees.mean()), float((degrees**2).mean())
+    if degrees.max(initial=0.0) < 2:
+        return NetworkBounds(first, nan, nan)
+    bound = min(1.0, 1.0 / _largest_eigenvalue(pairs))
+    return NetworkBounds(first, first / (second - first), bound)
+
+
+def _largest_eigenvalue(pairs: np.ndarray) -> float:
+    """Return that of the non-backtracking matrix, at least 1."""
+    import scipy.sparse as sparse
+    from scipy.sparse.linalg import eigs
+
+    core = pairs[pairs[:, 0] != pairs[:, 1]]
+    while core.size:
+        degrees = np.bincount(core.ravel())
+        inside = (degrees[core] > 1).all(axis=1)
+        if inside.all():
+            break
+        core = core[inside]
+    if not core.size or degrees.max() == 2:
+        return 1.0
+    _, numbered = np.unique(core, return_inverse=True)
+    one, other = numbered.reshape(-1, 2).T
+    count = int(numbered.max()) + 1
+    adjacency = sparse.coo_array((np.ones(one.size), (one, other)), (count, count)).tocsr()
+    adjacency = adjacency + adjacency.T
+    unit = sparse.eye_array(count)
+    rest = unit - sparse.diags_array(np.asarray(adjacency.sum(axis=1)).ravel())
+    matrix = sparse.block_array([[adjacency, rest], [unit, None]], format="csr")
+    if 2 * count <= _DENSE:
+        return float(np.linalg.eigvals(matrix.toarray()).real.max())
+    largest = eigs(matrix, k=1, which="LR", v0=np.ones(2 * count), return_eigenvectors=False)
+    return float(largest[0].real)
+
 
 # The least height of fitted points, in units of the highest; the least number for a cubic term.
 _HIGH, _CUBIC = 0.9, 6
@@ -68,7 +165,7 @@ class SizeEstimates(Record, Shown):
 
     L, num_sites, samples: of this size.  notes: warnings, one line each.  order: in which sites or
     bonds are removed; p is the share of them that is left, and of a random order the probability.
-    robustness, bounds: of a graph (:mod:`percolab.analysis.robustness`), None where they are not
+    robustness, bounds: of a graph (:mod:`percolab.analysis.maxima`), None where they are not
     known: by other methods than microcanonical, and of a graph whose bonds are not in the file.
     """
 
@@ -86,12 +183,12 @@ class SizeEstimates(Record, Shown):
         return {name: value for name, value in super().to_dict().items() if value is not None}
 
     def _facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"L": self.L, "sites": self.num_sites, "samples": self.samples}
-        for item in self.estimates:
-            found[f"p by {item.name}"] = format_with_error(item.p, item.error)
-        if self.robustness is not None:
-            found["R"] = str(self.robustness)
-        return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
+        return {
+            **{"L": self.L, "sites": self.num_sites, "samples": self.samples},
+            **{f"p by {own.name}": format_with_error(own.p, own.error) for own in self.estimates},
+            **({"R": str(self.robustness)} if self.robustness is not None else {}),
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
+        }
 
 
 #: What is maximised, in words.
@@ -128,11 +225,9 @@ def estimate_size(
         notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
     draws = [with_data_first(draw_blocks(own.samples.size, rng, bootstrap)) for own in curves]
-    if clusters:
-        means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
-        for name, meaning in MAXIMA.items():
-            if steps and name == "ratio":
-                continue
+    means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
+    for name, meaning in MAXIMA.items() if clusters else ():
+        if not (steps and name == "ratio"):
             points = _joined(clusters, [mean[name] for mean in means])
             locate = locate_highest if steps else locate_maximum
             estimates.append(_estimate(name, meaning, *points, locate))
@@ -143,13 +238,10 @@ def estimate_size(
         ]
         points = _joined(spanning, probability)
         estimates.append(_estimate("median", MEDIAN, *points, locate_median))
-    at_edge = {item.name == "median" for item in estimates if item.at_edge}
-    if False in at_edge:
-        notes.append(
-            "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
-        )
-    if True in at_edge:
-        notes.append("R(p) does not pass 1/2 on this p grid: give other p values (-p)")
+    at_edge = [own.name == "median" for own in estimates if own.at_edge]
+    edge = "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
+    half = "R(p) does not pass 1/2 on this p grid: give other p values (-p)"
+    notes += [edge] * (False in at_edge) + [half] * (True in at_edge)
     # Spanning and cluster sizes are of the same samples.
     samples = sum(int(curve.samples.sum()) for curve in spanning or clusters)
     return SizeEstimates(curves[0].L, num_sites, samples, tuple(estimates), tuple(notes))
@@ -207,9 +299,9 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     """Return (p at which R = 1/2, 1/2, False); where R misses 1/2, p is NaN and at the edge."""
     # Of several seeds with points in between one another, R need not rise all the way.
     rising = np.maximum.accumulate(probability)
-    above = int(np.searchsorted(rising, 0.5))
-    if above == rising.size or (above == 0 and rising[0] > 0.5):
+    if not rising[0] <= 0.5 <= rising[-1]:
         return nan, 0.5, True
+    above = int(np.searchsorted(rising, 0.5))
     if above == 0:
         return float(p[0]), 0.5, False
     part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
@@ -221,9 +313,8 @@ def _joined(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the p of all curves, ascending, the values (r, m) there, and each p's samples."""
     p = np.concatenate([curve.p for curve in curves])
-    weights = np.concatenate(
-        [np.full(curve.p.size, curve.samples.sum(), float) for curve in curves]
-    )
+    samples = [float(curve.samples.sum()) for curve in curves]
+    weights = np.repeat(samples, [curve.p.size for curve in curves])
     # Points of several seeds at one p are one point.
     grid, where = np.unique(p, return_inverse=True)
     together = np.zeros((grid.size, p.size))

@@ -22,6 +22,7 @@ and the systematic error is the rest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +85,8 @@ def fit_member(
     kept = np.ones(values.size, bool) if kept is None else kept
     penalty = 1.0 / np.asarray(widths, float)
     left, count = design[kept], int(kept.sum())
-    freedom = count - int(np.sum(penalty == 0))
-    try:
+    freedom, root = count - int(np.sum(penalty == 0)), None
+    with suppress(np.linalg.LinAlgError):
         if covariance.ndim == 1:
             whiten = np.diag(covariance[kept] ** -0.5)
         else:
@@ -93,9 +94,7 @@ def fit_member(
         # Orthogonalising keeps the digits that products of nearly parallel columns would lose.
         _, triangle = np.linalg.qr(np.vstack([whiten @ left, np.diag(penalty)]))
         root = np.linalg.inv(triangle)
-    except np.linalg.LinAlgError:
-        freedom = -1
-    if freedom < 0:
+    if freedom < 0 or root is None:
         raise AnalysisError("the data and their errors do not determine the fit")
     spread = root @ root.T
     gain = np.zeros((left.shape[1], values.size))
@@ -116,14 +115,13 @@ def average(members: Sequence[Member], covariance: Floats) -> Average:
 
     It may differ from the one whose inverse are the weights.
     """
-    criterion = np.array([item.chi_square.value + 2 * item.left_out for item in members])
+    criterion = np.array([own.chi_square.value + 2 * own.left_out for own in members])
     weights = fit_weights(criterion)
-    theta = np.array([item.theta for item in members])
+    theta = np.array([own.theta for own in members])
+    gains, prior = np.array([own.gain for own in members]), np.array([own.prior for own in members])
     mean = weights @ theta
-    gains = np.array([item.gain for item in members])
     matrix = np.diag(covariance) if covariance.ndim == 1 else covariance
     own = np.einsum("mkn,mkn->mk", gains @ matrix, gains)
-    prior = np.array([item.prior for item in members])
     gain = np.einsum("m,mkn->kn", weights, gains)
     statistical = np.einsum("kn,kn->k", gain @ matrix, gain)
     return Average(
@@ -173,7 +171,7 @@ class PowerLaw:
 
 
 def fit_power_law(
-    sizes: Sequence[int],
+    sizes: Sequence[int] | Floats,
     values: ArrayLike,
     covariance: Floats,
     *,
@@ -205,10 +203,10 @@ def fit_power_law(
     if of_squares:
         design = np.column_stack([design, 1 / y])
         widths = [np.inf, np.inf, *(2 * width for width in PRIORS[:2]), PRIORS[0]]
-    found = average_over_sizes(L, design, np.log(y), covariance, widths)
-    theta = found.theta.copy()
+    best = average_over_sizes(L, design, np.log(y), covariance, widths)
+    theta = best.theta.copy()
     theta[0] -= theta[1] * middle
-    return PowerLaw(found.value(1), omega, theta[:4])
+    return PowerLaw(best.value(1), omega, theta[:4])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,19 +2,16 @@
 
 A quantity is a function of means over samples, its *moments*, by name: "largest" is <s_1>,
 "largest*largest" <s_1^2>, and "s^4" the mean of the sum of s^4 over all clusters.  Probabilities
-are moments themselves.  S_2 is the sum of s^2 over all clusters.
+are moments themselves.  S_2 is the sum of s^2 over all clusters.  Such ratios, or their
+reciprocals, are used by J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Q_B is Binder's <m^2>^2 /
+<m^4> when every cluster has one spin of +1 or -1, drawn at random, and m is their sum over all
+sites: Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005).
 
-Such ratios, or their reciprocals, are used by J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Q_B
-is Binder's <m^2>^2 / <m^4> when every cluster has one spin of +1 or -1, drawn at random, and m is
-their sum over all sites: Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005).
-
-The values of one task, at all its p and of all quantities, are functions of the same samples.
-Their covariance is that of a jackknife over blocks (B. Efron, SIAM, 1982).  A covariance of d
-values that n blocks estimate is inverted with an error of relative size d / n, so there must be
-MIN_BLOCKS_PER_VALUE times as many blocks as values.  Where there are fewer, the p of a quantity are
-replaced by linear combinations, polynomials in p that are orthogonal on the grid, lowest first.  A
-model is combined in the same way, which biases nothing; and because values and noise vary smoothly
-with p, almost nothing is lost.
+The values of one task, at all its p and of all quantities, have the covariance of a jackknife over
+blocks (B. Efron, SIAM, 1982).  To be inverted it must be of MIN_BLOCKS_PER_VALUE times as many
+blocks as values.  Where there are fewer, the p of a quantity are replaced by linear combinations,
+polynomials in p that are orthogonal on the grid, lowest first.  A model is combined in the same
+way, which biases nothing; and because values and noise vary smoothly with p, little is lost.
 """
 
 from __future__ import annotations
@@ -39,6 +36,8 @@ PROBABILITY, RATIO = "probability", "ratio"
 
 _WANG = "J. Wang et al., Phys. Rev. E 87, 052107 (2013)"
 _DENG = "Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005)"
+_SILVA = "M. S. S. da Silva et al., Phys. Rev. E 66, 056107 (2002)"
+_BINDER = "K. Binder, Z. Phys. B 43, 119 (1981)"
 
 #: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
 _PLANE_RATIO = 1.5
@@ -71,69 +70,36 @@ class Quantity:
     value: Callable[[Moments], Floats]
 
 
-def _squared_over(first: str) -> Callable[[Moments], Floats]:
-    """Return <x>^2 / <x^2>."""
-    return lambda of: of[first] ** 2 / of[f"{first}*{first}"]
-
-
-def _binder(of: Moments) -> Floats:
-    return of["sum_squares"] ** 2 / (3 * of["sum_squares*sum_squares"] - 2 * of["s^4"])
-
+_S_2 = ("sum_squares", "sum_squares*sum_squares")
 
 #: The ratio with crossings of its own (:mod:`percolab.analysis.crossings`).
 Q_1 = Quantity(
-    "Q_1",
-    "<s_1>^2/<s_1^2>",
-    "how sharp the largest cluster is",
-    _WANG,
-    RATIO,
-    ("largest", "largest*largest"),
-    _squared_over("largest"),
-)
-
+    "Q_1", "<s_1>^2/<s_1^2>", "how sharp the largest cluster is", _WANG, RATIO,
+    ("largest", "largest*largest"), lambda of: of["largest"] ** 2 / of["largest*largest"],
+)  # fmt: skip
 #: The moment ratios, on every lattice and boundary.
 RATIOS = (
     Q_1,
     Quantity(
-        "Q_2",
-        "<S_2>^2/<S_2^2>",
-        "how sharp the sum of squared cluster sizes is",
-        _WANG,
-        RATIO,
-        ("sum_squares", "sum_squares*sum_squares"),
-        _squared_over("sum_squares"),
+        "Q_2", "<S_2>^2/<S_2^2>", "how sharp the sum of squared cluster sizes is", _WANG, RATIO,
+        _S_2, lambda of: of["sum_squares"] ** 2 / of["sum_squares*sum_squares"],
     ),
     Quantity(
-        "Q_B",
-        "<S_2>^2/<3 S_2^2 - 2 S_4>",
-        "Binder's ratio of spins, one drawn at random for every cluster",
-        _DENG,
-        RATIO,
-        ("sum_squares", "sum_squares*sum_squares", "s^4"),
-        _binder,
+        "Q_B", "<S_2>^2/<3 S_2^2 - 2 S_4>",
+        "Binder's ratio of spins, one drawn at random for every cluster", _DENG, RATIO,
+        (*_S_2, "s^4"),
+        lambda of: of["sum_squares"] ** 2 / (3 * of["sum_squares*sum_squares"] - 2 * of["s^4"]),
     ),
     Quantity(
-        "s_2/s_1",
-        "<s_2>/<s_1>",
-        "second largest cluster over the largest",
-        "M. S. S. da Silva et al., Phys. Rev. E 66, 056107 (2002)",
-        RATIO,
-        ("largest", "second_largest"),
-        lambda of: of["second_largest"] / of["largest"],
+        "s_2/s_1", "<s_2>/<s_1>", "second largest cluster over the largest", _SILVA, RATIO,
+        ("largest", "second_largest"), lambda of: of["second_largest"] / of["largest"],
     ),
-)
-
-
+)  # fmt: skip
 #: The ratio that only spins have; its moments are made of the numbers of sites in every state.
 Q_M = Quantity(
-    "Q_m",
-    "<M^2>^2/<M^4>",
-    "Binder's ratio: how sharp the order parameter of spins is",
-    "K. Binder, Z. Phys. B 43, 119 (1981)",
-    RATIO,
-    ("m^2", "m^4"),
-    lambda of: of["m^2"] ** 2 / of["m^4"],
-)
+    "Q_m", "<M^2>^2/<M^4>", "Binder's ratio: how sharp the order parameter of spins is", _BINDER,
+    RATIO, ("m^2", "m^4"), lambda of: of["m^2"] ** 2 / of["m^4"],
+)  # fmt: skip
 
 
 def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
@@ -142,29 +108,18 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
     >>> [item.name for item in list_quantities(["periodic"])]
     ['wrapping_x', 'Q_1', 'Q_2', 'Q_B', 's_2/s_1']
     """
-    found = [
-        Quantity(
-            item.name,
-            item.symbol,
-            item.meaning,
-            item.source,
-            PROBABILITY,
-            (item.name,),
-            itemgetter(item.name),
-        )
-        for item in list_observables(boundary)
-        if item.is_probability
+    columns = {c.name: c for c in list_observables(boundary) if c.is_probability}
+    probabilities = [
+        Quantity(name, c.symbol, c.meaning, c.source, PROBABILITY, (name,), itemgetter(name))
+        for name, c in columns.items()
     ]
-    names = [item.name for item in found]
     for word, symbol in (("spanning", "R"), ("wrapping", "W")):
-        own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in names)
+        own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in columns)
         # The mean over the axes has the smaller error where they are alike.
         if len(own) > 1:
-            meaning, mean = f"mean of {', '.join(own)}", partial(_average, own)
-            found.append(
-                Quantity(f"{word}_axis", f"{symbol}_axis", meaning, _WANG, PROBABILITY, own, mean)
-            )
-    return (*found, *RATIOS, *((Q_M,) if spins else ()))
+            words = f"{word}_axis", f"{symbol}_axis", f"mean of {', '.join(own)}", _WANG
+            probabilities.append(Quantity(*words, PROBABILITY, own, partial(_average, own)))
+    return (*probabilities, *RATIOS, *((Q_M,) if spins else ()))
 
 
 def _average(names: Sequence[str], of: Moments) -> Floats:
@@ -179,18 +134,16 @@ def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> lis
     >>> default_quantities(["periodic"] * 2, ["wrapping_any", "wrapping_all", "wrapping_axis"])
     ['wrapping_any', 'wrapping_all']
     """
-    words = ["spanning"] if "open" in boundary else ["wrapping"]
+    word = "spanning" if "open" in boundary else "wrapping"
     kinds = ("any", "all") if len(boundary) == 2 else ("any", "axis", "all")
-    requested = [f"{word}_{kind}" for word in words for kind in kinds]
-    found = [name for name in requested if name in available]
-    if not found:
+    names = [f"{word}_{kind}" for kind in kinds if f"{word}_{kind}" in available]
+    if not names:
         # One open axis alone, or a source and a target.
-        found = [name for name in available if name.partition("_")[0] in words][:1]
+        names = [name for name in available if name.partition("_")[0] == word][:1]
     if Q_M.name in available:
         # The others follow the same transition less precisely.
-        words = [name for name in found if name.endswith("_any")] or found[:1]
-        return [*words, Q_M.name]
-    return found + [item.name for item in RATIOS if item.name in available]
+        return [*([f"{word}_any"] if f"{word}_any" in names else names[:1]), Q_M.name]
+    return names + [ratio.name for ratio in RATIOS if ratio.name in available]
 
 
 def choose_quantities(
@@ -199,22 +152,21 @@ def choose_quantities(
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
     default = default_quantities(boundary, available)
     names = default if list(requested) == ["all"] else list(requested)
-    known = {item.name: item for item in list_quantities(boundary, spins=Q_M.name in available)}
+    known = {each.name: each for each in list_quantities(boundary, spins=Q_M.name in available)}
     for name in names:
+        problem = ""
         if name == "all":
-            raise InputError(
-                f"quantity 'all' stands alone, for {', '.join(default)}: leave out the others"
-            )
-        if name not in known:
+            problem = f"stands alone, for {', '.join(default)}: leave out the others"
+        elif name not in known:
             raise InputError(f"unknown quantity {name!r}; {nearest(name, [*known, 'all'])}")
-        if name not in available:
-            raise InputError(
-                f"quantity {name!r} is not in this file: {', '.join(known[name].needs)} "
-                "was not measured"
-                + (" (sweep with --measure sizes)" if "s^4" in known[name].needs else "")
-            )
-        if names.count(name) > 1:
-            raise InputError(f"quantity {name!r} is given twice")
+        elif name not in available:
+            sweep = " (sweep with --measure sizes)" * ("s^4" in known[name].needs)
+            needs = ", ".join(known[name].needs)
+            problem = f"is not in this file: {needs} was not measured{sweep}"
+        elif names.count(name) > 1:
+            problem = "is given twice"
+        if problem:
+            raise InputError(f"quantity {name!r} {problem}")
     if not names:
         raise InputError("there is no dimensionless quantity in this file")
     return tuple(known[name] for name in names)
@@ -253,9 +205,8 @@ class BlockMoments:
 
     def grouped(self, groups: int = MAX_GROUPS) -> BlockMoments:
         """Return neighbouring blocks joined to at most about `groups` groups."""
-        each = -(-self.samples.size // groups)
-        starts = np.arange(0, self.samples.size, each)
-        sums = {name: np.add.reduceat(item, starts) for name, item in self.moments.items()}
+        starts = np.arange(0, self.samples.size, -(-self.samples.size // groups))
+        sums = {name: np.add.reduceat(own, starts) for name, own in self.moments.items()}
         return replace(self, samples=np.add.reduceat(self.samples, starts), moments=sums)
 
     def at(self, keep: NDArray[np.bool_]) -> BlockMoments:
@@ -269,16 +220,20 @@ class BlockMoments:
         Values, float64 (quantities, m), are corrected for their bias of order 1 / samples;
         replicas, float64 (n_blocks, quantities, m), have one block left out.
         """
+        return self.evaluate([quantity.value for quantity in quantities])
+
+    def evaluate(self, functions: Sequence[Callable[[Moments], Floats]]) -> tuple[Floats, Floats]:
+        """Return functions of the moments as :meth:`values` does; replicas of one block are NaN."""
         left, whole = {}, {}
-        total = int(self.samples.sum())
-        for name, sums in self.moments.items():
-            whole[name] = sums.sum(axis=0) / total
-            left[name] = (sums.sum(axis=0) - sums) / (total - self.samples)[:, None]
+        total, n = int(self.samples.sum()), self.samples.size
+        # A function may be infinite, and nothing is left without the only block.
         with np.errstate(divide="ignore", invalid="ignore"):
-            plain = np.stack([item.value(whole) for item in quantities])
-            replicas = np.stack([item.value(left) for item in quantities], axis=1)
-        n = self.samples.size
-        return n * plain - (n - 1) * replicas.mean(axis=0), replicas
+            for name, sums in self.moments.items():
+                whole[name] = sums.sum(axis=0) / total
+                left[name] = (sums.sum(axis=0) - sums) / (total - self.samples)[:, None]
+            plain = np.stack([function(whole) for function in functions])
+            replicas = np.stack([function(left) for function in functions], axis=1)
+        return plain if n == 1 else n * plain - (n - 1) * replicas.mean(axis=0), replicas
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,11 +290,19 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
 
     AnalysisError: too few blocks, or one quantity follows from the others.
     """
-    index = [i for i, item in enumerate(quantities) if moments.has(item)]
+    index = [i for i, quantity in enumerate(quantities) if moments.has(quantity)]
     own = [quantities[i] for i in index]
     moments = moments.grouped()
     blocks, points = moments.samples.size, moments.p.size
-    of_p = _combinations(moments.p, _affordable(moments, len(own)))
+    if lack := find_block_lack(moments, len(own)):
+        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
+        raise AnalysisError(f"{lack}: {fewer}add samples")
+    # The most combinations that the blocks suffice for: orthonormal polynomials on the grid.
+    count = min(blocks // (MIN_BLOCKS_PER_VALUE * len(own)), MAX_COMBINATIONS, points)
+    of_p = np.eye(points)
+    if count < points:
+        x = (moments.p - moments.p.mean()) / np.ptp(moments.p)
+        of_p = np.linalg.qr(np.vander(x, count, increasing=True))[0].T
     combine: Floats = np.kron(np.eye(len(own)), of_p).astype(np.float64)
     values, replicas = moments.values(own)
     away = (replicas - replicas.mean(axis=0)).reshape(blocks, -1) @ combine.T
@@ -390,24 +353,3 @@ def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
         f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
         f"(at least {least}{f'; they are enough for {enough}' if enough else ''})"
     )
-
-
-def _affordable(moments: BlockMoments, quantities: int) -> int:
-    """Return the most combinations of p a quantity may have, two or more of several p.
-
-    AnalysisError if the blocks do not suffice for them.
-    """
-    blocks = moments.samples.size
-    lack = find_block_lack(moments, quantities)
-    if lack:
-        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
-        raise AnalysisError(f"{lack}: {fewer}add samples")
-    return min(blocks // (MIN_BLOCKS_PER_VALUE * quantities), MAX_COMBINATIONS, moments.p.size)
-
-
-def _combinations(p: Floats, count: int) -> Floats:
-    """Return orthonormal polynomials on the grid, lowest first, float64 (count, m)."""
-    if count == p.size:
-        return np.eye(count)
-    x = (p - p.mean()) / np.ptp(p)
-    return np.linalg.qr(np.vander(x, count, increasing=True))[0].T

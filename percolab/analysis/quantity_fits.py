@@ -9,6 +9,7 @@ whether they agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -113,24 +114,22 @@ def analyse_quantities(
         degrees=(degree,) if isinstance(degree, int) else degree or DEGREES,
         priors=priors,
     )
-    found, wide, free = average_three_times(
+    best, wide, free = average_three_times(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
     )
-    p = np.concatenate([item.p for item in used])
+    p = np.concatenate([task.p for task in used])
     sampled, notes = (float(p.min()), float(p.max())), _dropped(used, near)
+    values = (_quantity_value(fitter, best, n, own, y_t) for n, own in enumerate(quantities))
+    samples = dict.fromkeys(fitter.sizes, 0)
+    for task in fitter.observations:
+        samples[task.L] += task.samples
     return QuantityAnalysis(
-        **assess_threshold(found.threshold, wide.threshold, sampled, notes),
+        **assess_threshold(best.threshold, wide.threshold, sampled, notes),
         exponent=free.y_t if free else NO_VALUE,
         known_y_t=y_t,
-        quantities=tuple(
-            _quantity_value(fitter, found, index, item, y_t)
-            for index, item in enumerate(quantities)
-        ),
-        members=found.members(),
-        samples={
-            size: sum(item.samples for item in fitter.observations if size == item.L)
-            for size in fitter.sizes
-        },
+        quantities=tuple(values),
+        members=best.members(),
+        samples=samples,
     )
 
 
@@ -151,13 +150,10 @@ class Fitter:
 
     def only(self, index: int) -> Fitter:
         """Return a fitter of one quantity."""
-        parts = [item.only(index) for item in self.observations if np.any(item.quantity == index)]
-        return replace(
-            self,
-            observations=tuple(parts),
-            start=replace(self.start, slopes=(self.start.slopes[index],)),
-            omegas=(self.omegas[index],),
-        )
+        parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
+        start = replace(self.start, slopes=(self.start.slopes[index],))
+        omegas = (self.omegas[index],)
+        return replace(self, observations=tuple(parts), start=start, omegas=omegas)
 
     def average(self, known: Known | None) -> ThresholdAverage[JointMaximum]:
         """Return the average over degrees and smallest sizes; AnalysisError: no fit converges."""
@@ -188,15 +184,20 @@ def make_fitter(
 
     Options as for :func:`analyse_quantities`.  AnalysisError: too few sizes, p or blocks.
     """
-    used = [item for item in moments if min_size is None or min_size <= item.L]
-    sizes = _sizes(used)
+    used = [task for task in moments if min_size is None or min_size <= task.L]
+    sizes = sorted({task.L for task in used})
     if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "none"
         raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
-    _check(quantities, used)
+    for quantity in quantities:
+        if lack := find_lack(quantity, used):
+            raise AnalysisError(f"{lack}: leave it out")
     start, near = near_threshold(used, quantities, y_t)
-    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
-    observations = tuple(observe(item, quantities) for item in near)
+    for quantity in quantities:
+        if lack := find_lack(quantity, near):
+            place = f"near p_c = {start.threshold:.4g}"
+            raise AnalysisError(f"{place}, {lack}: use a finer p grid there")
+    observations = tuple(observe(task, quantities) for task in near)
     return Fitter(observations, start, tuple(omegas), degrees, priors), used, near
 
 
@@ -209,12 +210,10 @@ def _quantity_value(
 ) -> QuantityValue:
     """Return the numbers of one quantity, and its p_c alone."""
     function = found.best.functions[index]
-    alone: Value | None = found.threshold
-    if len(fitter.omegas) > 1:
-        try:
+    alone = found.threshold if len(fitter.omegas) == 1 else None
+    if alone is None:
+        with suppress(AnalysisError):
             alone = fitter.only(index).average(y_t).threshold
-        except AnalysisError:
-            alone = None
     return QuantityValue(
         name=quantity.name,
         symbol=quantity.symbol,
@@ -229,29 +228,10 @@ def _quantity_value(
     )
 
 
-def _check(
-    quantities: Sequence[Quantity],
-    moments: Sequence[BlockMoments],
-    where: str = "",
-    advice: str = "leave it out",
-) -> None:
-    """Raise AnalysisError for a quantity that cannot be fitted."""
-    for item in quantities:
-        if lack := find_lack(item, moments):
-            raise AnalysisError(f"{where}{lack}: {advice}")
-
-
-def _sizes(moments: Sequence[BlockMoments]) -> list[int]:
-    return sorted({item.L for item in moments})
-
-
 def _dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> list[str]:
     """Return notes on the p that were left out."""
-    lost = [size for size in _sizes(moments) if size not in _sizes(near)]
+    lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
-    before, after = (sum(item.p.size for item in items) for items in (moments, near))
-    if after < before:
-        notes.append(
-            f"{before - after} of {before} p (of all sizes) are too far from p_c to be used"
-        )
-    return notes
+    before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))
+    far = f"{before - after} of {before} p (of all sizes) are too far from p_c to be used"
+    return [*notes, far] if after < before else notes

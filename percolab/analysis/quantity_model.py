@@ -3,14 +3,10 @@
 Every quantity Q is the f of :mod:`percolab.analysis.scaling`: p_c, y and the nonlinear scaling
 field are common to all, the amplitudes and the exponent of the leading correction belong to each.
 
-The start.  For given p_c and y the model is linear, so these two are searched on a grid, with
-uncorrelated errors that have a floor, because p far away, which no polynomial describes, must not
-spoil the start.  Then only the p are kept at which every quantity is within REACH of its value at
-p_c.
-
-The fit.  Generalised least squares with the same natural priors: the residuals are whitened by the
-covariance of each task, so that their sum of squares is chi^2.  Errors are those of its curvature,
-corrected for the noise of covariances that a finite number of blocks gives.
+The start: for given p_c and y the model is linear, so these two are searched on a grid, with
+uncorrelated errors.  Then only the p are kept at which every quantity is near its value at p_c.
+The fit: generalised least squares with the same natural priors, whitened by the covariance of each
+task.  Errors are corrected for the noise of covariances that a finite number of blocks gives.
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize
 
 from percolab.analysis.averaging import ThresholdMember
 from percolab.analysis.quantities import BlockMoments, Observations, Quantity
@@ -31,6 +26,7 @@ from percolab.analysis.scaling import (
     ScalingTerms,
     Units,
     amplitude_precision,
+    fit_least_squares,
     outer_prior,
     physical,
 )
@@ -88,8 +84,7 @@ class JointModel:
         size = np.concatenate([np.full(item.p.size, item.L, float) for item in self.observations])
         of = np.concatenate([item.quantity for item in self.observations])
         own = (np.arange(len(self.omegas)) == of[:, None]).astype(float)
-        scaled = (p - self.units.p_0) / self.units.width
-        return scaled, np.log(size / self.units.L_0), own, own @ np.array(self.omegas)
+        return *self.units.scaled(p, size), own, own @ np.array(self.omegas)
 
     @cached_property
     def target(self) -> Floats:
@@ -105,9 +100,8 @@ class JointModel:
             # Terms without X are in units of the quantity, those with X in units of its slope.
             unit = np.full(self.terms, slope)
             unit[[0, self.degree + 1, self.degree + 3]] = PROBIT_UNIT
-            roots.append(
-                np.sqrt(amplitude_precision(self.units, self.degree, omega, self.wider)) / unit
-            )
+            own = amplitude_precision(self.units, self.degree, omega, self.wider)
+            roots.append(np.sqrt(own) / unit)
         root = np.concatenate(roots)
         return np.concatenate([mean, np.zeros(root.size - OUTER)]), root
 
@@ -283,37 +277,21 @@ def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaxim
 
     left_out: number of values that this fit lacks.  AnalysisError: the data do not determine it.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = optimize.least_squares(
-            model.residuals,
-            model.start(y_t),
-            jac=model.jacobian,
-            method="lm",
-            x_scale="jac",
-            xtol=1e-12,
-            ftol=1e-12,
-            max_nfev=500,
-        )
-        jacobian = model.jacobian(found.x)
-    covariance, statistical, effective = _covariance(model, jacobian)
-    if not found.success:
-        raise AnalysisError("the fit did not converge: more data are needed")
-    if found.x[1] <= 0:
-        raise AnalysisError("the data do not determine the exponents of the fit")
-    freedom = max(round(model.target.size - effective), 0)
-    amplitudes = found.x[OUTER:].reshape(-1, model.terms)
+    theta, cost = fit_least_squares(model.residuals, model.start(y_t), model.jacobian)
+    covariance, statistical, effective = _covariance(model, model.jacobian(theta))
+    amplitudes = theta[OUTER:].reshape(-1, model.terms)
     return JointMaximum(
-        min_size=min(item.L for item in model.observations),
+        min_size=min(task.L for task in model.observations),
         degree=model.degree,
         p_0=model.units.p_0,
         width=model.units.width,
-        theta=found.x,
+        theta=theta,
         covariance=covariance,
         statistical=statistical,
-        chi_square=ChiSquare.of(float(2 * found.cost), freedom),
-        criterion=2 * found.cost + 2 * found.x.size + 2 * left_out,
+        chi_square=ChiSquare.of(cost, max(round(model.target.size - effective), 0)),
+        criterion=cost + 2 * theta.size + 2 * left_out,
         functions=tuple(
-            physical(found.x[:OUTER], own, model.units, omega)
+            physical(theta[:OUTER], own, model.units, omega)
             for own, omega in zip(amplitudes, model.omegas, strict=True)
         ),
     )
@@ -329,18 +307,17 @@ def _covariance(model: JointModel, jacobian: Floats) -> tuple[Floats, Floats, fl
     Symp. 1, 355 (1967).
     """
     scale = np.linalg.norm(jacobian, axis=0)
-    determined = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
-    if determined:
+    singular = np.zeros(1)
+    if np.isfinite(scale).all() and scale.all():
         left, singular, right = np.linalg.svd(jacobian / scale, full_matrices=False)
-        determined = not singular[-1] < _UNDETERMINED * singular[0]
-    if not determined:
+    if not singular[-1] > _UNDETERMINED * singular[0]:
         raise AnalysisError("the data do not determine all parameters of the fit")
     # Rows of `left` are the residuals in an orthonormal basis of the parameters.
     data, row = np.zeros((singular.size, singular.size)), 0
-    for item in model.observations:
-        own = left[row : row + item.dimension]
-        row += item.dimension
-        n, d, k = item.degrees, item.dimension, float(np.sum(own**2))
+    for task in model.observations:
+        own = left[row : row + task.dimension]
+        row += task.dimension
+        n, d, k = task.degrees, task.dimension, float(np.sum(own**2))
         factor = (n - 1) * (n - d - 1) / ((n - 1 - d + k) * (n - d + k))
         data += factor * own.T @ own
     effective, priors = float(np.sum(left[:row] ** 2)), left[row:].T @ left[row:]

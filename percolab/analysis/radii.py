@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import Part, Record
-from percolab.analysis.power_law import PRIORS, Average, average, fit_member
+from percolab.analysis.power_law import PRIORS, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
+from percolab.analysis.tau import coarse_edges
 from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
@@ -127,7 +127,7 @@ def fit_radius(
     than LEAST_BINS bins.
     """
     omega = find_size_correction(dimension).value
-    designs, values, parts, errors, used = [], [], [], [], []
+    designs, parts, covariances, sizes = [], [], [], []
     for task in tasks:
         at = int(np.argmin(np.abs(task.p - threshold)))
         s, squared, without = task.radii(at)
@@ -139,43 +139,33 @@ def fit_radius(
         x = np.sqrt(squared) / task.L
         sides = np.stack([x, x**2, np.full_like(x, 1 / task.L)], axis=1)[:, : 3 * is_open]
         designs.append(np.column_stack([np.ones_like(s), np.log(s), _small(s, omega), sides]))
-        values.append(np.log(squared))
-        parts.append(np.stack([s, reach[inside]]))
-        errors.append(again)
-        used.append(task.L)
-    if sum(own.size for own in values) < LEAST_BINS:
+        parts.append(np.stack([s, reach[inside], np.log(squared)]))
+        covariances.append((len(again) - 1) * np.cov(again.T, ddof=0))
+        sizes.append(task.L)
+    if sum(map(len, designs)) < LEAST_BINS:
         raise AnalysisError(
             f"d_f from R_s: fewer than {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
             f"{CUTOFFS[0]:g} <s_1> in {MIN_BLOCKS} blocks"
         )
-    s, reach = np.concatenate(parts, axis=1)
-    found = _average_over_windows(s, reach, np.concatenate(designs), np.concatenate(values), errors)
-    d_f = float(2 / found.theta[1])
+    s, reach, values = np.concatenate(parts, axis=1)
+    design, covariance = np.concatenate(designs), block_diag(*covariances)
+    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])[: design.shape[1]]
+    windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
+    # Weights are of variances alone.
+    members = [
+        fit_member(design, values, np.diag(covariance), widths, kept)
+        for kept in windows
+        if kept.sum() >= LEAST_BINS
+    ]
+    best = average(members, covariance)
+    d_f = float(2 / best.theta[1])
     return RadiusFit(
-        result=found.value(1).scaled(d_f, d_f**2 / 2),
-        sizes=tuple(used),
-        amplitude=float(np.exp(found.theta[0])),
-        corrections=tuple(found.theta[2:6].tolist()),
+        result=best.value(1).scaled(d_f, d_f**2 / 2),
+        sizes=tuple(sizes),
+        amplitude=float(np.exp(best.theta[0])),
+        corrections=tuple(best.theta[2:6].tolist()),
         omega=omega,
         s_min=int(s.min()),
         s_max=int(s.max()),
         known=known_exponents(dimension).get("d_f"),
     )
-
-
-def _average_over_windows(
-    s: Floats, reach: Floats, design: Floats, values: Floats, without: Sequence[Floats]
-) -> Average:
-    """Return the average over windows of s (n,) and its part of <s_1> (n,).
-
-    without: values of every task without each block.  Weights are of variances alone.
-    """
-    covariance = block_diag(*((len(x) - 1) * np.cov(x.T, ddof=0) for x in without))
-    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])
-    windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
-    members = [
-        fit_member(design, values, np.diag(covariance), widths[: design.shape[1]], kept)
-        for kept in windows
-        if kept.sum() >= LEAST_BINS
-    ]
-    return average(members, covariance)

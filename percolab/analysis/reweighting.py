@@ -1,18 +1,15 @@
 """Series of a Potts model reweighted to other temperatures, and transitions of first order.
 
 A state with E satisfied bonds has the weight exp(beta E), so that a sample drawn at beta_0 counts
-as exp((beta - beta_0) E) at beta, as far as the two distributions of E overlap (`overlap`).  Series
-are float64 or integer (chains, updates), the chains independent of each other; errors are those of
-a jackknife over chains, so that they contain the correlations inside a chain.
+as exp((beta - beta_0) E) at beta, as far as the two distributions of E overlap.  Series are float64
+or integer (chains, updates); errors are those of a jackknife over chains, which are independent.
 
 At a transition of first order the distribution of E has two peaks, the disordered phase below and
-the q ordered ones above, and each of the q + 1 phases has the same weight.  So, with E_cut between
-both peaks, W(E > E_cut) = q W(E < E_cut), up to corrections that are exponentially small in the
-size of the lattice.
-
-Another beta adds a straight line to the logarithm of the distribution.  So there is a beta with two
-equally high peaks just where the logarithm is not concave, and its distance below its concave hull
-is the depth of the valley between them.
+the q ordered ones above, each of the q + 1 phases with the same weight.  So, with E_cut between
+both, W(E > E_cut) = q W(E < E_cut), up to corrections exponentially small in the size.  Another
+beta adds a straight line to the logarithm of the distribution, so that there is a beta with two
+equally high peaks just where it is not concave, and its distance below its concave hull is the
+depth of the valley between them.
 
 Sources: A. M. Ferrenberg and R. H. Swendsen, Phys. Rev. Lett. 61, 2635 (1988); C. Borgs and W.
 Janke, Phys. Rev. Lett. 68, 1738 (1992).
@@ -185,10 +182,11 @@ def find_first_order(
     if valley is None:
         return None
     low, cut, high = ((edges[1:] + edges[:-1]) / 2)[list(valley[:3])].tolist()
-    changes, parts = (
-        _changes(energies.reshape(1, -1) if one_chain else energies, low, high),
-        energies,
-    )
+    # How often chains went from E <= low to E >= high or back.
+    changes, parts = 0, energies
+    for chain in energies.reshape(1, -1) if one_chain else energies:
+        ordered = chain[(chain <= low) | (chain >= high)] >= high
+        changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     if one_chain:
         # Parts with enough changes of phase each, at most as many as blocks; the rest at the end
         # is left out.
@@ -257,17 +255,15 @@ def _deepest_valley(counts: Floats) -> tuple[int, int, int, float] | None:
     """
     total = counts.sum(axis=0)
     heights = np.log(np.maximum(total, 1.0))
-    found, least = None, _LEAST_DEPTH
+    valley, least = None, _LEAST_DEPTH
     for left, right in pairwise(_hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)):
         for n in range(left + 1, right):
             part = (n - left) / (right - left)
             depth = float((1 - part) * heights[left] + part * heights[right] - heights[n])
-            smaller = min(total[: n + 1].sum(), total[n:].sum())
-            if depth < least or smaller < _PHASE_SHARE * total.sum():
-                continue
-            if _is_real(counts, left, right, n):
-                found, least = (left, n, right, depth), depth
-    return found
+            share = min(total[: n + 1].sum(), total[n:].sum()) / total.sum()
+            if depth >= least and share >= _PHASE_SHARE and _is_real(counts, left, right, n):
+                valley, least = (left, n, right, depth), depth
+    return valley
 
 
 def _hull(bins: NDArray[np.int64], heights: Floats) -> list[int]:
@@ -302,15 +298,6 @@ def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
     return float(missing[0]) > errors * float(jackknife_error(missing[1:] / share[1:]))
 
 
-def _changes(energies: Floats, low: float, high: float) -> int:
-    """Return how often chains went from E <= low to E >= high or back."""
-    changes = 0
-    for chain in energies:
-        ordered = chain[(chain <= low) | (chain >= high)] >= high
-        changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-    return changes
-
-
 def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:
     """Return the shift of beta at which W(E > cut) = q W(E < cut), and its error."""
     from scipy.optimize import brentq
@@ -323,8 +310,8 @@ def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:
         return (weights * above).sum(axis=1), (weights * ~above).sum(axis=1)
 
     def excess(shift: float) -> float:
-        ordered, disordered = sums(shift)
-        return float(np.log(ordered.sum() / disordered.sum() / q))
+        ordered, disordered = (own.sum() for own in sums(shift))
+        return float(np.log(ordered / disordered / q))
 
     # The logarithm grows with a slope near the gap: bracket its root, a few gaps more if need be.
     reach = (abs(excess(0.0)) + 1) / gap

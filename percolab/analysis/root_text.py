@@ -65,28 +65,28 @@ def coupling_record(value: Value, model: str) -> dict[str, Any]:
         return {}
     coupling = draw.p_to_coupling(value.value)
     error = value.error / (1 - value.value) / (2 if draw.name == "ising" else 1)
-    return {
-        "coupling_name": draw.coupling_symbol,
-        "coupling": coupling,
-        "coupling_error": error,
-        "temperature": 1 / coupling,
-        "temperature_error": error / coupling**2,
-    }
+    record = {"coupling_name": draw.coupling_symbol, "coupling": coupling, "coupling_error": error}
+    return record | {"temperature": 1 / coupling, "temperature_error": error / coupling**2}
 
 
 def coupling_rows(value: Value, model: str) -> list[tuple[str, str, str]]:
     """Return name, value and convention of J / kT and of kT / J at p_c; [] without spins."""
-    record = coupling_record(value, model)
+    record, draw = coupling_record(value, model), Model.parse(model)
     if not record:
         return []
-    symbol = record["coupling_name"]
-    energy, power = ("s s'", "2 K") if symbol == "K" else ("delta(s, s')", symbol)
-    law = f"H = -J sum {energy}, {symbol} = J / kT, p = 1 - exp(-{power})"
     coupling, temperature = (
         format_with_error(record[name], record[f"{name}_error"])
         for name in ("coupling", "temperature")
     )
-    return [(f"{symbol}_c", coupling, law), ("T_c", temperature, "kT / J")]
+    symbol = f"{draw.coupling_symbol}_c"
+    return [(symbol, coupling, describe_coupling(draw)), ("T_c", temperature, "kT / J")]
+
+
+def describe_coupling(model: Model) -> str:
+    """Return the convention of a spin model's coupling, in formulae."""
+    if model.name == "ising":
+        return "H = -J sum s s', K = J / kT, p = 1 - exp(-2 K)"
+    return "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
 
 
 def root_table(fit: RootFit, structure: Structure, model: str) -> str:
@@ -110,11 +110,9 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
         (root.size, str(root.value), f"{weight:.2f}", f"{root.slope:.4g}", root.samples)
         for root, weight in zip(fit.roots, fit.weights, strict=True)
     ]
-    tables = [
-        Table((), rows).to_text(),
-        Table(("L", "root", "weight", "dD/dp", "samples"), roots, fit.notes).to_text(),
-    ]
-    return "\n\n".join([*([fit.problem] if fit.problem else []), *tables])
+    heads = ("L", "root", "weight", "dD/dp", "samples")
+    tables = Table((), rows).to_text(), Table(heads, roots, fit.notes).to_text()
+    return "\n\n".join([*filter(None, [fit.problem]), *tables])
 
 
 def root_record(study: Study, fit: RootFit) -> dict[str, Any]:

@@ -7,32 +7,25 @@ for the dual or matching lattice, so that
     D(p, L) = P(two) - P(none)
 
 vanishes at p_c for L to infinity, at once where the lattice is its own dual, and with corrections
-that fall as L^-4 elsewhere.  No exponent and no large size is needed: near its root D is a straight
-line, whose slope grows as L^(3/4).  Samples at one p are enough where the openings were counted:
-their covariance with D is the slope, and it takes part of the scatter of D away (a control
-variate, :func:`_read_with_openings`).
-
-With spins of q states D = P(two) - q P(none) of the clusters of Fortuin and Kasteleyn, whose root
-on the square lattice is that of the infinite one at every size.  Samples are sweeps of chains, so
-that errors are those of the means of chains; the number of open bonds gives the slope, but its mean
-is not known, and takes no scatter away.
+that fall as L^-4 elsewhere.  With spins of q states D = P(two) - q P(none) of the clusters of
+Fortuin and Kasteleyn.  Near its root D is a straight line, whose slope grows as L^(3/4).  Samples
+at one p are enough where the openings were counted: their covariance with D is the slope.
 
 The method is that of critical polynomials: C. Scullard and R. Ziff; J. Jacobsen and C. Scullard,
 J. Phys. A 46, 075001 (2013), who compute D exactly on small tori.  Here it is sampled.
 
-Each size gives a root with its statistical error.  What the sizes share, p_c, is the mean of the
-roots with *drifts* whose amplitudes have priors:
+What the sizes share, p_c, is the mean of the roots with *drifts* whose amplitudes have priors,
 
     root(L) = p_c + C / L^4                                     planar lattices
     root(L) = p_c + C / L^4 + (A + B ln L) / L^2                others
 
-The widths of the priors are in :data:`PLANAR_BONDS`, :data:`PLANAR_SITES` and :data:`OTHERS`.  They
-were set from roots of twelve lattices at L = 4 ... 36 (docs/thresholds.md): the largest C was 0.9
-for sites, and for planar bonds none was seen.
+set from roots of twelve lattices at L = 4 ... 36 (docs/thresholds.md): the largest C was 0.9 for
+sites, and for planar bonds none was seen.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
@@ -43,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.value import ChiSquare, Value, is_rejected
+from percolab.analysis.value import ChiSquare, Value
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -104,27 +97,21 @@ def choose_drift(study: Study) -> Drift:
 
 def why_no_roots(study: Study) -> str:
     """Return why the roots of a study do not give p_c, or ""."""
-    lattice = study.structure
+    lattice, model, root = study.structure, Model.parse(study.model), "a root of P(two directions)"
     if not isinstance(lattice, Lattice) or lattice.dimension != 2:
-        return "a root of P(two directions) - P(no direction) is that of a lattice in the plane"
+        return f"{root} - P(no direction) is that of a lattice in the plane"
     if set(study.boundary) != {"periodic"}:
-        return (
-            "a root of P(two directions) - P(no direction) is that of a torus (--boundary periodic)"
-        )
+        return f"{root} - P(no direction) is that of a torus (--boundary periodic)"
     if lattice.aspect:
         return "roots are known of tori whose sides are equal"
     measured = {column.name for column in study.observables}
     if not study.kind.codec.holds_columns or "wrapping_any" not in measured:
         return "roots are those of percolation at given p"
-    return _why_no_spin_roots(study) if Model.parse(study.model).has_spins else ""
-
-
-def _why_no_spin_roots(study: Study) -> str:
-    """Return why the roots of spins do not give the transition, or ""."""
-    states, lattice = Model.parse(study.model).states, study.structure
-    assert isinstance(lattice, Lattice)
-    if states > _MOST_STATES:
-        return f"the transition of q = {states} states, more than {_MOST_STATES}, is of first order"
+    if not model.has_spins:
+        return ""
+    if model.states > _MOST_STATES:
+        most = f"more than {_MOST_STATES}"
+        return f"the transition of q = {model.states} states, {most}, is of first order"
     if study.chains:
         return "roots of spins take many chains, whose means are independent"
     if not is_drawn_planar(lattice):
@@ -170,18 +157,14 @@ class RootFit(Shown):
     @property
     def problem(self) -> str | None:
         """Why there is no p_c, or None."""
-        quality = self.threshold.quality
-        if not is_rejected(quality):
-            return None
-        return f"no p_c: the roots of the sizes contradict each other ({quality})"
+        problem = f"no p_c: the roots of the sizes contradict each other ({self.threshold.quality})"
+        return problem if self.threshold.rejected else None
 
     def _facts(self) -> dict[str, Any]:
-        value = self.threshold
+        p_c = self.threshold
         return {
-            **({"problem": self.problem} if self.problem else {"p_c": value}),
-            "statistical, systematic": ", ".join(
-                f"{part:.2g}" for part in (value.statistical_error, value.systematic_error)
-            ),
+            **({"problem": self.problem} if self.problem else {"p_c": p_c}),
+            "statistical, systematic": f"{p_c.statistical_error:.2g}, {p_c.systematic_error:.2g}",
             "roots": ", ".join(f"{root.value} at L = {root.size}" for root in self.roots),
             **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
         }
@@ -199,28 +182,23 @@ class RootFit(Shown):
         }
 
 
-def fit_roots(results: StoredResults, drift: Drift | None = None) -> RootFit:
+def fit_roots(results: StoredResults) -> RootFit:
     """Return p_c from the roots of the sizes of stored results.
-
-    drift: the priors of its amplitudes, by default those of the lattice and the model.
 
     AnalysisError: no size has p on both sides of its root, or too few blocks.  It is raised, too,
     where results have no such roots (:func:`why_no_roots`).
     """
-    reason = why_no_roots(results.study)
-    if reason:
+    if reason := why_no_roots(results.study):
         raise AnalysisError(reason)
-    drift = drift or choose_drift(results.study)
-    found, notes = [], []
-    held = joined(results)
-    for size in sorted({item.task.size for item in held.tasks.values() if item.blocks}):
+    roots, notes, stored = [], [], joined(results)
+    for size in sorted({item.task.size for item in stored.tasks.values() if item.blocks}):
         try:
-            found.append(find_root(held.of_size(size)))
+            roots.append(find_root(stored.of_size(size)))
         except AnalysisError as error:
             notes.append(str(error))
-    if not found:
+    if not roots:
         raise AnalysisError("; ".join(notes) or "no samples yet")
-    return combine_roots(found, drift, notes)
+    return combine_roots(roots, choose_drift(results.study), notes)
 
 
 def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] = ()) -> RootFit:
@@ -256,12 +234,16 @@ class _Curve:
 
 def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
-    held = [item for item in items if item.blocks]
-    task = held[0].task
-    curves = [curve for item in held for curve in _read_curves(item)]
+    measured = [item for item in items if item.blocks]
+    task = measured[0].task
+    curves: list[_Curve] = []
+    for item in measured:
+        # Of independent samples all p within the window are together.
+        independent = item.task.kind.independent
+        curves += filter(None, [_read_curve(item)]) if independent else _read_chains(item)
     curvature = _CURVATURE * task.draw.states
-    p = np.concatenate([curve.p for curve in curves]) if curves else np.empty(0)
-    mean = np.concatenate([curve.mean for curve in curves]) if curves else np.empty(0)
+    p = np.concatenate([np.empty(0), *(curve.p for curve in curves)])
+    mean = np.concatenate([np.empty(0), *(curve.mean for curve in curves)])
     slopes = [curve.slope[0] for curve in curves if curve.slope is not None]
     has_both = np.unique(p).size > 1 and mean.min() <= 0 <= mean.max()
     if not has_both and not slopes:
@@ -274,18 +256,17 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     )
 
     def residuals(parameters: Floats) -> Floats:
-        root, rate, *bends = parameters
-        whitened = [
-            curve.whitening @ (curve.mean - _bent(rate * (curve.p - root), bends))
-            for curve in curves
-        ]
-        steepness = [
-            (curve.slope[0] - rate * _steepened(rate * (curve.slope_p - root), bends))
-            / curve.slope[1]
-            for curve in curves
-            if curve.slope is not None
-        ]
-        return np.concatenate([*whitened, steepness, np.asarray(bends) / curvature])
+        root, rate, k, l = parameters  # noqa: E741
+        parts = []
+        for curve in curves:
+            u = rate * (curve.p - root)
+            parts.append(curve.whitening @ (curve.mean - u * (1 + k * u + l * u**2)))
+        for curve in curves:
+            if curve.slope is not None:
+                u = rate * (curve.slope_p - root)
+                steepness = rate * (1 + 2 * k * u + 3 * l * u**2)
+                parts.append(np.array([(curve.slope[0] - steepness) / curve.slope[1]]))
+        return np.concatenate([*parts, np.array([k, l]) / curvature])
 
     scale = np.array([1 / abs(slope), abs(slope), 1.0, 1.0])
     best = least_squares(
@@ -298,33 +279,10 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
         raise AnalysisError(f"L = {task.size}: the samples do not determine its root")
     value = Value(float(root), sqrt(covariance[0, 0]), sqrt(covariance[0, 0]))
     length = prod(task.shape) ** (1 / len(task.shape))
-    return SizeRoot(task.size, length, value, float(slope), _most_samples(held))
-
-
-def _bent(u: Floats, bends: Sequence[float]) -> Floats:
-    return u * (1 + bends[0] * u + bends[1] * u**2)
-
-
-def _steepened(u: Any, bends: Sequence[float]) -> Any:
-    """Return the derivative of :func:`_bent` with respect to u."""
-    return 1 + 2 * bends[0] * u + 3 * bends[1] * u**2
-
-
-def _most_samples(items: Iterable[TaskResult]) -> int:
-    """Return the samples at the p that has most of them."""
-    at: dict[float, int] = {}
-    for item in items:
-        for p in item.task.p:
-            at[p] = at.get(p, 0) + item.num_samples
-    return max(at.values())
-
-
-def _read_curves(item: TaskResult) -> list[_Curve]:
-    """Return D of a task at the p within the window, of independent samples together."""
-    if not item.task.kind.independent:
-        return _read_chains(item)
-    found = _read_curve(item)
-    return [] if found is None else [found]
+    samples = Counter[float]()
+    for item in measured:
+        samples.update(dict.fromkeys(item.task.p, item.num_samples))
+    return SizeRoot(task.size, length, value, float(slope), max(samples.values()))
 
 
 def _read_chains(item: TaskResult) -> list[_Curve]:
@@ -334,28 +292,29 @@ def _read_chains(item: TaskResult) -> list[_Curve]:
     """
     if len(item.blocks) < LEAST_BLOCKS or not has_slopes(item):
         return []
-    q, samples = item.task.draw.states, item.num_samples
-    found = []
+    q, samples, curves = item.task.draw.states, item.num_samples, []
     for place, p in enumerate(item.task.p):
-        sums = {
-            name: item.column(name)[:, place].astype(float)
-            for name in ("wrapping_two", "wrapping_none", "openings_two", "openings_none")
-        }
-        difference = sums["wrapping_two"] - q * sums["wrapping_none"]
-        bonds = item.column("open_bonds")[:, place].astype(float)
+        two, none, open_two, open_none, bonds = _read_sums(item, place, "open_bonds")
+        difference = two - q * none
         mean, most = difference.sum() / samples, bonds.sum() / samples
         if abs(mean) > _WINDOW:
             continue
         # Sums over chains of (D - mean) (b - its mean).
-        products = sums["openings_two"] - q * sums["openings_none"]
+        products = open_two - q * open_none
         products += mean * most * item.samples - mean * bonds - most * difference
         slope, scatter = products.sum() / samples, _error_of_mean(products, item.samples)
         error = _error_of_mean(difference, item.samples) + 1 / samples
         if slope > 0 and scatter > 0:
             unit = p * (1 - p)
             at = np.array([p]), np.array([mean]), np.array([[1 / error]])
-            found.append(_Curve(*at, (slope / unit, scatter / unit), p))
-    return found
+            curves.append(_Curve(*at, (slope / unit, scatter / unit), p))
+    return curves
+
+
+def _read_sums(item: TaskResult, place: int, openings: str) -> list[Floats]:
+    """Return block sums at one p of what two and no directions need, and of the openings."""
+    names = ("wrapping_two", "wrapping_none", "openings_two", "openings_none", openings)
+    return [item.column(name)[:, place].astype(float) for name in names]
 
 
 def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
@@ -381,9 +340,9 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     share = (two + none).sum(axis=0)[near] / samples
     if len(item.blocks) >= LEAST_BLOCKS and has_slopes(item):
         # Other p of the same samples tell hardly more.
-        found = _read_with_openings(item, int(np.abs(mean).argmin()))
-        if found is not None:
-            return found
+        curve = _read_with_openings(item, int(np.abs(mean).argmin()))
+        if curve is not None:
+            return curve
     # One count is added, so that a few samples that all agree are not taken for certain.
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
@@ -417,15 +376,9 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     """
     p, most = item.task.p[place], item.task.num_openings
     samples, unit = item.num_samples, p * (1 - p)
-    two, none, opened = (
-        item.column(name)[:, place].astype(float)
-        for name in ("wrapping_two", "wrapping_none", OPENINGS)
-    )
+    two, none, open_two, open_none, opened = _read_sums(item, place, OPENINGS)
     mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
     # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
-    open_two, open_none = (
-        item.column(name)[:, place].astype(float) for name in ("openings_two", "openings_none")
-    )
     with_excess = open_two - open_none - most * p * (two - none) - mean * excess
     slope = with_excess.sum() / samples / unit
     scatter = _error_of_mean(with_excess, item.samples) / unit
@@ -433,13 +386,8 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
     if slope <= 0 or scatter == 0:
         return None
-    return _Curve(
-        np.array([p + excess.sum() / samples / most]),
-        np.array([mean]),
-        np.array([[1 / sqrt(rest / samples)]]),
-        (slope, scatter),
-        p,
-    )
+    at = np.array([p + excess.sum() / samples / most]), np.array([mean])
+    return _Curve(*at, np.array([[1 / sqrt(rest / samples)]]), (slope, scatter), p)
 
 
 def _column(item: TaskResult, word: str) -> Floats:
@@ -453,33 +401,27 @@ def _column(item: TaskResult, word: str) -> Floats:
 
 def read_difference(item: TaskResult) -> float:
     """Return D of a task of one p."""
-    found = _column(item, "two").sum() - item.task.draw.states * _column(item, "none").sum()
-    return float(found) / item.num_samples
+    difference = _column(item, "two").sum() - item.task.draw.states * _column(item, "none").sum()
+    return float(difference) / item.num_samples
 
 
 def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Floats]:
     """Return p, D and its standard error of the tasks of one size, float64 (m,), p ascending."""
-    sums: dict[float, NDArray[np.float64]] = {}
+    sums: dict[float, Floats] = {}
     for item in items:
-        # The mean, and what its squared error is over the number of samples.
-        mean, spread = _mean_and_spread(item)
+        two, none, samples = _column(item, "two"), _column(item, "none"), item.num_samples
+        difference = two - item.task.draw.states * none
+        mean = difference.sum(axis=0) / samples
+        # What the squared error of the mean is over the number of samples.
+        spread = np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
+        if not item.task.kind.independent:
+            errors = [_error_of_mean(own, item.samples) for own in difference.T]
+            spread = samples * np.square(errors)
         for n, p in enumerate(item.task.p):
-            own = item.num_samples * np.array([mean[n], spread[n], 1])
-            sums[p] = sums.get(p, 0) + own
+            sums[p] = sums.get(p, 0) + samples * np.array([mean[n], spread[n], 1])
     every = sorted(sums)
-    mean, spread, samples = np.array([sums[p] for p in every]).T
-    return np.array(every), mean / samples, np.sqrt(spread) / samples
-
-
-def _mean_and_spread(item: TaskResult) -> tuple[Floats, Floats]:
-    """Return D, and its squared error times the samples, at every p of a task, float64 (m,)."""
-    q, samples = item.task.draw.states, item.num_samples
-    two, none = _column(item, "two"), _column(item, "none")
-    mean = (two - q * none).sum(axis=0) / samples
-    if item.task.kind.independent:
-        return mean, np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
-    errors = [_error_of_mean(own, item.samples) for own in (two - q * none).T.astype(float)]
-    return mean, samples * np.square(errors)
+    mean, spread, total = np.array([sums[p] for p in every]).T
+    return np.array(every), mean / total, np.sqrt(spread) / total
 
 
 def bend_of(difference: float, states: int) -> float:

@@ -29,8 +29,8 @@ import numpy as np
 from percolab.analysis.crossings import cross_sizes
 from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
 from percolab.analysis.json_values import Record
+from percolab.analysis.likelihood import SizeFit, fit_size
 from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
-from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.statistics import Floats
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
@@ -109,21 +109,13 @@ def compute_sample_moments(L: int, thresholds: Floats) -> SampleMoments:
     if not high > low:
         raise AnalysisError(f"L = {L}: all samples have the same T")
     density = 2 * half / n / (high - low)
-    influence = np.stack(
-        [
-            T - mean,
-            (0.5 - (median >= T)) / density,
-            ((T - mean) ** 2 - width**2) / (2 * width),
-        ]
-    )
+    of_width = ((T - mean) ** 2 - width**2) / (2 * width)
+    influence = np.stack([T - mean, (0.5 - (median >= T)) / density, of_width])
     return SampleMoments(L, n, mean, median, width, influence @ influence.T / n**2)
 
 
 def analyse_samples(
-    thresholds: Sequence[tuple[int, Floats]],
-    curves: Sequence[SpanningCurve],
-    *,
-    omega: float = 1.0,
+    thresholds: Sequence[tuple[int, Floats]], curves: Sequence[SpanningCurve], *, omega: float = 1.0
 ) -> SampleThresholds:
     """Analyse the T of every size.
 
@@ -138,46 +130,36 @@ def analyse_samples(
             notes.append(f"L = {L} left out of mean and median: some samples never span")
             continue
         sizes.append(compute_sample_moments(L, T))
-    found: list[Extrapolation] = []
+    limits: tuple[Extrapolation, ...] = ()
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")
     else:
-        found = [
+        L, width, variance = np.array([(x.L, x.width, x.covariance[2, 2]) for x in sizes]).T
+        law = fit_power_law(L, width, variance / width**2, omega=omega).exponent
+        limits = (
             Extrapolation("mean", "p_c", _threshold(sizes, 0, omega)),
             Extrapolation("median", "p_c", _threshold(sizes, 1, omega)),
-            Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
-        ]
-    rejections = list_rejections(
-        (f"{item.name} from the {item.estimator} of T", item.result) for item in found
-    )
-    cells = _cell_to_cell(curves)
-    return SampleThresholds(tuple(sizes), tuple(found), cells, (*rejections, *notes))
+            Extrapolation("width", "1/nu", law.scaled(-law.value, -1.0)),
+        )
+    named = ((f"{own.name} from the {own.estimator} of T", own.result) for own in limits)
+    notes = [*list_rejections(named), *notes]
+    return SampleThresholds(tuple(sizes), limits, _cell_to_cell(curves), tuple(notes))
 
 
 def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Value:
     """Return p_c from the means (index 0) or medians (1) of T against their widths."""
-    L = np.array([size.L for size in sizes], float)
-    values = np.array([(size.mean, size.median)[index] for size in sizes])
-    width = np.array([size.width for size in sizes])
-    covariance = np.array([size.covariance[np.ix_([index, 2], [index, 2])] for size in sizes])
+    L, values, width = np.array([(x.L, (x.mean, x.median)[index], x.width) for x in sizes]).T
+    covariance = np.array([size.covariance for size in sizes])
     shapes = np.stack([np.ones_like(L), L**-omega, L ** (-2 * omega)], axis=1)
     design = np.column_stack([np.ones_like(L), width[:, None] * shapes])
     slope = np.zeros_like(L)
     for _ in range(_ROUNDS):
         # That of the value less slope times width.
-        variances = covariance[:, 0, 0] - 2 * slope * covariance[:, 0, 1]
-        variances += slope**2 * covariance[:, 1, 1]
-        found = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
-        slope = shapes @ found.theta[1:]
-    return found.value(0)
-
-
-def _inverse_nu(sizes: Sequence[SampleMoments], omega: float) -> Value:
-    """Return 1/nu from the widths."""
-    width = np.array([size.width for size in sizes])
-    relative = np.array([size.covariance[2, 2] for size in sizes]) / width**2
-    law = fit_power_law([size.L for size in sizes], width, relative, omega=omega).exponent
-    return law.scaled(-law.value, -1.0)
+        variances = covariance[:, index, index] - 2 * slope * covariance[:, index, 2]
+        variances += slope**2 * covariance[:, 2, 2]
+        best = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
+        slope = shapes @ best.theta[1:]
+    return best.value(0)
 
 
 def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:

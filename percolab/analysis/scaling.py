@@ -16,11 +16,12 @@ corrections are of order one, neither absent nor huge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import optimize
 from scipy.special import ndtr
 
 from percolab.analysis.curves import SpanningCurve, linear_sizes, probit_points, select_curves
@@ -105,6 +106,10 @@ class Units:
         scale = self.p_0 * (1.0 - self.p_0) if self.scale is None else self.scale
         return FIELD_WIDTH * self.width / scale
 
+    def scaled(self, p: Floats, sizes: ArrayLike) -> tuple[Floats, Floats]:
+        """Return p in units of the width and ln(L / L_0) of the same points."""
+        return (p - self.p_0) / self.width, np.log(np.asarray(sizes, float) / self.L_0)
+
 
 @dataclass(frozen=True, eq=False)
 class ScalingTerms:
@@ -142,14 +147,12 @@ class ScalingTerms:
 
     def slope(self, amplitudes: Floats) -> Floats:
         """Return df / dX, float64 (points,); amplitudes: of all points, or of each."""
-        polynomial = amplitudes[..., 1 : self.degree + 1] * np.arange(1, self.degree + 1)
-        mixed = [self.degree + 1 + i for i, (of_x, _) in enumerate(CORRECTIONS) if of_x]
-        decay = self.decay[:, [of_x == 1 for of_x, _ in CORRECTIONS]]
-        return np.asarray(
-            np.sum(self.columns[:, : self.degree] * polynomial, axis=1)
-            + np.sum(decay * amplitudes[..., mixed], axis=1),
-            np.float64,
+        degree, of_x = self.degree, np.array([power for power, _ in CORRECTIONS])
+        slope = self.columns[:, :degree] * (
+            amplitudes[..., 1 : degree + 1] * np.arange(1, degree + 1)
         )
+        mixed = self.decay * of_x * amplitudes[..., degree + 1 :]
+        return np.asarray(np.sum(slope, axis=1) + np.sum(mixed, axis=1), np.float64)
 
 
 def amplitude_precision(units: Units, degree: int, omega: float, wider: float) -> Floats:
@@ -181,8 +184,8 @@ class ScalingModel:
     """probit R in variables of order one, so that the optimiser is well conditioned.
 
     theta = (delta, y, n, m, a_0 ... a_d, b, c, B, C), float64 (degree + 9,), in `units`.  p,
-    log_size: float64 (points,), p in units of the width and ln(L / L_0).  start: theta from
-    straight lines.
+    log_size: float64 (points,), p in units of the width and ln(L / L_0).  y_t, a_0: where a fit
+    begins.
     """
 
     p: Floats
@@ -190,22 +193,21 @@ class ScalingModel:
     degree: int
     omega: float
     units: Units
-    start: Floats
+    y_t: float = 1.0
+    a_0: float = 0.0
 
     @classmethod
     def of(cls, cells: ThresholdCells, *, degree: int, omega: float, like: Lines) -> ScalingModel:
         """Return the model of cells in the units of straight lines through each size."""
         units = like.units
-        start = np.zeros(OUTER + degree + 5)
-        start[1], start[OUTER], start[OUTER + 1] = like.y_t, like.a_0, 1.0
-        return cls(
-            p=(cells.p - units.p_0) / units.width,
-            log_size=np.log(cells.sizes / units.L_0),
-            degree=degree,
-            omega=omega,
-            units=units,
-            start=start,
-        )
+        return cls(*units.scaled(cells.p, cells.sizes), degree, omega, units, like.y_t, like.a_0)
+
+    @property
+    def start(self) -> Floats:
+        """Theta of the straight lines."""
+        theta = np.zeros(OUTER + self.degree + 5)
+        theta[1], theta[OUTER], theta[OUTER + 1] = self.y_t, self.a_0, 1.0
+        return theta
 
     def __call__(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the probit (points,) and its derivatives (points, k)."""
@@ -249,6 +251,26 @@ def physical(outer: Floats, amplitudes: Floats, units: Units, omega: float) -> S
     )
 
 
+def fit_least_squares(
+    residuals: Callable[[Floats], Floats], start: Floats, jacobian: Callable[[Floats], Floats]
+) -> tuple[Floats, float]:
+    """Return the parameters (delta, y, ...) that minimise chi^2, and its value.
+
+    AnalysisError: the fit does not converge, or y is not positive.
+    """
+    options = {"method": "lm", "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "max_nfev": 500}
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            best = optimize.least_squares(residuals, start, jacobian, **options)
+        except ValueError:
+            best = None
+    if best is None or not best.success:
+        raise AnalysisError("the fit did not converge: more data are needed")
+    if best.x[1] <= 0:
+        raise AnalysisError("the data do not determine the exponents of the fit")
+    return best.x, 2 * float(best.cost)
+
+
 @dataclass(frozen=True)
 class Lines:
     """Straight lines through probit R of each size, where a fit begins: units, 1/nu and a_0."""
@@ -264,8 +286,7 @@ class Lines:
         AnalysisError where a curve does not rise with p.
         """
         sizes = np.array(linear_sizes(curves), float)
-        lines = [_probit_line(curves, size) for size in linear_sizes(curves)]
-        centre, slope = (np.array(values) for values in zip(*lines, strict=True))
+        centre, slope = np.array([_probit_line(curves, size) for size in linear_sizes(curves)]).T
         L_0 = geometric_mean(sizes)
         y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
         # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.

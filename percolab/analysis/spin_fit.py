@@ -20,17 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.autocorrelation import (
-    Autocorrelation,
-    autocorrelation,
-    compare_starts,
-)
+from percolab.analysis.autocorrelation import Autocorrelation, autocorrelation, compare_starts
 from percolab.analysis.exponents import Exponent
 from percolab.analysis.json_values import Part, plain
-from percolab.analysis.power_law import PowerLaw, fit_power_law
+from percolab.analysis.power_law import fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
@@ -82,14 +78,13 @@ class SpinFit(Shown):
     def _facts(self) -> dict[str, Any]:
         # format_with_error leaves out an error of 0.
         temperature, error = self.temperature
-        found = {
+        return {
             "k_B T_c / J": format_with_error(temperature, error or 0.0),
             "p_c": format_with_error(self.threshold, self.threshold_error or 0.0),
             "model": str(self.model),
+            **{x.name: str(x.result) for x in self.exponents if not self.differences},
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
         }
-        for item in () if self.differences else self.exponents:
-            found[item.name] = str(item.result)
-        return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
     threshold = Part[float]("joint.threshold")
 
@@ -158,7 +153,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
     except AnalysisError as error:
         reasons = str(error)
         if differences:
-            worst = max(differences, key=lambda found: abs(found.z))
+            worst = max(differences, key=lambda each: abs(each.z))
             reasons += (
                 f"; chains that started ordered and at random differ (L = {worst.L}, p = "
                 f"{worst.p:g}: {abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too "
@@ -166,27 +161,15 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
             )
         raise AnalysisError(f"{order}; no fit: {reasons}" if order else reasons) from error
     exponents, notes = _exponents(items, joint, model)
-    short = short_blocks(items)
-    notes += [each for each in (short, order) if each is not None]
+    notes += [note for note in (short_blocks(items), order) if note is not None]
+    # The published coupling, in the model's convention.
+    is_lattice = isinstance(study.structure, Lattice)
+    known = critical_point(study.structure.name, model.states) if is_lattice else None
+    if known is not None and model.name == "ising":
+        known = Known(known.value / 2, known.error / 2, "", known.reference)
     return SpinFit(
-        model=model,
-        joint=joint,
-        differences=tuple(differences),
-        exponents=tuple(exponents),
-        known=_published(results, model),
-        first_order=first_order,
-        notes=tuple(notes),
+        model, joint, tuple(differences), tuple(exponents), known, first_order, tuple(notes)
     )
-
-
-def _published(results: StoredResults, model: Model) -> Known | None:
-    """Return the published coupling of a lattice by its name, in the model's convention."""
-    if not isinstance(results.study.structure, Lattice):
-        return None
-    known = critical_point(results.study.structure.name, model.states)
-    if known is None or model.name != "ising":
-        return known
-    return Known(known.value / 2, known.error / 2, "", known.reference)
 
 
 def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
@@ -236,14 +219,14 @@ def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation
     """
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
-    found: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
-    for n, own in enumerate(found.values()):
+    times: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
+    for n, own in enumerate(times.values()):
         for point in range(points):
             one = None
             with suppress(AnalysisError):
                 one = autocorrelation(parts[:, point, n, 0], parts[:, point, n, 1], sweeps)
             own.append(one)
-    return found
+    return times
 
 
 def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
@@ -261,32 +244,21 @@ def _exponents(
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
     omega = spin_correction(len(boundary), model.states, periodic=periodic).value
-    found = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
-    notes: list[str] = []
+    exponents = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     p_c, error = joint.threshold, joint.threshold_error
     sizes, *values = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
         line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
-        found.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
-    try:
-        found.append(
-            Exponent("z", dynamics(items, p_c, omega).exponent, "tau of the energy at p_c")
-        )
-    except AnalysisError as reason:
-        notes.append(f"z: {reason}")
-    return found, notes
-
-
-def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
-    """Return tau ~ L^z of the energy at p_c, interpolated between two p.
-
-    AnalysisError: fewer than two sizes whose autocorrelation times are known.
-    """
+        exponents.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
     sizes, *taus = _by_size(items, lambda item: _tau_at(item, p_c))
     if len(sizes) < 2:
-        raise AnalysisError("fewer than two sizes have a known autocorrelation time")
-    return fit_power_law(sizes, *taus, omega=omega)
+        return exponents, ["z: fewer than two sizes have a known autocorrelation time"]
+    try:
+        z = fit_power_law(sizes, *taus, omega=omega).exponent
+    except AnalysisError as reason:
+        return exponents, [f"z: {reason}"]
+    return [*exponents, Exponent("z", z, "tau of the energy at p_c")], []
 
 
 def _by_size(
@@ -297,18 +269,19 @@ def _by_size(
     ``measure`` gives a value and its error for a task, or None.  Tasks of one size (several seeds)
     are averaged by their errors.
     """
-    found: dict[int, list[tuple[float, float]]] = {}
+    by_size: dict[int, list[tuple[float, float]]] = {}
     for item in items:
-        one = measure(item)
-        if one is not None:
-            found.setdefault(item.task.size, []).append(one)
-    sizes, values, errors = sorted(found), [], []
+        if (one := measure(item)) is not None:
+            by_size.setdefault(item.task.size, []).append(one)
+    sizes, means = sorted(by_size), []
     for size in sizes:
-        parts = np.array(found[size])
-        weights = parts[:, 1] ** -2.0 if len(parts) > 1 else np.ones(1)
-        values.append(float(np.average(parts[:, 0], weights=weights)))
-        errors.append(float(parts[0, 1]) if len(parts) == 1 else float(weights.sum() ** -0.5))
-    return sizes, np.array(values), (np.array(errors) / np.array(values)) ** 2
+        values, errors = np.array(by_size[size]).T
+        if values.size > 1:
+            weights = errors**-2.0
+            values, errors = [np.average(values, weights=weights)], [weights.sum() ** -0.5]
+        means.append((values[0], errors[0]))
+    values, errors = np.array(means).reshape(-1, 2).T
+    return sizes, values, (errors / values) ** 2
 
 
 def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
@@ -346,9 +319,8 @@ def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | Non
 
     if len(sums) < 2:
         return None
-    value = read(total / scale, p_c)
+    value = math.exp(read(total / scale, p_c))
     left = scale * (len(sums) - 1) / len(sums)
-    replicas = np.array([read((total - own) / left, p_c) for own in sums])
-    variance = (len(sums) - 1) * float(np.mean((replicas - replicas.mean()) ** 2))
+    scatter = float(jackknife_error(np.array([read((total - own) / left, p_c) for own in sums])))
     shifted = (read(total / scale, p_c + error) - read(total / scale, p_c - error)) / 2
-    return math.exp(value), math.exp(value) * math.hypot(math.sqrt(variance), shifted)
+    return value, value * math.hypot(scatter, shifted)

@@ -55,9 +55,8 @@ def standard_error(values: Floats, samples: NDArray[np.int64] | None = None) -> 
     samples: of every value, by which the mean weighs them, int64 (n,); all alike unless given.
     """
     if len(values) < 2:
-        return np.full(np.shape(values)[1:], np.nan)
-    away = weighted_deviations(values, samples)
-    return np.asarray(np.sqrt((away**2).sum(axis=0)), np.float64)
+        return np.full(np.shape(values)[1:], nan)
+    return np.asarray(np.sqrt((weighted_deviations(values, samples) ** 2).sum(axis=0)), np.float64)
 
 
 def weighted_deviations(values: Floats, samples: NDArray[np.int64] | None = None) -> Floats:
@@ -78,10 +77,9 @@ def jackknife_error(without: Floats) -> Floats:
 
     NaN of a single block.
     """
-    blocks = len(without)
-    if blocks < 2:
+    if len(without) < 2:
         return np.full(without.shape[1:], nan)
-    return np.asarray(np.sqrt((blocks - 1) * without.var(axis=0)), np.float64)
+    return np.asarray(np.sqrt((len(without) - 1) * without.var(axis=0)), np.float64)
 
 
 def wilson_interval(

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import SPANNING
 from percolab.analysis.quantities import BlockMoments, Quantity, list_quantities
 from percolab.analysis.radii import GyrationSums
 from percolab.analysis.statistics import Floats
 from percolab.analysis.study_kinds import find_analysis
+from percolab.analysis.tau import SizeCounts
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
@@ -62,12 +62,11 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
     AnalysisError: chains of spins, whose samples at other p are others.
     """
-    analysis = find_analysis(results.study)
-    if analysis.no_curve:
-        raise AnalysisError(analysis.no_curve)
+    if reason := find_analysis(results.study).no_curve:
+        raise AnalysisError(reason)
     name = observable or default_observable(results)
     items = [item for item in joined(results).tasks.values() if item.blocks]
-    curves = [_curve(item, name) for item in items]
+    curves = [find_analysis(item.task).curve(item, name) for item in items]
     return sorted(curves, key=lambda curve: curve.L)
 
 
@@ -79,15 +78,13 @@ def read_single_thresholds(
     T: float64 (n,), infinite where a sample never spans.  min_size: smallest L.  Curves ascend in
     L.
     """
-    items = [
-        item
-        for item in results.tasks.values()
-        if item.blocks and (min_size is None or min_size <= item.task.size)
-    ]
-    found = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
+    items = [item for item in results.tasks.values() if item.blocks]
+    items = [item for item in items if min_size is None or min_size <= item.task.size]
+    thresholds = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
+    curves = [find_analysis(item.task).curve(item, observable) for item in items]
     return (
-        [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
-        sorted((_curve(item, observable) for item in items), key=lambda curve: curve.L),
+        [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in thresholds],
+        sorted(curves, key=lambda curve: curve.L),
     )
 
 
@@ -96,28 +93,26 @@ def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
 
     Those of method "microcanonical" are at the p over the transition.
     """
-    tasks = joined(results).tasks.values()
-    items = [
-        item
-        for item in tasks
-        if item.blocks and not item.holds_thresholds and item.has_cluster_sizes
-    ]
+    items = [item for item in joined(results).tasks.values() if item.blocks]
+    items = [item for item in items if not item.holds_thresholds and item.has_cluster_sizes]
     return [_read_clusters(item) for item in sorted(items, key=lambda item: item.task.size)]
 
 
 def _read_clusters(item: TaskResult) -> ClusterCurve:
-    task = item.task
+    task, names = item.task, ["largest", "second_largest", "sum_squares", "largest*largest"]
     p = find_analysis(task).grid(item, "largest")
-    squares = item.sum_squares() if item.holds_columns else moment_sums(item, "sum_squares", p)
+    if item.holds_columns:
+        names.remove("sum_squares")
+    sums = {name: find_analysis(task).moment_sums(item, name, p) for name in names}
     return ClusterCurve(
         L=task.size,
         num_sites=task.num_sites,
         p=p,
         samples=item.samples,
-        largest=moment_sums(item, "largest", p),
-        second_largest=moment_sums(item, "second_largest", p),
-        sum_squares=squares,
-        largest_squares=moment_sums(item, "largest*largest", p),
+        largest=sums["largest"],
+        second_largest=sums["second_largest"],
+        sum_squares=item.sum_squares() if item.holds_columns else sums["sum_squares"],
+        largest_squares=sums["largest*largest"],
         label=task.id,
     )
 
@@ -148,22 +143,20 @@ def load_counts(item: TaskResult) -> SizeCounts:
 
 def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
-    found = []
-    for item in list_tasks(results, "bin_squares", "largest"):
-        sums = item.extra("gyration")
-        found.append(
-            GyrationSums(
-                L=item.task.size,
-                num_sites=item.task.num_sites,
-                samples=item.num_samples,
-                p=np.array(item.task.p),
-                edges=bin_edges(item.task.num_points),
-                squares=sums[:, :, 0::2],
-                spreads=sums[:, :, 1::2],
-                largest=item.column("largest").sum(axis=0) / item.num_samples,
-            )
+    return [
+        GyrationSums(
+            L=item.task.size,
+            num_sites=item.task.num_sites,
+            samples=item.num_samples,
+            p=np.array(item.task.p),
+            edges=bin_edges(item.task.num_points),
+            squares=sums[:, :, 0::2],
+            spreads=sums[:, :, 1::2],
+            largest=item.column("largest").sum(axis=0) / item.num_samples,
         )
-    return found
+        for item in list_tasks(results, "bin_squares", "largest")
+        for sums in [item.extra("gyration")]
+    ]
 
 
 def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
@@ -172,19 +165,15 @@ def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
     Of all tasks that have them, ascending in L; [] if none has.
     """
     names = axis_observables(results.study.boundary)
-    found = []
+    flows = []
     for item in list_tasks(results, *names[-1:]) if names else ():
-        columns = [each for each in item.columns if each.measure in FLOW_WORDS]
-        moments = {each.name: item.single_sum(each) for each in columns}
+        columns = [column for column in item.columns if column.measure in FLOW_WORDS]
+        moments = {column.name: item.single_sum(column) for column in columns}
         if moments:
             moments[SPANNING] = item.column(names[-1]).astype(float)
             p = np.array(item.task.p)
-            found.append(BlockMoments(item.task.size, p, item.samples, moments, item.task.id))
-    return found
-
-
-def _curve(item: TaskResult, name: str) -> SpanningCurve:
-    return find_analysis(item.task).curve(item, name)
+            flows.append(BlockMoments(item.task.size, p, item.samples, moments, item.task.id))
+    return flows
 
 
 def moment_names(item: TaskResult) -> set[str]:
@@ -196,7 +185,7 @@ def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
     stored = [moment_names(item) for item in results.tasks.values() if item.blocks]
     known = list_quantities(results.study.boundary, spins=True)
-    return [item.name for item in known if any(set(item.needs) <= names for names in stored)]
+    return [each.name for each in known if any(set(each.needs) <= names for names in stored)]
 
 
 def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list[BlockMoments]:
@@ -210,40 +199,25 @@ def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list
     alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
     for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
         names = moment_names(item)
-        chosen = [each.needs for each in quantities if set(each.needs) <= names]
-        found = read_moments(item, sorted({name for needs in chosen for name in needs}))
-        if found.moments:
-            key = (found.L, found.p.tobytes(), item.task.block_size, tuple(sorted(found.moments)))
-            alike.setdefault(key, []).append(found)
-    return [
-        replace(
-            parts[0],
-            samples=np.concatenate([part.samples for part in parts]),
-            moments={
-                name: np.concatenate([part.moments[name] for part in parts])
-                for name in parts[0].moments
-            },
-        )
-        for parts in alike.values()
-    ]
+        needs = {name for each in quantities if set(each.needs) <= names for name in each.needs}
+        if needs:
+            own = read_moments(item, sorted(needs))
+            key = (own.L, own.p.tobytes(), item.task.block_size, tuple(own.moments))
+            alike.setdefault(key, []).append(own)
+    pooled = []
+    for parts in alike.values():
+        samples = np.concatenate([part.samples for part in parts])
+        sums = {name: np.concatenate([x.moments[name] for x in parts]) for name in parts[0].moments}
+        pooled.append(replace(parts[0], samples=samples, moments=sums))
+    return pooled
 
 
 def read_moments(item: TaskResult, names: Sequence[str]) -> BlockMoments:
     """Return some moments of a task, at the p of the first of them."""
-    analysis = find_analysis(item.task)
-    p = analysis.grid(item, names[0]) if names else np.array(item.task.p)
-    return BlockMoments(
-        L=item.task.size,
-        p=p,
-        samples=item.samples,
-        moments={name: analysis.moment_sums(item, name, p) for name in names},
-        label=item.task.id,
-    )
-
-
-def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
-    """Return the block sums of a moment, float64 (n_blocks, m)."""
-    return find_analysis(item.task).moment_sums(item, name, p)
+    analysis, task = find_analysis(item.task), item.task
+    p = analysis.grid(item, names[0]) if names else np.array(task.p)
+    sums = {name: analysis.moment_sums(item, name, p) for name in names}
+    return BlockMoments(task.size, p, item.samples, sums, task.id)
 
 
 def _check_independent(items: Sequence[TaskResult]) -> None:
@@ -251,9 +225,9 @@ def _check_independent(items: Sequence[TaskResult]) -> None:
     spans: dict[int, list[tuple[int, int, TaskResult]]] = {}
     for item in items:
         size = item.task.block_size
-        groups = zip(item.numbers.tolist(), item.counts.tolist(), strict=True)
-        own = [(n * size, (n + count) * size, item) for n, count in groups]
-        spans.setdefault(item.task.stream_seed, []).extend(own)
+        for n, count in zip(item.numbers.tolist(), item.counts.tolist(), strict=True):
+            span = n * size, (n + count) * size, item
+            spans.setdefault(item.task.stream_seed, []).append(span)
     for ranges in spans.values():
         ranges.sort(key=lambda part: part[:2])
         for (_, end, first), (start, _, second) in pairwise(ranges):

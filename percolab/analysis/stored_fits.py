@@ -11,15 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from percolab.analysis.collapse import (
-    CLUSTER_QUANTITIES,
-    Collapse,
-    Measured,
-    collapse_curves,
-)
+import percolab.analysis.stored_data as stored
+from percolab.analysis.collapse import CLUSTER_QUANTITIES, Collapse, Measured, collapse_curves
 from percolab.analysis.crossings import RatioCrossings, ratio_crossings, transition_width
 from percolab.analysis.exponents import ExponentFit, GivenThreshold, fit_exponents
-from percolab.analysis.maxima import SizeEstimates, estimate_size
+from percolab.analysis.maxima import (
+    MOST_BONDS,
+    SizeEstimates,
+    estimate_size,
+    measure_robustness,
+    network_bounds,
+)
 from percolab.analysis.quantities import (
     MIN_SIZES,
     PROBABILITY,
@@ -31,19 +33,7 @@ from percolab.analysis.quantities import (
     find_lack,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
-from percolab.analysis.robustness import MOST_BONDS, measure_robustness, network_bounds
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
-from percolab.analysis.stored_data import (
-    available_quantities,
-    default_observable,
-    pool_moments,
-    probability_names,
-    read_cluster_curves,
-    read_curves,
-    read_flow_moments,
-    read_single_thresholds,
-    read_size_counts,
-)
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
@@ -77,10 +67,10 @@ def fit_results(
     the universality class as a prior of p_c, "free" does not.
     """
     _check_scalable(results)
-    name = observable or default_observable(results)
+    name = observable or stored.default_observable(results)
     omega, source = _correction(results, omega)
     y_t, class_notes = class_exponent(results, nu)
-    fit = fit_threshold(read_curves(results, name), omega=omega, y_t=y_t, **options)
+    fit = fit_threshold(stored.read_curves(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
     known = critical_probability(study.structure, study.boundary, name, study.model)
     notes = (*list_notes(results), *class_notes, *fit.notes)
@@ -97,11 +87,10 @@ def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tup
     if nu == "free":
         return None, ()
     dimension, study = len(results.study.boundary), results.study
-    found = potts_exponents(dimension, study.states).get("1/nu")
-    if found is not None:
-        return found, ()
+    known = potts_exponents(dimension, study.states).get("1/nu")
     what = f"{study.model} in {dimension} dimension{'s' * (dimension != 1)}"
-    return None, (f"1/nu of {what} is not known here: it is fitted along with p_c",)
+    note = f"1/nu of {what} is not known here: it is fitted along with p_c"
+    return known, () if known else (note,)
 
 
 def choose_scaling(results: StoredResults) -> dict[str, Any]:
@@ -162,10 +151,10 @@ def compute_exponents(
         raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
     return fit_exponents(
         fit,
-        read_cluster_curves(results),
+        stored.read_cluster_curves(results),
         dimension=results.study.structure.dimension,
-        numbers=read_size_counts(results),
-        flows=read_flow_moments(results),
+        numbers=stored.read_size_counts(results),
+        flows=stored.read_flow_moments(results),
         is_open=has_open_axis(results),
         bootstrap=bootstrap,
     )
@@ -177,9 +166,7 @@ def only_threshold(results: StoredResults) -> GivenThreshold | None:
         return None
     grids = {item.task.p for item in results.tasks.values() if item.blocks and item.holds_columns}
     given = grids.pop() if len(grids) == 1 else ()
-    if len(given) != 1:
-        return None
-    return GivenThreshold(float(given[0]), _correction(results, None)[0])
+    return GivenThreshold(given[0], _correction(results, None)[0]) if len(given) == 1 else None
 
 
 def cross_ratios(
@@ -189,7 +176,7 @@ def cross_ratios(
 
     None where no cluster sizes are stored.
     """
-    clusters = [curve for curve in read_cluster_curves(results) if curve.L in fit.sizes]
+    clusters = [curve for curve in stored.read_cluster_curves(results) if curve.L in fit.sizes]
     if len({curve.L for curve in clusters}) < 2:
         return None
     return ratio_crossings(
@@ -217,8 +204,8 @@ def read_sample_thresholds(
     _check_scalable(results)
     if not results.study.kind.codec.holds_thresholds:
         return None
-    name = observable or default_observable(results)
-    thresholds, curves = read_single_thresholds(results, name, min_size)
+    name = observable or stored.default_observable(results)
+    thresholds, curves = stored.read_single_thresholds(results, name, min_size)
     return analyse_samples(thresholds, curves, omega=_correction(results, omega)[0])
 
 
@@ -241,20 +228,29 @@ def compute_collapse(
     for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
     """
     _check_scalable(results)
-    name = observable or default_observable(results)
+    name = observable or stored.default_observable(results)
     is_cluster = name in CLUSTER_QUANTITIES
-    measured = _measured(results, name, min_size)
+    if is_cluster:
+        every = [Measured.of_clusters(curve, name) for curve in stored.read_cluster_curves(results)]
+    else:
+        cut = [Measured.of_spanning(curve) for curve in stored.read_curves(results, name)]
+        every = [own for own in cut if own is not None]
+    measured = [own for own in every if min_size is None or min_size <= own.L]
     p_c, inverse_nu = threshold, y_t
     if p_c is None or inverse_nu is None:
         first: str | None = name
         if is_cluster:
             # In a study without an open axis the threshold is that of a wrapping probability.
             wraps = not axis_observables(results.study.boundary)
-            first = next(iter(probability_names(results)), None) if wraps else None
+            first = next(iter(stored.probability_names(results)), None) if wraps else None
         begin = fit_results(results, first, min_size=min_size)
         p_c = begin.threshold if p_c is None else p_c
         inverse_nu = begin.y_t if inverse_nu is None else inverse_nu
-    kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
+    kappa = exponent or 0.0
+    if is_cluster and exponent is None and len({own.L for own in measured}) > 1:
+        # The slope of ln A(p_c) against ln L.
+        at_p_c = np.log([np.interp(p_c, own.p, own.values) for own in measured])
+        kappa = float(np.polyfit(np.log([own.L for own in measured]), at_p_c, 1)[0])
     return collapse_curves(
         measured,
         observable=name,
@@ -265,32 +261,14 @@ def compute_collapse(
     )
 
 
-def _measured(results: StoredResults, name: str, min_size: int | None) -> list[Measured]:
-    """Return an observable of every size, ascending in L."""
-    if name in CLUSTER_QUANTITIES:
-        found = [Measured.of_clusters(curve, name) for curve in read_cluster_curves(results)]
-    else:
-        cut = [Measured.of_spanning(curve) for curve in read_curves(results, name)]
-        found = [item for item in cut if item is not None]
-    return [item for item in found if min_size is None or min_size <= item.L]
-
-
-def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
-    """Return the slope of ln A(p_c) against ln L, where the search for kappa begins."""
-    if len({item.L for item in measured}) < 2:
-        return 0.0
-    at_p_c = [np.interp(p_c, item.p, item.values) for item in measured]
-    return float(np.polyfit(np.log([item.L for item in measured]), np.log(at_p_c), 1)[0])
-
-
 def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone that has blocks, ascending in L.
 
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
     """
-    study, clusters = results.study, read_cluster_curves(results)
+    study, clusters = results.study, stored.read_cluster_curves(results)
     coupled = bool(study.boundary) and not find_analysis(study).no_curve
-    spanning = read_curves(results) if coupled else []
+    spanning = stored.read_curves(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:
@@ -312,15 +290,15 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
 def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:
     """Return the robustness and the bounds of a graph, as far as they are known."""
     study, graph, codec = results.study, results.study.structure, results.study.kind.codec
-    found: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     if not isinstance(graph, Graph):
-        return found
+        return known
     if len(items) == 1 and not codec.holds_columns and not codec.holds_thresholds:
-        found["robustness"] = measure_robustness(items[0])
+        known["robustness"] = measure_robustness(items[0])
     is_plain = study.model in ("bond", "site")
     if graph.content is not None and is_plain and graph.num_bonds <= MOST_BONDS:
-        found["bounds"] = network_bounds(graph)
-    return found
+        known["bounds"] = network_bounds(graph)
+    return known
 
 
 def tau_at(results: StoredResults, threshold: float) -> TauFit:
@@ -330,7 +308,7 @@ def tau_at(results: StoredResults, threshold: float) -> TauFit:
     """
     _check_scalable(results, ", and no tau")
     return fit_tau(
-        read_size_counts(results),
+        stored.read_size_counts(results),
         threshold=threshold,
         dimension=results.study.structure.dimension,
         is_open=has_open_axis(results),
@@ -354,13 +332,13 @@ def fit_quantities(
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
     joint = read_joint_input(results, names, omega=omega, nu=nu)
-    chosen, notes = joint.quantities, joint.notes
-    found = analyse_quantities(joint.moments, chosen, omegas=joint.omegas, y_t=joint.y_t, **options)
+    moments, chosen = joint.moments, joint.quantities
+    fit = analyse_quantities(moments, chosen, omegas=joint.omegas, y_t=joint.y_t, **options)
     quantities = tuple(
-        replace(value, known=_known(results, item))
-        for value, item in zip(found.quantities, chosen, strict=True)
+        replace(value, known=_known(results, quantity))
+        for value, quantity in zip(fit.quantities, chosen, strict=True)
     )
-    return replace(found, quantities=quantities, notes=(*notes, *found.notes))
+    return replace(fit, quantities=quantities, notes=(*joint.notes, *fit.notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,41 +362,25 @@ def read_joint_input(
     """Return the input of a joint fit of stored results; options and errors as fit_quantities."""
     study = results.study
     _check_scalable(results, ", so no joint fit")
-    chosen = choose_quantities(names, study.boundary, available_quantities(results))
-    moments = pool_moments(results, chosen)
-    notes: list[str] = []
+    chosen = choose_quantities(names, study.boundary, stored.available_quantities(results))
+    moments = stored.pool_moments(results, chosen)
+    lacks: list[str | None] = []
     if list(names) == ["all"]:
-        chosen, notes = _fittable(chosen, moments)
-    moments, left_out = _with_enough_blocks(moments, chosen)
-    omegas = correction_exponents(chosen, study.boundary)
+        lacks = [find_lack(each, moments) for each in chosen]
+        # With none that can be fitted, the error message of a fit of all says why.
+        chosen = tuple(x for x, lack in zip(chosen, lacks, strict=True) if not lack) or chosen
+    few = [find_block_lack(task.grouped(), sum(map(task.has, chosen))) for task in moments]
+    kept = [task for task, lack in zip(moments, few, strict=True) if not lack]
+    if len({task.L for task in kept}) < MIN_SIZES:
+        # The error message of the first, with the fewest blocks, reports what these allow.
+        kept, few = sorted(moments, key=lambda task: task.samples.size), []
     if omega is None:
         omega = find_analysis(study).correction(study)
-    if omega is not None:
-        omegas = [omega] * len(chosen)
-    y_t, class_notes = class_exponent(results, nu)
-    every = (*list_notes(results), *class_notes, *notes, *left_out)
-    return JointInput(moments, chosen, omegas, y_t, every)
-
-
-def _fittable(
-    quantities: Sequence[Quantity], moments: Sequence[BlockMoments]
-) -> tuple[tuple[Quantity, ...], list[str]]:
-    """Return the quantities with enough sizes and p, all if none has, and notes on the others."""
-    lacks = [find_lack(item, moments) for item in quantities]
-    kept = tuple(item for item, lack in zip(quantities, lacks, strict=True) if not lack)
-    return kept or tuple(quantities), [f"{lack}: left out" for lack in lacks if lack]
-
-
-def _with_enough_blocks(
-    moments: list[BlockMoments], quantities: Sequence[Quantity]
-) -> tuple[list[BlockMoments], list[str]]:
-    """Return the tasks whose blocks give a covariance, all if too few sizes do, and notes."""
-    lacks = [find_block_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
-    kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
-    if len({item.L for item in kept}) < MIN_SIZES:
-        # The error message of the first, with the fewest blocks, reports what these allow.
-        return sorted(moments, key=lambda item: item.samples.size), []
-    return kept, [f"{lack}: left out" for lack in lacks if lack]
+    omegas = correction_exponents(chosen, study.boundary)
+    omegas = omegas if omega is None else [omega] * len(chosen)
+    y_t, notes = class_exponent(results, nu)
+    left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
+    return JointInput(kept, chosen, omegas, y_t, (*list_notes(results), *notes, *left_out))
 
 
 def _known(results: StoredResults, quantity: Quantity) -> Known | None:
@@ -429,6 +391,5 @@ def _known(results: StoredResults, quantity: Quantity) -> Known | None:
     place = study.structure, study.boundary
     parts = [critical_probability(*place, name, study.model) for name in quantity.needs]
     exact = [part for part in parts if part is not None]
-    if len(exact) < len(parts):
-        return None
-    return replace(exact[0], value=sum(part.value for part in exact) / len(exact))
+    mean = sum(part.value for part in exact) / len(parts)
+    return replace(exact[0], value=mean) if len(exact) == len(parts) else None

@@ -1,27 +1,41 @@
-"""Thermal means and series of chains from stored results of spins.
+"""Thermal means, series and correlation lengths of Ising and Potts models from stored results.
 
-A block is a chain; those of even number start ordered, those of odd number at random.
+Units: energies in J, temperatures in J / k_B, specific heats in k_B.  With n the satisfied bonds
+(between equal spins), B all bonds, N sites, N_a those in state a and N_max those in the commonest,
+
+    Ising  H = -J sum s s'      E = B - 2 n    K = J / k_B T       p = 1 - exp(-2 K)
+    Potts  H = -J sum delta     E = -n         beta = J / k_B T    p = 1 - exp(-beta)
+
+    |M| = (q N_max - N) / (q - 1)        M^2 = (q sum N_a^2 - N^2) / (q - 1)
+
+where M is the sum over spins of unit vectors from the centre of a simplex to its q corners, for
+q = 2 the sum of spins -1 and 1.  *Improved estimators* are means over all spins that given clusters
+of open bonds can have, with the sums S_2 and S_4 of squares and fourth powers of cluster sizes:
+
+    <M^2> = <S_2>,    <M^4> = <(q + 1) S_2^2 - 2 S_4> / (q - 1).
+
+A block is a chain; those of even number start ordered, those of odd number at random.  Errors are
+those of a jackknife over chains, so that they contain the autocorrelation within a chain.
+
+Sources: F. Y. Wu, Rev. Mod. Phys. 54, 235 (1982); K. Binder, Z. Phys. B 43, 119 (1981); U. Wolff,
+Nucl. Phys. B 300, 501 (1988) for the improved estimators.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
+from percolab.analysis.quantities import BlockMoments, Moments
 from percolab.analysis.spin_fit import SERIES, read_lagged
 from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
-from percolab.analysis.thermodynamics import (
-    MOMENTS,
-    THERMAL,
-    System,
-    ThermalName,
-    Thermodynamics,
-    thermodynamics,
-)
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.extent import count_bonds
@@ -29,8 +43,170 @@ from percolab.lattices.lattice import AXIS_NAMES
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: Mean and standard error, None where there is none.
-Mean = tuple[float | None, float | None]
+
+@dataclass(frozen=True)
+class System:
+    """The properties of a task, other than moments, that its thermal means depend on."""
+
+    model: Model
+    num_sites: int
+    num_bonds: int
+
+    @property
+    def bond_energy(self) -> float:
+        """The fall of the energy when a bond becomes satisfied, in J: 2 or 1."""
+        return 2.0 if self.model.name == "ising" else 1.0
+
+    def energy(self, satisfied: Floats) -> Floats:
+        """Return the energy per site of a number of satisfied bonds, in J."""
+        constant = self.num_bonds if self.model.name == "ising" else 0
+        return np.asarray((constant - self.bond_energy * satisfied) / self.num_sites)
+
+    def couplings(self, p: Floats) -> Floats:
+        """Return K or beta at every p, float64 like p; infinite at p = 1."""
+        return np.array([self.model.p_to_coupling(float(each)) for each in p])
+
+    def temperatures(self, p: Floats) -> Floats:
+        """Return k_B T / J, 1 / K or 1 / beta, at every p, float64 like p; infinite at p = 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self.couplings(p))
+
+
+@dataclass(frozen=True)
+class ThermalName:
+    """A thermal mean as tables have it: name, meaning and unit."""
+
+    name: str
+    meaning: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Thermal(ThermalName):
+    """One thermal mean: the moments it needs, and its value from them and p."""
+
+    needs: tuple[str, ...]
+    value: Callable[[System, Floats, Moments], Floats]
+
+
+def _variance(mean: Moments, name: str) -> Floats:
+    return np.asarray(mean[f"{name}*{name}"] - mean[name] ** 2)
+
+
+def _order(system: System, _: Floats, mean: Moments) -> Floats:
+    q, sites = system.model.states, system.num_sites
+    return np.asarray((q * mean["largest_state"] - sites) / (q - 1) / sites)
+
+
+def _specific_heat(system: System, p: Floats, mean: Moments) -> Floats:
+    scale = system.couplings(p) * system.bond_energy
+    return np.asarray(scale**2 * _variance(mean, "satisfied") / system.num_sites)
+
+
+def _connected(system: System, _: Floats, mean: Moments) -> Floats:
+    q = system.model.states
+    return np.asarray((q / (q - 1)) ** 2 * _variance(mean, "largest_state") / system.num_sites)
+
+
+def _improved_binder(system: System, _: Floats, mean: Moments) -> Floats:
+    q = system.model.states
+    fourth = ((q + 1) * mean["sum_squares*sum_squares"] - 2 * mean["s^4"]) / (q - 1)
+    return np.asarray(mean["sum_squares"] ** 2 / fourth)
+
+
+_LARGEST = ("largest_state", "largest_state*largest_state")
+#: Every thermal mean, by name.
+THERMAL: Mapping[str, Thermal] = {
+    name: Thermal(name, meaning, unit, needs, value)
+    for name, meaning, unit, needs, value in (
+        (
+            "energy", "energy per site, in J", "J", ("satisfied",),
+            lambda system, p, mean: system.energy(mean["satisfied"]),
+        ),
+        (
+            "specific_heat",
+            "specific heat per site, in k_B: K^2 or beta^2 times the variance of E, over N", "k_B",
+            ("satisfied", "satisfied*satisfied"), _specific_heat,
+        ),
+        ("order", "order parameter, <|M|> / N", "1", _LARGEST[:1], _order),
+        (
+            "susceptibility", "<M^2> / N by the spins, in sites", "sites", ("m^2",),
+            lambda system, p, mean: mean["m^2"] * system.num_sites,
+        ),
+        (
+            "improved_susceptibility", "<M^2> / N by the clusters, <S_2> / N, in sites", "sites",
+            ("sum_squares",), lambda system, p, mean: mean["sum_squares"] / system.num_sites,
+        ),
+        (
+            "connected_susceptibility", "(<|M|^2> - <|M|>^2) / N, in sites", "sites", _LARGEST,
+            _connected,
+        ),
+        (
+            "binder", "Q_m = <M^2>^2 / <M^4> by the spins", "1", ("m^2", "m^4"),
+            lambda system, p, mean: mean["m^2"] ** 2 / mean["m^4"],
+        ),
+        (
+            "improved_binder", "Q_m by the clusters, which needs S_4 (--measure sizes)", "1",
+            ("sum_squares", "sum_squares*sum_squares", "s^4"), _improved_binder,
+        ),
+        (
+            "open_excess", "open bonds less p times the satisfied ones: 0 but for errors", "bonds",
+            ("open_bonds", "satisfied"),
+            lambda system, p, mean: mean["open_bonds"] - p * mean["satisfied"],
+        ),
+    )
+}  # fmt: skip
+#: All moments that thermal means need.
+MOMENTS = tuple(dict.fromkeys(name for item in THERMAL.values() for name in item.needs))
+
+
+@dataclass(frozen=True, eq=False)
+class Thermodynamics:
+    """The thermal means of one task at m values of p.
+
+    p, coupling, temperature: float64 (m,), p ascending; the coupling is K of the Ising model and
+    beta of a Potts model, the temperature 1 over it.  values, errors: by the names in THERMAL that
+    the task measures, float64 (m,); jackknife errors over chains, NaN of a single chain.  chains,
+    sweeps: number of chains, and of measured sweeps in each.
+    """
+
+    L: int
+    system: System
+    p: Floats
+    coupling: Floats
+    temperature: Floats
+    values: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
+    chains: int
+    sweeps: int
+    label: str = ""
+
+
+def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
+    """Return the thermal means of a task from the block sums of its moments.
+
+    moments: those of MOMENTS that are there, block sums float64 (n_blocks, m); blocks are chains.
+    Values are corrected for the bias of order 1 / samples.  <M^4> by the spins cancels far above
+    the transition: its relative rounding error is about 1e-16 (N^2 / <M^2>)^2.
+    """
+    thermal = [mean for mean in THERMAL.values() if set(mean.needs) <= moments.moments.keys()]
+    functions = [partial(mean.value, system, moments.p) for mean in thermal]
+    values, without = moments.evaluate(functions)
+    names = [mean.name for mean in thermal]
+    return Thermodynamics(
+        L=moments.L,
+        system=system,
+        p=moments.p,
+        coupling=system.couplings(moments.p),
+        temperature=system.temperatures(moments.p),
+        values=dict(zip(names, values, strict=True)),
+        errors=dict(zip(names, jackknife_error(without), strict=True)),
+        chains=len(moments.samples),
+        sweeps=int(moments.samples[0]),
+        label=moments.label,
+    )
+
+
 #: Groups of chains of the jackknife for the errors of autocorrelations.
 _GROUPS = 50
 
@@ -85,58 +261,49 @@ def _periodic_axes(item: TaskResult) -> list[str]:
     return [x for x, kind in zip(AXIS_NAMES, item.task.boundary) if kind == "periodic"]
 
 
-def read_thermal_means(item: TaskResult) -> list[dict[str, Mean]]:
-    """Return mean and error by the names of :func:`list_thermal` at every p, [] without spins.
-
-    A number that is not finite is None.
-    """
+def read_thermal_means(item: TaskResult) -> dict[str, tuple[Floats, Floats]]:
+    """Return mean and error by the names of :func:`list_thermal`, (m,) each; {} without spins."""
     if not item.blocks or not item.has("satisfied"):
-        return []
+        return {}
     thermal = _thermodynamics(item)
-    found = {name: (thermal.values[name], thermal.errors[name]) for name in thermal.values}
-    del found["open_excess"]
+    means = {name: (thermal.values[name], thermal.errors[name]) for name in thermal.values}
+    del means["open_excess"]
     if _has_lengths(item):
         lengths = zip(_periodic_axes(item), *compute_correlation_lengths(item))
-        found |= {f"correlation_length_{axis}": (xi, error) for axis, xi, error in lengths}
-    return [
-        {name: (_finite(mean[n]), _finite(error[n])) for name, (mean, error) in found.items()}
-        for n in range(thermal.p.size)
-    ]
+        means |= {f"correlation_length_{axis}": (xi, error) for axis, xi, error in lengths}
+    return means
 
 
-def name_couplings(model: Model, p: float) -> dict[str, float | None]:
-    """Return T and the coupling, K or beta, at a p by their names; {} of a model without spins.
+def name_couplings(model: Model, p: Floats) -> dict[str, Floats]:
+    """Return T and the coupling, K or beta, at every p by their names; {} of a model without spins.
 
-    T is in J / k_B; None where one of them is infinite.
+    T is in J / k_B; NaN where one of them is infinite.
 
-    >>> name_couplings(Model.parse("potts:q=3"), 0.5)
-    {'T': 1.4426950408889634, 'beta': 0.6931471805599453}
+    >>> name_couplings(Model.parse("potts:q=3"), np.array([0.5]))
+    {'T': array([1.44269504]), 'beta': array([0.69314718])}
     """
     if not model.has_spins:
         return {}
-    coupling = model.p_to_coupling(p)
-    return {
-        "T": _finite(1 / coupling if coupling else np.inf),
-        model.coupling_symbol: _finite(coupling),
-    }
+    system = System(model, 1, 0)
+    both = {"T": system.temperatures(p), model.coupling_symbol: system.couplings(p)}
+    return {name: np.where(np.isfinite(values), values, np.nan) for name, values in both.items()}
 
 
 def thermal_records(results: StoredResults) -> list[dict[str, Any]]:
     """Return L, seed, p, T, K or beta, and all thermal means with errors, a dict a size and p."""
-    return [
-        {"L": item.task.size, "seed": item.task.seed, "p": p}
-        | name_couplings(item.task.draw, p)
-        | {
-            key: number
-            for name, pair in means.items()
-            for key, number in zip((name, f"{name}_error"), pair)
-        }
-        for item in list_spin_tasks(results)
-        for p, means in zip(item.task.p, read_thermal_means(item))
-    ]
+    records = []
+    for item in list_spin_tasks(results):
+        columns = name_couplings(item.task.draw, np.array(item.task.p))
+        for name, (mean, error) in read_thermal_means(item).items():
+            columns |= {name: mean, f"{name}_error": error}
+        for n, p in enumerate(item.task.p):
+            numbers = {name: finite(values[n]) for name, values in columns.items()}
+            records.append({"L": item.task.size, "seed": item.task.seed, "p": p, **numbers})
+    return records
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a number for tables, None where it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -1,24 +1,21 @@
 """How the blocks of a kind of study are read, and which theory its fits take.
 
-A new kind has a line in :data:`ANALYSES`.
+A new kind has a line in :data:`ANALYSES`.  Of sums by the number n of open ones among M bonds or
+sites, the mean at p is the sum of B(n) Q(n), with Q(n) the mean after n openings and the binomial
+B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. Ziff, Phys. Rev. E 64, 016706
+(2001).  A bin of n (:mod:`percolab.measure.openings`) has the B of its n.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import ceil, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.convolution import (
-    block_mean_and_error,
-    convolve,
-    interpolate,
-    mean_and_error,
-)
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.lattices.removal import RANDOM
@@ -35,8 +32,8 @@ _GOLDEN = (5**0.5 - 1) / 2
 _NEAR = 0.3
 _LARGEST_SQUARED = "largest*largest"
 
-#: Mean and standard error.
-Mean = tuple[float, float | None]
+#: Means and standard errors by observable, float64 (m,) each; NaN where there is none.
+Means = dict[str, tuple[Floats, Floats]]
 
 
 class KindAnalysis:
@@ -47,14 +44,21 @@ class KindAnalysis:
 
     no_curve = ""
 
-    def means(
-        self, item: TaskResult, p: Sequence[float] | None
-    ) -> Iterator[tuple[float, dict[str, Mean]]]:
-        """Yield p and {observable: (mean, standard error)}, which some kinds know at any p.
+    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+        """Return p (m,) and the mean of every observable with its error.
 
-        p: over the transition unless given.
+        p: of kinds that are known at any p, over the transition unless given.  Errors are those of
+        independent samples by the stored sums of squares, else by the scatter of blocks.
         """
-        raise NotImplementedError
+        names, count = [column.name for column in item.observables], item.num_samples
+        means = item.sums().sum(axis=0, dtype=np.float64) / count
+        if not item.task.kind.independent:
+            errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
+        else:
+            squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)
+            variance = np.maximum(squares / count - means**2, 0.0)
+            errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
+        return np.array(item.task.p), dict(zip(names, zip(means.T, errors.T), strict=True))
 
     def correction(self, study: Study) -> float | None:
         """Return the exponent of the leading correction of all quantities, None for one of each."""
@@ -130,22 +134,18 @@ class ThresholdAnalysis(KindAnalysis):
         """Return how many samples of every block span at each p."""
         return spanning_counts(item.thresholds(name), p).astype(float)
 
-    def means(
-        self, item: TaskResult, p: Sequence[float] | None
-    ) -> Iterator[tuple[float, dict[str, Mean]]]:
-        """Yield p and the spanning probabilities with their errors."""
-        names, count = spanning_names(item.task.boundary), item.num_samples
-        found = {name: item.thresholds(name) for name in names}
-        grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
-        means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
-        for n, x in enumerate(grid.tolist()):
-            values: dict[str, Mean] = {}
-            for name in names:
-                mean = float(means[name][n])
-                # One sample says nothing of its own scatter.
-                error = (mean * (1 - mean) / (count - 1)) ** 0.5 if count > 1 else None
-                values[name] = mean, error
-            yield x, values
+    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+        """Return p and the spanning probabilities with their errors."""
+        count = item.num_samples
+        thresholds = {name: item.thresholds(name) for name in spanning_names(item.task.boundary)}
+        grid = transition_grid(np.stack(list(thresholds.values()))) if p is None else np.array(p)
+        means: Means = {}
+        for name, T in thresholds.items():
+            mean = spanning_counts(T, grid).sum(axis=0) / count
+            # One sample says nothing of its own scatter.
+            variance = mean * (1 - mean) / (count - 1) if count > 1 else np.full(grid.size, np.nan)
+            means[name] = mean, np.sqrt(variance)
+        return grid, means
 
 
 class MicrocanonicalAnalysis(KindAnalysis):
@@ -204,26 +204,20 @@ class MicrocanonicalAnalysis(KindAnalysis):
             return interpolate(stored, samples, item.task.num_openings, p) * samples[:, None]
         return convolve(stored, item.task.num_openings, p)
 
-    def means(
-        self, item: TaskResult, p: Sequence[float] | None
-    ) -> Iterator[tuple[float, dict[str, Mean]]]:
-        """Yield p and the mean of every observable, with its error from the scatter of blocks."""
+    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+        """Return p and the mean of every observable, with its error from the scatter of blocks."""
         grid = self.grid(item, "") if p is None else np.array(p)
-        found = {}
+        means: Means = {}
+        samples, openings = item.samples, item.task.num_openings
         for column in item.observables:
-            sums = item.stacked(column.name), item.samples, item.task.num_openings, grid
+            sums = item.stacked(column.name)
             if item.task.order == RANDOM:
-                found[column.name] = mean_and_error(*sums)
+                blocks = convolve(sums, openings, grid) / samples[:, None]
+                pair = mean_of_blocks(blocks, samples), standard_error(blocks, samples)
             else:
-                found[column.name] = block_mean_and_error(interpolate(*sums), item.samples)
-        for n, x in enumerate(grid.tolist()):
-            yield (
-                x,
-                {
-                    name: (float(mean[n]), float(error[n]) if np.isfinite(error[n]) else None)
-                    for name, (mean, error) in found.items()
-                },
-            )
+                pair = block_mean_and_error(interpolate(sums, samples, openings, grid), samples)
+            means[column.name] = pair
+        return grid, means
 
 
 class SpinAnalysis(KindAnalysis):
@@ -282,3 +276,66 @@ def round_grid(low: float, high: float, points: int = POINTS) -> Floats:
         return np.array([low])
     digits = ceil(-log10((high - low) / (points - 1))) + 1
     return np.unique(np.round(np.linspace(low, high, points), digits)).clip(0.0, 1.0)
+
+
+#: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
+_SIGMAS, _MORE = 14.0, 100
+
+
+def binomial(count: int, p: float) -> tuple[int, Floats]:
+    """Return (first, B): the binomial probabilities of first, first + 1, ... out of ``count``.
+
+    By the ratios of neighbours, from the most probable n on, so that nothing overflows.  What is
+    left out adds up to less than 1e-25.
+
+    >>> binomial(2, 0.5)
+    (0, array([0.25, 0.5 , 0.25]))
+    """
+    if p <= 0 or p >= 1 or not count:
+        return (count if p >= 1 else 0), np.ones(1)
+    mode = min(int((count + 1) * p), count)
+    reach = int(_SIGMAS * (count * p * (1 - p)) ** 0.5) + _MORE
+    first, last = max(mode - reach, 0), min(mode + reach, count)
+    up, down = np.arange(mode, last), np.arange(mode, first, -1)
+    above = np.cumprod((count - up) / (up + 1) * (p / (1 - p)))
+    below = np.cumprod(down / (count - down + 1) * ((1 - p) / p))
+    found = np.concatenate([below[::-1], [1.0], above])
+    return first, found / found.sum()
+
+
+def bin_weights(openings: int, p: float) -> Floats:
+    """Return the weight of every bin's sum in the mean at p, float64 (bins,)."""
+    counts, (first, weights) = bin_counts(openings), binomial(openings, p)
+    places = np.arange(first, first + weights.size) // bin_width(openings)
+    found = np.bincount(places, weights, minlength=counts.size)
+    return np.asarray(found / counts, np.float64)
+
+
+def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:
+    """Return sums over samples at each p, float64 (n_blocks, m).
+
+    sums: over the samples of blocks and the openings of bins, int64 (n_blocks, bins).
+    """
+    matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
+    return np.asarray(sums @ matrix.T, np.float64)
+
+
+def interpolate(
+    sums: NDArray[np.int64], samples: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
+) -> Floats:
+    """Return block means where a share p of all is open, float64 (n_blocks, m), linear between.
+
+    For a given order, in which the open ones are no binomial choice.  A bin of several numbers of
+    openings has its mean at their middle.
+    """
+    counts = bin_counts(openings)
+    middle = np.cumsum(counts) - 0.5 * (counts + 1)
+    means = sums / (counts * samples[:, None])
+    return np.array([np.interp(np.asarray(p) * openings, middle, own) for own in means])
+
+
+def block_mean_and_error(blocks: Floats, samples: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the mean of blocks' means (n_blocks, m) and its standard error, 0 where all agree."""
+    mean, error = mean_of_blocks(blocks, samples), standard_error(blocks, samples)
+    same = np.ptp(blocks, axis=0) == 0
+    return np.where(same, blocks[0], mean), np.where(same & (len(blocks) > 1), 0.0, error)

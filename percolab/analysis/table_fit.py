@@ -1,25 +1,23 @@
 """The finite-size scaling of a table that anybody measured: sizes, x, and counts or means.
 
 The model is that of :mod:`percolab.analysis.scaling`, with x in place of p: a temperature, an error
-rate, a density.  Nothing is known beforehand, neither x_c nor 1/nu.  Rows are independent of each
-other.
+rate, a density.  Nothing is known beforehand, neither x_c nor 1/nu.  Rows are independent.
 
 * Counts, k of n trials, have their binomial likelihood, and f is the probit of their probability.
-  It need not rise with x.
 * Means with errors are Gaussian, and f is the mean itself, as of Binder's ratio; or with a power of
   L before it, y = L^kappa f, with gamma/nu of a susceptibility or -beta/nu of a magnetization.
 
 The priors are the natural ones.  Terms of f are in units of the quantity: 1 of a probit, else half
 its range, for b and B its median where that is larger.  n and m of the scaling field are in units
 of the scale of x: x_c (1 - x_c) where all x are between 0 and 1, else the larger of x_c and half
-the range of x.
-
-Only rows near x_c are used, where f is within a reach of f(x_c).  Fits with degrees 3 to 5, from
-several smallest sizes on and within two reaches are averaged (:mod:`percolab.analysis.averaging`).
+the range of x.  Only rows with f within a reach of f(x_c) are used, and fits with degrees 3 to 5,
+from several smallest sizes on and within two reaches are averaged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -38,7 +36,7 @@ from percolab.analysis.averaging import (
 from percolab.analysis.collapse import Collapse, Measured, collapse_curves
 from percolab.analysis.crossings import cross_sizes, extrapolate
 from percolab.analysis.json_values import Part
-from percolab.analysis.likelihood import invert_curvature
+from percolab.analysis.likelihood import SizeFit, invert_curvature
 from percolab.analysis.quantity_model import Start, search_start
 from percolab.analysis.scaling import (
     COEFFICIENT_WIDTH,
@@ -47,13 +45,10 @@ from percolab.analysis.scaling import (
     FREE_EXPONENT,
     OUTER,
     ScalingFunction,
-    ScalingTerms,
+    ScalingModel,
     Units,
-    amplitude_precision,
-    outer_prior,
-    physical,
+    fit_least_squares,
 )
-from percolab.analysis.size_fit import SizeFit
 from percolab.analysis.statistics import Floats, geometric_mean
 from percolab.analysis.threshold import DEGREES, SizeAnalysis
 from percolab.analysis.value import ChiSquare, Value
@@ -109,25 +104,31 @@ class Series(Shown):
         """The sizes, ascending."""
         return sorted(set(self.L.tolist()))
 
+    @property
+    def lines(self) -> list[int]:
+        """The sizes that have two x, ascending."""
+        return [size for size in self.sizes if np.unique(self.x[size == self.L]).size > 1]
+
     def at(self, keep: NDArray[Any]) -> Series:
         """Return some of its rows, by a mask or by their numbers."""
         trials = None if self.trials is None else self.trials[keep]
         rows = {name: getattr(self, name)[keep] for name in ("L", "x", "values", "errors")}
         return replace(self, **rows, trials=trials)
 
-    def in_units(self, unit: float) -> Series:
-        """Return the series with means in this unit."""
-        return replace(self, values=self.values / unit, errors=self.errors / unit)
+    def of_size(self, size: int) -> Series:
+        """Return the rows of one size."""
+        return self.at(np.equal(self.L, size))
 
+    @property
     def unit(self) -> float:
-        """Return the unit of f: 1 of a probit, half the range of a mean."""
+        """The unit of f: 1 of a probit, half the range of a mean."""
         return 1.0 if self.is_probability else 0.5 * float(np.ptp(self.values)) or 1.0
 
+    @property
     def level(self) -> float:
-        """Return the unit of corrections at x_c: that of f, or the median where it is larger."""
-        if self.is_probability:
-            return 1.0
-        return max(abs(float(np.median(self.values))), self.unit())
+        """The unit of corrections at x_c: that of f, or the median where it is larger."""
+        median = 0.0 if self.is_probability else abs(float(np.median(self.values)))
+        return max(median, self.unit)
 
     def linked(self) -> tuple[Floats, Floats]:
         """Return probits of probabilities or the means, and their errors, for a start."""
@@ -178,10 +179,9 @@ class MeanFit(SizeFit):
 
 @dataclass(frozen=True, eq=False)
 class TableMember(ThresholdMember):
-    """One of the averaged fits; function: in physical parameters.  reach: of f, in its units."""
+    """One of the averaged fits; function: in physical parameters."""
 
     function: ScalingFunction
-    reach: float
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -224,7 +224,7 @@ class TableFit(FittedThreshold):
         """The priors of all parameters, in words."""
         b, c, B, C = CORRECTION_WIDTHS
         symbol = f"{self.axis}_c"
-        level, unit = self.series.level(), self.series.unit()
+        level, unit = self.series.level, self.series.unit
         units = "" if self.series.is_probability else f", in units of {level:.3g} and {unit:.3g}"
         within = bool(np.all((self.series.x > 0) & (self.series.x < 1)))
         scale = f"({symbol} (1 - {symbol}))" if within else f"|{symbol}| or half the range"
@@ -249,26 +249,20 @@ class TableFit(FittedThreshold):
         bootstrap: replicas for the errors, drawn with those of the rows.  AnalysisError: too few
         rows overlap.
         """
-        power = self.kappa.value if self.kappa else 0.0
+        near, measured = self.series.at(self.used), []
+        for size in near.sizes:
+            own = near.of_size(size)
+            own = own.at(np.unique(own.x, return_index=True)[1])
+            blocks = own.values[None], np.ones(1, np.int64)
+            numbers = own.x, own.values, np.diag(own.errors**2), *blocks
+            measured.append(MeasuredRows(size, *numbers))
         return collapse_curves(
-            self._measured(),
+            measured,
             observable=self.quantity,
-            start=(self.threshold, self.y_t, power),
+            start=(self.threshold, self.y_t, self.kappa.value if self.kappa else 0.0),
             fixed=(False, False, self.kappa is None),
             bootstrap=bootstrap,
         )
-
-    def _measured(self) -> list[Measured]:
-        """Return the rows near x_c by size."""
-        near = self.series.at(self.used)
-        found: list[Measured] = []
-        for size in near.sizes:
-            own = near.at(np.equal(near.L, size))
-            own = own.at(np.unique(own.x, return_index=True)[1])
-            covariance = np.diag(own.errors**2)
-            blocks = own.values[None], np.ones(1, np.int64)
-            found.append(MeasuredRows(size, own.x, own.values, covariance, *blocks))
-        return found
 
 
 class MeasuredRows(Measured):
@@ -288,9 +282,7 @@ class _Model:
     """
 
     rows: Series
-    degree: int
-    omega: float
-    units: Units
+    scaling: ScalingModel
     level: float
     has_power: bool
     wider: float
@@ -298,42 +290,36 @@ class _Model:
     @property
     def prior(self) -> tuple[Floats, Floats]:
         """Mean and 1 / sigma of the priors, float64 (k,) each; 0 where there is none."""
-        mean, precision = outer_prior(self.units, None, self.wider)
-        amplitudes = amplitude_precision(self.units, self.degree, self.omega, self.wider)
-        amplitudes[[self.degree + 1, self.degree + 3]] /= self.level**2
-        precision = np.concatenate([precision, amplitudes, np.zeros(int(self.has_power))])
-        return np.concatenate([mean, np.zeros(precision.size - OUTER)]), np.sqrt(precision)
+        prior, degree = self.scaling.prior(None, wider=self.wider), self.scaling.degree
+        root = np.sqrt(prior.precision)
+        root[[OUTER + degree + 1, OUTER + degree + 3]] /= self.level
+        power = np.zeros(int(self.has_power))
+        return np.append(prior.mean, power), np.append(root, power)
 
     def values(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return f (n,) and its derivatives (n, k)."""
-        x = (self.rows.x - self.units.p_0) / self.units.width
-        log_size = np.log(self.rows.L / self.units.L_0)
-        terms = ScalingTerms.at(x, log_size, theta[:OUTER], self.degree, self.omega)
-        amplitudes = theta[OUTER : OUTER + self.degree + 5]
-        outer = terms.slope(amplitudes)[:, None] * terms.derivatives
-        f, jacobian = terms.columns @ amplitudes, np.hstack([outer, terms.columns])
-        if self.has_power:
-            stretch = np.exp(theta[-1] * log_size)
-            f = stretch * f
-            jacobian = np.hstack([stretch[:, None] * jacobian, (log_size * f)[:, None]])
-        return f, jacobian
+        if not self.has_power:
+            return self.scaling(theta)
+        f, jacobian = self.scaling(theta[:-1])
+        stretch = np.exp(theta[-1] * self.scaling.log_size)[:, None]
+        f = stretch[:, 0] * f
+        return f, np.hstack([stretch * jacobian, (self.scaling.log_size * f)[:, None]])
 
     def start(self, y_t: float, kappa: float) -> Floats:
         """Return theta at x_0, with the best amplitudes there."""
-        mean, root = self.prior
-        theta = mean.copy()
+        theta, root = self.prior
         theta[1] = y_t
         if self.has_power:
             theta[-1] = kappa
-        own = slice(OUTER, OUTER + self.degree + 5)
+        own = slice(OUTER, OUTER + self.scaling.degree + 5)
         values, errors = self.rows.linked()
         design = self.values(theta)[1][:, own] / errors[:, None]
         design = np.vstack([design, np.diag(root[own])])
-        target = np.concatenate([values / errors, np.zeros(self.degree + 5)])
+        target = np.append(values / errors, np.zeros(self.scaling.degree + 5))
         theta[own] = np.linalg.lstsq(design, target, rcond=1e-12)[0]
         return theta
 
-    def fit(self, y_t: float, kappa: float, left_out: int, reach: float) -> TableMember:
+    def fit(self, y_t: float, kappa: float, left_out: int) -> TableMember:
         """Return the fit from here; AnalysisError: it does not converge."""
         mean, root = self.prior
 
@@ -345,37 +331,23 @@ class _Model:
             f, slopes = self.values(theta)
             return np.vstack([self.rows.residuals(f)[1][:, None] * slopes, np.diag(root)])
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                found = optimize.least_squares(
-                    residuals, self.start(y_t, kappa), jacobian, method="lm", x_scale="jac",
-                    xtol=1e-12, ftol=1e-12, max_nfev=500,
-                )  # fmt: skip
-            except ValueError:
-                raise AnalysisError("the fit did not converge: more data are needed") from None
-        theta = found.x
-        if not found.success or theta[1] <= 0:
-            raise AnalysisError("the data do not determine the exponents of the fit")
+        theta, cost = fit_least_squares(residuals, self.start(y_t, kappa), jacobian)
         f, slopes = self.values(theta)
         information = slopes * self.rows.residuals(f)[2][:, None]
         information = information.T @ information
         covariance = invert_curvature(information + np.diag(root**2))
         freedom = round(self.rows.x.size - float(np.sum(covariance * information)))
-        cost = 2 * float(found.cost)
         return TableMember(
             min_size=int(self.rows.L.min()),
-            degree=self.degree,
-            p_0=self.units.p_0,
-            width=self.units.width,
+            degree=self.scaling.degree,
+            p_0=self.scaling.units.p_0,
+            width=self.scaling.units.width,
             theta=theta,
             covariance=covariance,
             statistical=covariance @ information @ covariance,
             chi_square=ChiSquare.of(cost, max(freedom, 0)),
             criterion=cost + 2 * theta.size + 2 * left_out,
-            function=physical(
-                theta[:OUTER], theta[OUTER : OUTER + self.degree + 5], self.units, self.omega
-            ),
-            reach=reach,
+            function=self.scaling.scaling_function(theta[:-1] if self.has_power else theta),
         )
 
 
@@ -399,39 +371,39 @@ def fit_series(
     if kappa and (series.is_probability or not series.values.min() > 0):
         raise AnalysisError("--kappa: y = L^kappa f is fitted to means that are all above 0")
     allowed = (min_size or 1) <= series.L
-    if len(_lines(series.at(allowed))) < 2:
+    if len(series.at(allowed).lines) < 2:
         above = "" if min_size is None else f" of L >= {min_size}"
         raise AnalysisError(f"need at least two sizes{above} with two {series.axis} each")
-    unit, level = series.unit(), series.level() / series.unit()
-    start, used = _near(series.in_units(unit), allowed, kappa)
-    near = series.at(used).in_units(unit)
-    if series.is_probability:
-        near = series.at(used)
-    units = _units(series.x[allowed], near, start)
-    choices = [(n, r) for r in _reaches(series) for n in ((degree,) if degree else DEGREES)]
+    unit, scaled = series.unit, series
+    if not series.is_probability:
+        scaled = replace(series, values=series.values / unit, errors=series.errors / unit)
+    start, used = _near(scaled, allowed, kappa)
+    near, units = scaled.at(used), _units(series.x[allowed], series.at(used).sizes, start)
+    reaches = REACHES[series.is_probability]
+    choices = [(n, reach) for reach in reaches for n in ((degree,) if degree else DEGREES)]
 
     def average(_: Any, wider: float) -> ThresholdAverage[TableMember]:
         def fit(smallest: int, choice: tuple[int, float]) -> TableMember:
             inside = (smallest <= near.L) & _within(start, near, choice[1])
             rows = near.at(inside)
-            if len(_lines(rows)) < 2:
+            if len(rows.lines) < 2:
                 raise AnalysisError("fewer than two sizes are near the transition")
-            model = _Model(rows, choice[0], omega, units, level, kappa, wider)
-            return model.fit(start.y_t, start.power, int(np.sum(~inside)), choice[1])
+            scaling = ScalingModel(*units.scaled(rows.x, rows.L), choice[0], omega, units)
+            model = _Model(rows, scaling, series.level / unit, kappa, wider)
+            return model.fit(start.y_t, start.power, int(np.sum(~inside)))
 
         return ThresholdAverage.over(near.sizes, choices, fit)
 
-    found, wide, _ = average_three_times(average, None, priors)
-    p_c, power = found.threshold, found.value(-1) if kappa else None
-    best = found.best.function
+    best, wide, _ = average_three_times(average, None, priors)
+    power, function = best.value(-1) if kappa else None, best.best.function
     # In physical units f has the unit of the quantity, and L_0 of its power.
     grow = unit * (units.L_0**-(power.value) if power else 1.0)
     scaling = replace(
-        best,
-        coefficients=tuple(grow * a for a in best.coefficients),
-        corrections=tuple(grow * a for a in best.corrections),  # type: ignore[arg-type]
+        function,
+        coefficients=tuple(grow * a for a in function.coefficients),
+        corrections=tuple(grow * a for a in function.corrections),  # type: ignore[arg-type]
     )
-    a_0, critical = found.value(OUTER), None
+    a_0, critical = best.value(OUTER), None
     if series.is_probability:
         density = float(np.exp(-0.5 * a_0.value**2 - _LOG_ROOT_2PI))
         critical = a_0.scaled(float(ndtr(a_0.value)), density)
@@ -440,30 +412,21 @@ def fit_series(
     lost = int(np.sum(~used))
     notes = [f"{lost} of {used.size} rows are too far from {series.axis}_c to be used"] * bool(lost)
     sampled = float(series.x[allowed].min()), float(series.x[allowed].max())
-    width = unit / abs(scaling.coefficients[1])
+    by_size = SizeAnalysis((), (), None)
+    if not kappa:
+        by_size = _analyse_sizes(series.at(used), scaling, unit / abs(scaling.coefficients[1]))
     return TableFit(
-        **assess_threshold(p_c, wide.threshold, sampled, notes, axis=series.axis),
-        exponent=found.y_t,
+        **assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis),
+        exponent=best.y_t,
         known_y_t=None,
-        members=found.members(),
+        members=best.members(),
         critical=critical,
         kappa=power,
         scaling=scaling,
-        by_size=SizeAnalysis((), (), None)
-        if kappa
-        else _analyse_sizes(series.at(used), scaling, width),
+        by_size=by_size,
         series=series,
         used=used,
     )
-
-
-def _reaches(series: Series) -> tuple[float, ...]:
-    return REACHES[series.is_probability]
-
-
-def _lines(rows: Series) -> list[int]:
-    """Return the sizes that have two x."""
-    return [size for size in rows.sizes if np.unique(rows.x[size == rows.L]).size > 1]
 
 
 def _within(start: Start, rows: Series, reach: float) -> NDArray[np.bool_]:
@@ -483,8 +446,8 @@ def _near(
     used = allowed
     start = search_start([tuple(table[:, used])], power=kappa)
     for _ in range(3):
-        near = allowed & _within(start, series, _reaches(series)[0])
-        if len(_lines(series.at(near))) < 2:
+        near = allowed & _within(start, series, REACHES[series.is_probability][0])
+        if len(series.at(near).lines) < 2:
             raise AnalysisError(
                 f"fewer than two sizes have two {series.axis} near the crossing, which a first fit "
                 f"has at {start.threshold:.6g}: use a finer grid there"
@@ -495,56 +458,53 @@ def _near(
     return start, used
 
 
-def _units(x: Floats, near: Series, start: Start) -> Units:
+def _units(x: Floats, sizes: Sequence[int], start: Start) -> Units:
     """Return units in which f changes by one of its units where X does; x: all of them."""
-    L_0 = geometric_mean(np.array(near.sizes, float))
+    L_0 = geometric_mean(sizes)
     width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
-    scale = None
-    if not np.all((x > 0) & (x < 1)):
-        scale = max(abs(start.threshold), 0.5 * float(np.ptp(x)))
+    within = np.all((x > 0) & (x < 1))
+    scale = None if within else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
     return Units(start.threshold, width, L_0, scale)
 
 
 def _analyse_sizes(near: Series, scaling: ScalingFunction, width: float) -> SizeAnalysis:
     """Fit each size alone, cross neighbours, extrapolate; width: 1 / |a_1|."""
     fits = []
-    for size in _lines(near):
-        try:
-            fits.append(_fit_size(near.at(np.equal(near.L, size))))
-        except AnalysisError:
-            continue
+    for size in near.lines:
+        with suppress(AnalysisError):
+            fits.append(_fit_size(near.of_size(size)))
     crossings, covariance = cross_sizes(fits, rises=scaling.coefficients[1] > 0)
     drift = extrapolate(crossings, covariance, omega=scaling.omega, y_t=scaling.y_t, width=width)
     return SizeAnalysis(tuple(fits), crossings, drift)
 
 
-def _fit_size(rows: Series, degree: int = 3) -> SizeFit:
-    """Fit a polynomial to the rows of one size; AnalysisError: they do not determine it."""
+def _fit_size(rows: Series) -> SizeFit:
+    """Fit a cubic to the rows of one size; AnalysisError: they do not determine it."""
     low, high = float(rows.x.min()), float(rows.x.max())
     middle, scale = 0.5 * (low + high), 0.5 * (high - low)
-    degree = min(degree, np.unique(rows.x).size - 1)
+    degree = min(3, np.unique(rows.x).size - 1)
     design = np.vander((rows.x - middle) / scale, degree + 1, increasing=True)
     values, errors = rows.linked()
     start = np.linalg.lstsq(design / errors[:, None], values / errors, rcond=None)[0]
-    found = optimize.least_squares(
+    best = optimize.least_squares(
         lambda c: rows.residuals(design @ c)[0],
         start,
         lambda c: rows.residuals(design @ c)[1][:, None] * design,
         method="lm",
         x_scale="jac",
     )
-    weighted = design * rows.residuals(design @ found.x)[2][:, None]
+    weighted = design * rows.residuals(design @ best.x)[2][:, None]
     covariance = invert_curvature(weighted.T @ weighted)
     kind = SizeFit if rows.is_probability else MeanFit
     return kind(
         L=int(rows.L[0]),
         p_mid=middle,
         scale=scale,
-        coefficients=tuple(found.x.tolist()),
+        coefficients=tuple(best.x.tolist()),
         p_low=low,
         p_high=high,
         points=rows.x.size,
         samples=0 if rows.trials is None else int(rows.trials.sum()),
-        chi_square=ChiSquare.of(2 * float(found.cost), rows.x.size - degree - 1),
+        chi_square=ChiSquare.of(2 * float(best.cost), rows.x.size - degree - 1),
         covariance=tuple(map(tuple, covariance.tolist())),
     )

@@ -1,37 +1,39 @@
-r"""The Fisher exponent tau from the cluster numbers n_s at p_c.
+"""The Fisher exponent tau from the cluster numbers n_s at p_c.
 
-    n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
+    n_s = (clusters with a size in the bin) / (samples * N * number of integer sizes in the bin)
+        = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
 
 x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, of all L at once (D.
 Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D. Stauffer, G. H.
 Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is given.  A cluster
-smaller than the system meets an open side with a probability proportional to its extent over L, and
-two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a
-constant, hence g.  A torus has no sides: the n_s of clusters that do not wrap are those of the
-infinite lattice.
+meets an open side with a probability proportional to its extent over L, two sides with the square
+of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a constant, hence g.  On a
+torus the n_s of clusters that do not wrap are those of the infinite lattice.
 
 Priors (:mod:`percolab.analysis.power_law`): b is 0 +- 3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3
-and f is 0 +- 9 for every pair of sides, s in sites and L in lattice constants.  Fits are averaged
-over windows: smallest sizes s_min, and largest ones as parts of <s_1>, which grows as L^d_f.
+and f is 0 +- 9 for every pair of sides.  Fits are averaged over windows: smallest sizes s_min, and
+largest ones as parts of <s_1>.
 
-Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
-with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
+Errors are those of the bootstrap over blocks that gives p_c; where p is given, of a jackknife.
 Weights and chi^2 are of the variances of bins alone, at fixed p, in proportion to the fitted n_s:
 correlations that few blocks estimate make errors too small, and weights that contain the error of
 p_c make tau follow the noise of the slope of n_s in p (results/calibration).
+
+n_s is drawn at the size s at which s^-2 takes its mean over the bin (G. D. Lafferty and T. R.
+Wyatt, Nucl. Instrum. Methods A 355, 541 (1995)).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from percolab.analysis.cluster_numbers import SizeCounts, mean_power
+from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
 from percolab.analysis.statistics import (
@@ -44,6 +46,112 @@ from percolab.analysis.statistics import (
 from percolab.analysis.theory.known_exponents import Known, find_size_correction, known_exponents
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
+from percolab.measure.tallies import EXACT
+
+
+@dataclass(frozen=True, eq=False)
+class SizeCounts:
+    """Clusters in bins of sizes, of one task: one size, one p grid, one seed.
+
+    num_sites: N.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  edges: int64 (bins +
+    1,), the smallest size of every bin, and the first beyond.  counts: int64 (n_blocks, m, bins),
+    clusters in each block's samples.  largest: float64 (n_blocks, m), sum of s_1.  label: the task.
+    """
+
+    L: int
+    num_sites: int
+    p: Floats
+    samples: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    largest: Floats
+    label: str = ""
+
+    @property
+    def sizes(self) -> Floats:
+        """The s at which the n_s of a bin is drawn, float64 (bins,)."""
+        return mean_power(self.edges, 2.0) ** -0.5
+
+    def numbers(self, weights: Floats | None = None) -> Floats:
+        """Return n_s, float64 (m, bins).
+
+        weights: how often each block counts, float64 (r, n_blocks), for a result (r, m, bins).
+        """
+        times = np.ones((1, self.samples.size)) if weights is None else weights
+        found = np.tensordot(times, self.counts, axes=1)
+        per_site = (times @ self.samples)[:, None, None] * self.num_sites * np.diff(self.edges)
+        return (found / per_site)[0] if weights is None else found / per_site
+
+    def errors(self) -> Floats:
+        """Return the jackknife error over blocks of n_s, float64 (m, bins); NaN of one block."""
+        per_site = self.num_sites * np.diff(self.edges) * self.samples[:, None, None]
+        return standard_error(self.counts / per_site, self.samples)
+
+    def coarse(self) -> SizeCounts:
+        """Return the same with four bins a power of two also at small sizes."""
+        edges = coarse_edges(self.edges)
+        counts = np.add.reduceat(self.counts, np.searchsorted(self.edges, edges[:-1]), axis=2)
+        return replace(self, edges=edges, counts=counts)
+
+    def nearest(self, p: float) -> int:
+        """Return the index of the grid point nearest to p."""
+        return int(np.argmin(np.abs(self.p - p)))
+
+    def largest_at(self, p: float) -> float:
+        """Return <s_1> at p, of the polynomial through the nearest grid points."""
+        nodes = nearest_nodes(self.p, p)
+        means = self.largest[:, nodes].sum(axis=0) / self.samples.sum()
+        return float(node_weights(self.p[nodes], np.array([p]))[0] @ means)
+
+    def numbers_at(self, p: Floats, weights: Floats | None = None, *, fewer: int = 0) -> Floats:
+        """Return n_s at every p (r,), each of its own row of weights: float64 (r, bins).
+
+        Of the polynomial through the grid points nearest to the first p.  weights: float64 (r,
+        n_blocks), by default 1.  fewer: number of the farthest of these points to leave out, but
+        the last.
+        """
+        nodes = nearest_nodes(self.p, float(p[0]))
+        if fewer:
+            order = np.argsort(np.abs(self.p[nodes] - p[0]), kind="stable")
+            nodes = nodes[order[: max(nodes.size - fewer, 1)]]
+        at_p = node_weights(self.p[nodes], p)
+        if weights is None:
+            return np.asarray(at_p @ self.numbers()[nodes], np.float64)
+        few = replace(self, p=self.p[nodes], counts=self.counts[:, nodes])
+        return np.asarray(np.einsum("rn,rnk->rk", at_p, few.numbers(weights)), np.float64)
+
+
+def coarse_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the edges of bins, four a power of two at small sizes too, that `edges` are parts of.
+
+    >>> coarse_edges(np.arange(1, 22)).tolist()
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 21]
+    """
+    octaves = [4 << n for n in range(4)]
+    starts = [1, 2, 3, *(start + part * start // 4 for start in octaves for part in range(4))]
+    found = np.array([*starts, *edges[edges >= EXACT]], np.int64)
+    return np.append(found[found < edges[-1]], edges[-1])
+
+
+def mean_power(edges: NDArray[np.int64], exponent: float) -> Floats:
+    """Return the mean of s^-exponent over the integer sizes of every bin, float64 (bins,).
+
+    edges: int64 (bins + 1,), the smallest size of every bin, and the first beyond.
+
+    >>> mean_power(np.array([1, 2, 4]), 2.0).round(6).tolist()
+    [1.0, 0.180556]
+    """
+    first, end = int(edges[0]), min(int(edges[-1]), EXACT)
+    small = edges[:-1][edges[:-1] < EXACT]
+    sums = np.add.reduceat(np.arange(first, end, dtype=float) ** -exponent, small - first)
+    low, high = edges[small.size : -1].astype(float), edges[small.size + 1 :].astype(float)
+    # From EXACT on the sum is the integral with the first terms of Euler and Maclaurin.
+    span, power = np.log(high / low), 1.0 - exponent
+    ratio = np.expm1(power * span) / power if power else span
+    ends = (low**-exponent - high**-exponent) / 2
+    slopes = exponent * (low ** -(exponent + 1) - high ** -(exponent + 1)) / 12
+    return np.concatenate([sums, low**power * ratio + ends + slopes]) / np.diff(edges)
+
 
 #: Smallest sizes that are averaged over, and the largest ones as parts of <s_1>.
 S_MIN, CUTOFFS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02)
@@ -59,6 +167,9 @@ _AGREE = 1.0
 
 #: Steps of Gauss and Newton, the change of tau at which they end, and the range it may not leave.
 _STEPS, _ENOUGH, _RANGE = 100, 1e-8, (1.2, 4.0)
+
+#: Step in the exponent of s of a numerical derivative.
+_STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -129,14 +240,19 @@ def fit_tau(
     replicas: of p_c and the blocks of those tasks, for the error; None for a jackknife at fixed p.
     Raises AnalysisError where no window has enough bins.
     """
-    used = [item for item in tasks if _is_usable(item, threshold, replicas)]
-    # Four bins a power of two: in single sizes chi^2 would not notice what changes slowly with s.
-    points = [TaskNumbers.of(item.coarse(), threshold, replicas) for item in used]
+    points, left_out = [], []
+    for task in tasks:
+        drawn = replicas is None or task.label in replicas.weights
+        if drawn and task.samples.size >= MIN_BLOCKS and task.p[0] <= threshold <= task.p[-1]:
+            # Four bins a power of two: in single sizes chi^2 misses what changes slowly with s.
+            points.append(TaskNumbers.of(task.coarse(), threshold, replicas))
+        else:
+            left_out.append(task.L)
     omega = find_size_correction(dimension)
     data = ClusterNumbers(points, ClusterNumberModel(dimension, is_open, omega.value))
-    found = data.fit()
+    best = data.fit()
     return TauFit(
-        result=found.value(1),
+        result=best.value(1),
         error_method="jackknife" if replicas is None else "bootstrap",
         threshold=threshold,
         threshold_error=threshold_error,
@@ -145,22 +261,15 @@ def fit_tau(
         omega_source=omega.reference,
         s_min=S_MIN[0],
         cutoff=CUTOFFS[0],
-        sizes=tuple(item.task.L for item in points),
+        sizes=tuple(task.L for task in data.tasks),
         s_max=data.s_max,
-        coefficients=tuple((np.exp(found.theta[0]) * np.array([1, *found.theta[2:]])).tolist()),
+        coefficients=tuple((np.exp(best.theta[0]) * np.array([1, *best.theta[2:]])).tolist()),
         known=known_exponents(dimension).get("tau"),
         notes=tuple(
-            f"L = {item.L} left out of n_s: fewer than {MIN_BLOCKS} blocks, or p_c outside its p "
-            "grid"
-            for item in tasks
-            if item not in used
+            f"L = {L} left out of n_s: fewer than {MIN_BLOCKS} blocks, or p_c outside its p grid"
+            for L in left_out
         ),
     )
-
-
-def _is_usable(item: SizeCounts, threshold: float, replicas: TauReplicas | None) -> bool:
-    drawn = replicas is None or item.label in replicas.weights
-    return drawn and item.samples.size >= MIN_BLOCKS and item.p[0] <= threshold <= item.p[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,20 +314,17 @@ class ClusterNumberModel:
             terms += [(tau - part * (tau - 1), 1 - part, sides) for sides, part in shares]
         exponents, slopes, sides = (np.array(column) for column in zip(*terms, strict=True))
         numbers, derivatives = [], []
-        for item in tasks:
-            scale = np.exp(theta[0]) / float(item.L) ** sides[:, None]
-            columns = scale * np.array([mean_power(item.edges, k) for k in exponents])
-            steeper = scale * np.array([_mean_slope(item.edges, k) for k in exponents])
-            by_tau = (factors * slopes) @ steeper
+        for task in tasks:
+            scale = np.exp(theta[0]) / float(task.L) ** sides[:, None]
+            columns, ahead, behind = (
+                np.array([mean_power(task.edges, k + step) for k in exponents])
+                for step in (0.0, _STEP, -_STEP)
+            )
+            columns *= scale
+            by_tau = (factors * slopes) @ (scale * ((ahead - behind) / (2 * _STEP)))
             numbers.append(factors @ columns)
             derivatives.append(np.stack([numbers[-1], by_tau, *columns[1:]], axis=1))
         return numbers, derivatives
-
-
-def _mean_slope(edges: NDArray[np.int64], exponent: float, *, step: float = 1e-4) -> Floats:
-    """Return the derivative of the mean of s^-exponent over every bin by the exponent."""
-    ahead, behind = (mean_power(edges, exponent + x) for x in (step, -step))
-    return np.asarray((ahead - behind) / (2 * step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,9 +403,8 @@ class ClusterNumbers:
 
     def joined(self, arrays: Sequence[Floats]) -> Floats:
         """Return arrays of every task (bins, ...), cut and concatenated: (n, ...)."""
-        return (
-            np.concatenate([a[m] for a, m in zip(arrays, self.masks)]) if arrays else np.array([])
-        )
+        parts = [array[mask] for array, mask in zip(arrays, self.masks)]
+        return np.concatenate(parts) if parts else np.array([])
 
     def covariance(self) -> Floats:
         """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks."""
@@ -309,24 +414,22 @@ class ClusterNumbers:
             blocks = min(len(item.blocks) for item in self.points)
             return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
         away = [weighted_deviations(item.blocks, item.task.samples) for item in self.points]
-        own = [parts.T @ parts for parts in away]
-        return np.asarray(
-            block_diag(*(c[np.ix_(m, m)] for c, m in zip(own, self.masks, strict=True)))
-        )
+        cut = [parts[:, mask] for parts, mask in zip(away, self.masks, strict=True)]
+        return np.asarray(block_diag(*(parts.T @ parts for parts in cut)))
 
     def fit(self) -> Average:
         """Return the average over windows; AnalysisError if none has enough bins."""
         low = self.joined([task.edges[:-1].astype(float) for task in self.tasks])
         high = self.joined([x.task.edges[1:] / x.reach for x in self.points])
         windows = [(low >= s_min) & (high <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
-        members = [self._member(kept) for kept in windows if kept.sum() >= LEAST_BINS]
-        found = [item for item in members if item is not None]
-        if not found:
+        fits = [self._member(kept) for kept in windows if kept.sum() >= LEAST_BINS]
+        members = [fit for fit in fits if fit is not None]
+        if not members:
             raise AnalysisError(
                 f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
                 f"{CUTOFFS[0]:g} <s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
             )
-        return average(found, self.covariance())
+        return average(members, self.covariance())
 
     def _member(self, kept: NDArray[np.bool_]) -> Member | None:
         """Return the fit of the bins kept (n,) by Gauss-Newton steps; None if they fail."""
@@ -342,10 +445,10 @@ class ClusterNumbers:
             # An n_s that is not positive has no error: such a step is an excursion.
             variances = spread * np.maximum(numbers, 0.1 * values)
             shifted = values - numbers + derivatives @ theta
-            found = fit_member(derivatives, shifted, variances, widths, kept)
-            change, theta = abs(found.theta[1] - theta[1]), found.theta
+            member = fit_member(derivatives, shifted, variances, widths, kept)
+            change, theta = abs(member.theta[1] - theta[1]), member.theta
             if not _RANGE[0] < theta[1] < _RANGE[1]:
                 break
             if change < _ENOUGH:
-                return found
+                return member
         return None

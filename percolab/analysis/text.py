@@ -8,11 +8,11 @@ from typing import Any
 
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
-from percolab.analysis.crossings import CurveCrossing, RatioCrossings
+from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings
 from percolab.analysis.exponents import ExponentFit
-from percolab.analysis.maxima import SizeEstimates
+from percolab.analysis.maxima import BOUND, MEAN_FIELD, ROBUSTNESS, SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.robustness import BOUND, MEAN_FIELD, ROBUSTNESS
+from percolab.analysis.root_text import describe_coupling
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.table_fit import TableFit
@@ -33,8 +33,8 @@ _FITTED = "fitted, its known value not used"
 
 def _parts(*parts: Table | str, notes: Sequence[str] = ()) -> str:
     """Return tables and lines with an empty line between them, and the notes below."""
-    found = [*parts, *([Table((), (), notes)] if notes else [])]
-    return "\n\n".join(part if isinstance(part, str) else part.to_text() for part in found if part)
+    every = [*parts, *([Table((), (), notes)] if notes else [])]
+    return "\n\n".join(part if isinstance(part, str) else part.to_text() for part in every if part)
 
 
 def _known_text(known: Known) -> str:
@@ -49,17 +49,10 @@ def _sigma(deviation: float) -> str:
 
 def fit_table(fit: ThresholdFit) -> str:
     """Render a fit for a terminal: its problem, p_c, each size, crossings, and notes."""
-    known, drift = fit.known_probability, fit.drift
+    known = fit.known_probability
     critical = format_with_error(fit.critical_probability, fit.critical_probability_error)
-    rows = _threshold_rows(fit)
-    if drift is not None:
-        text = format_with_error(drift.threshold, drift.threshold_error)
-        rows.append(("p_c", text, f"drift of the crossings, {drift.chi_square}"))
-    rows += [
-        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), _FITTED),
-        ("nu", format_with_error(fit.nu, fit.nu_error), ""),
-        ("R(p_c)", critical, "that probability at p_c, large L"),
-    ]
+    rows = [*_threshold_rows(fit), *_drift_rows(fit.drift), *_exponent_rows(fit, _FITTED)]
+    rows.append(("R(p_c)", critical, "that probability at p_c, large L"))
     if known is not None:
         away = ": ".join(filter(None, [known.expression, _sigma(fit.critical_probability_z)]))
         rows.append(("theory", f"{known.value:.6g}", away))
@@ -80,20 +73,13 @@ def fit_table(fit: ThresholdFit) -> str:
 def series_table(fit: TableFit) -> str:
     """Render the fit of a series of somebody's table: x_c, 1/nu, each size, crossings, priors."""
     axis = fit.axis
-    rows = [
-        *_threshold_rows(fit, axis),
-        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), "fitted"),
-        ("nu", format_with_error(fit.nu, fit.nu_error), ""),
-    ]
+    rows = [*_threshold_rows(fit, axis), *_exponent_rows(fit, "fitted")]
     if fit.kappa is not None:
-        rows.append(
-            ("kappa", str(fit.kappa), f"{fit.quantity} = L^kappa f(({axis} - {axis}_c) ...)")
-        )
+        law = f"{fit.quantity} = L^kappa f(({axis} - {axis}_c) ...)"
+        rows.append(("kappa", str(fit.kappa), law))
     if fit.critical is not None:
         rows.append(("f(0)", str(fit.critical), f"{fit.quantity} at {axis}_c, large L"))
-    if fit.drift is not None:
-        text = format_with_error(fit.drift.threshold, fit.drift.threshold_error)
-        rows.append((f"{axis}_c", text, f"check: drift of the crossings, {fit.drift.chi_square}"))
+    rows += _drift_rows(fit.drift, axis, "check: ")
     rows += [_best_row(fit), *(("prior", "", text) for text in fit.priors)]
     return _parts(
         f"series {fit.name}" if fit.name else "",
@@ -104,17 +90,27 @@ def series_table(fit: TableFit) -> str:
     )
 
 
+def _exponent_rows(fit: FittedThreshold, how: str) -> Rows:
+    return [
+        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), how),
+        ("nu", format_with_error(fit.nu, fit.nu_error), ""),
+    ]
+
+
+def _drift_rows(drift: Drift | None, axis: str = "p", what: str = "") -> Rows:
+    if drift is None:
+        return []
+    text = format_with_error(drift.threshold, drift.threshold_error)
+    return [(f"{axis}_c", text, f"{what}drift of the crossings, {drift.chi_square}")]
+
+
 def _crossing_table(crossings: Sequence[CurveCrossing], name: str, axis: str = "p") -> Table:
     """Return the crossings of neighbouring sizes; name: of the value there."""
-    rows = [
-        (
-            item.L1,
-            item.L2,
-            format_with_error(item.p, item.p_error) if item.found else "none",
-            format_with_error(item.probability, item.probability_error),
-        )
-        for item in crossings
-    ]
+    rows = []
+    for each in crossings:
+        p = format_with_error(each.p, each.p_error) if each.found else "none"
+        value = format_with_error(each.probability, each.probability_error)
+        rows.append((each.L1, each.L2, p, value))
     return Table(("L1", "L2", f"crossing {axis}", name), rows)
 
 
@@ -124,18 +120,16 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
     for size in sizes:
         lead = f"L = {size.L}, " if len(sizes) > 1 else ""
         rows = []
-        for item in size.estimates:
-            where = " (at an end of the grid)" if item.at_edge else ""
-            removed = ""
-            if size.order != RANDOM:
-                removed = f"{format_with_error(1 - item.p, item.error)} removed: "
-            value = f"p = {format_with_error(item.p, item.error)}"
-            rows.append((value, removed + item.meaning + where))
+        for each in size.estimates:
+            where = " (at an end of the grid)" if each.at_edge else ""
+            removed = f"{format_with_error(1 - each.p, each.error)} removed: "
+            meaning = ("" if size.order == RANDOM else removed) + each.meaning + where
+            rows.append((f"p = {format_with_error(each.p, each.error)}", meaning))
         if size.robustness is not None:
             rows.append((f"R = {size.robustness}", ROBUSTNESS))
         if size.bounds is not None:
-            rows.append((f"p = {format_with_error(size.bounds.mean_field, 0.0)}", MEAN_FIELD))
-            rows.append((f"p = {format_with_error(size.bounds.bound, 0.0)}", BOUND))
+            for p, meaning in ((size.bounds.mean_field, MEAN_FIELD), (size.bounds.bound, BOUND)):
+                rows.append((f"p = {format_with_error(p, 0.0)}", meaning))
         notes = [f"note: {note}" for note in size.notes]
         head = f"{lead}{size.num_sites} sites, {size.samples} samples{describe_removal(size.order)}"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
@@ -164,69 +158,56 @@ def _best_row(fit: FittedThreshold) -> tuple[str, ...]:
     return "best fit", str(fit.chi_square), f"degree {best.degree}, L >= {best.min_size}{others}"
 
 
-def exponent_table(found: ExponentFit) -> str:
+def exponent_table(fit: ExponentFit) -> str:
     """Render the exponents with both parts of their errors, next to known values, and notes."""
     head = ("exponent", "", *_PARTS, "from", *_QUALITY, "known", "")
-    rows = [
-        (
-            item.name,
-            *item.result.cells,
-            item.source,
-            *item.result.quality.cells,
-            "" if item.known is None else _known_text(item.known),
-            _sigma(item.difference),
-        )
-        for item in found.exponents
-    ]
-    return _parts(Table(head, rows), notes=found.notes)
+    rows = []
+    for each in fit.exponents:
+        known = "" if each.known is None else _known_text(each.known)
+        cells = (*each.result.cells, each.source, *each.result.quality.cells)
+        rows.append((each.name, *cells, known, _sigma(each.difference)))
+    return _parts(Table(head, rows), notes=fit.notes)
 
 
 def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
     """Render data collapses: quality, and the exponents that were fitted or given."""
-    rows = [
-        (
-            item.observable,
-            f"{min(item.L)}-{max(item.L)}",
-            f"{item.quality:.2f}",
-            item.points,
-            format_with_error(item.threshold, item.threshold_error),
-            format_with_error(item.y_t, item.y_t_error),
-            format_with_error(item.exponent, item.exponent_error),
-        )
-        for item in collapses
-    ]
+    rows, notes = [], []
+    for own in collapses:
+        p_c, y_t = (own.threshold, own.threshold_error), (own.y_t, own.y_t_error)
+        fitted = p_c, y_t, (own.exponent, own.exponent_error)
+        cells = (f"{min(own.L)}-{max(own.L)}", f"{own.quality:.2f}", own.points)
+        rows.append((own.observable, *cells, *(format_with_error(*pair) for pair in fitted)))
+        if own.quality > POOR_COLLAPSE:
+            notes.append(
+                f"note: {own.observable} does not collapse (S above {POOR_COLLAPSE:g}): "
+                "corrections to scaling shift its exponents by more than their errors"
+            )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"
     meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect"
-    poor = [
-        f"note: {item.observable} does not collapse (S above {POOR_COLLAPSE:g}): corrections to "
-        "scaling shift its exponents by more than their errors"
-        for item in collapses
-        if item.quality > POOR_COLLAPSE
-    ]
-    return "\n".join([*Table(head, rows).lines(), meaning, *poor])
+    return "\n".join([*Table(head, rows).lines(), meaning, *notes])
 
 
-def ratio_table(found: RatioCrossings) -> str:
+def ratio_table(fit: RatioCrossings) -> str:
     """Render the crossings of the moment ratio, and p_c from their drift."""
-    lines = _crossing_table(found.crossings, "<s_1>^2/<s_1^2> there").lines()
-    if found.drift is not None:
-        drift = found.drift
+    lines = _crossing_table(fit.crossings, "<s_1>^2/<s_1^2> there").lines()
+    if fit.drift is not None:
+        drift = fit.drift
         lines.append(f"p_c = {drift.result} from their drift, {drift.chi_square}")
     return "\n".join(lines)
 
 
-def sample_table(found: SampleThresholds) -> str:
+def sample_table(fit: SampleThresholds) -> str:
     """Render the thresholds of single T: every size, the extrapolations, and cell to cell."""
     sizes, cells = [], []
-    for size in found.sizes:
+    for size in fit.sizes:
         numbers = zip((size.mean, size.median, size.width), size.errors.tolist(), strict=True)
         sizes.append((size.L, size.samples, *(format_with_error(*number) for number in numbers)))
     fits = [
         (item.name, *item.result.cells, f"{item.estimator} of T", *item.result.quality.cells)
-        for item in found.extrapolations
+        for item in fit.extrapolations
     ]
-    for cell in found.cells:
+    for cell in fit.cells:
         p, y_t = (cell.p, cell.p_error), (cell.y_t, cell.y_t_error)
         cells.append((cell.L1, cell.L2, format_with_error(*p), format_with_error(*y_t)))
     tables = (
@@ -234,145 +215,123 @@ def sample_table(found: SampleThresholds) -> str:
         Table(("", "", *_PARTS, "from", *_QUALITY), fits),
         Table(("L1", "L2", "cell-to-cell p*", "1/nu"), cells),
     )
-    return _parts(*(table for table in tables if table.rows), notes=found.notes)
+    return _parts(*(table for table in tables if table.rows), notes=fit.notes)
 
 
-def quantity_table(found: QuantityAnalysis) -> str:
+def quantity_table(fit: QuantityAnalysis) -> str:
     """Render p_c with both parts of its error, the numbers of each quantity, and the notes."""
-    rows = [
-        *_threshold_rows(found),
-        ("1/nu", format_with_error(found.y_t, found.y_t_error), _FITTED),
-        _best_row(found),
-    ]
-    table = Table((), rows)
-    return _parts(found.problem or "", table, _quantities(found), notes=found.notes)
+    rows = [*_threshold_rows(fit), _exponent_rows(fit, _FITTED)[0], _best_row(fit)]
+    return _parts(fit.problem or "", Table((), rows), _quantities(fit), notes=fit.notes)
 
 
-def _quantities(found: QuantityAnalysis) -> Table:
+def _quantities(fit: QuantityAnalysis) -> Table:
     """Return a row for each quantity: p_c from it alone, its numbers in the joint fit, theory."""
-    rows: Rows = []
-    for item in found.quantities:
-        exact, alone = item.known, item.alone
-        away = (item.critical - exact.value) / item.critical_error if exact else math.nan
-        rejected = alone is not None and alone.rejected
-        rows.append(
-            (
-                item.name,
-                item.symbol,
-                "-" if alone is None else "rejected" if rejected else str(alone),
-                format_with_error(item.critical, item.critical_error),
-                f"{exact.value:.6g}" if exact else "",
-                _sigma(away),
-                f"{item.slope:.4g}",
-                f"{item.correction:.2g}",
-                f"{item.omega:g}",
-            )
-        )
-    head: tuple[str, ...] = ("quantity", "", "p_c alone", "Q_c", "theory", "", "a_1", "b", "omega")
-    if not any(item.known for item in found.quantities):
-        head, *rows = (row[:4] + row[6:] for row in (head, *rows))
-    return Table(head, rows)
+    rows: Rows = [("quantity", "", "p_c alone", "Q_c", "theory", "", "a_1", "b", "omega")]
+    for own in fit.quantities:
+        theory, away, alone = "", "", "-" if own.alone is None else str(own.alone)
+        if own.alone is not None and own.alone.rejected:
+            alone = "rejected"
+        if own.known is not None:
+            theory = f"{own.known.value:.6g}"
+            away = _sigma((own.critical - own.known.value) / own.critical_error)
+        critical = format_with_error(own.critical, own.critical_error)
+        fitted = (f"{own.slope:.4g}", f"{own.correction:.2g}", f"{own.omega:g}")
+        rows.append((own.name, own.symbol, alone, critical, theory, away, *fitted))
+    if not any(own.known for own in fit.quantities):
+        rows = [row[:4] + row[6:] for row in rows]
+    return Table(rows[0], rows[1:])
 
 
-def spin_table(found: SpinFit) -> str:
+def spin_table(fit: SpinFit) -> str:
     """Render the transition of spins: p_c, coupling and T, exponents, joint fit, warnings."""
-    parts: list[Table | str] = [Table((), _transition_rows(found))]
-    if found.exponents and not found.differences:
-        rows = [
-            (
-                item.name,
-                *item.result.cells,
-                "" if item.known is None else f"{item.known.value:.6g}",
-                _sigma(item.difference),
-            )
-            for item in found.exponents
-        ]
+    parts: list[Table | str] = [Table((), _transition_rows(fit))]
+    if fit.exponents and not fit.differences:
+        rows = []
+        for each in fit.exponents:
+            published = "" if each.known is None else f"{each.known.value:.6g}"
+            rows.append((each.name, *each.result.cells, published, _sigma(each.difference)))
         parts.append(Table(("exponent", "value", *_PARTS, "published", ""), rows))
-    if found.first_order is not None:
-        parts.append(Table((), _first_order_rows(found)))
+    if fit.first_order is not None:
+        parts.append(Table((), _first_order_rows(fit)))
     # Where chains depend on their start the errors of the joint fit are wrong.
-    if not found.differences:
-        parts.append(quantity_table(found.joint))
-    return "\n\n".join([_parts(*parts, notes=found.notes), *_start_notes(found)])
+    if not fit.differences:
+        parts.append(quantity_table(fit.joint))
+    return "\n\n".join([_parts(*parts, notes=fit.notes), *_start_notes(fit)])
 
 
-def transition_lines(found: SpinFit) -> list[str]:
+def transition_lines(fit: SpinFit) -> list[str]:
     """Return the transition of spins in one line, and warnings in others."""
-    symbol = found.model.coupling_symbol
+    symbol = fit.model.coupling_symbol
     texts = [
-        f"{symbol}_c = {_value_text(found.coupling, found.coupling_error)}",
-        f"T_c = {_value_text(*found.temperature)}",
-        f"p_c = {_value_text(found.threshold, found.threshold_error)}",
+        f"{symbol}_c = {_value_text(fit.coupling, fit.coupling_error)}",
+        f"T_c = {_value_text(*fit.temperature)}",
+        f"p_c = {_value_text(fit.threshold, fit.threshold_error)}",
     ]
-    names = ", ".join(item.name for item in found.joint.quantities)
-    quality = found.joint.chi_square.cells[0]
-    return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(found)]
+    names = ", ".join(item.name for item in fit.joint.quantities)
+    quality = fit.joint.chi_square.cells[0]
+    return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(fit)]
 
 
 def _value_text(value: float, error: float | None) -> str:
     return f"{value:.6g} (no error)" if error is None else format_with_error(value, error)
 
 
-def _transition_rows(found: SpinFit) -> Rows:
-    what, convention = "K", "H = -J sum s s', K = J / kT, p = 1 - exp(-2 K)"
-    if found.model.name != "ising":
-        what = "beta"
-        convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
-    error = found.coupling_error
-    value = None if error is None else Value(found.coupling, error)
-    published = "" if found.known is None else published_text(found.known, value)
+def _transition_rows(fit: SpinFit) -> Rows:
+    error = fit.coupling_error
+    value = None if error is None else Value(fit.coupling, error)
+    published = "" if fit.known is None else published_text(fit.known, value)
+    p_c = _value_text(fit.threshold, fit.threshold_error)
     return [
-        ("p_c", _value_text(found.threshold, found.threshold_error), convention),
-        (f"{what}_c", _value_text(found.coupling, error), published),
-        ("T_c", _value_text(*found.temperature), "kT / J"),
+        ("p_c", p_c, describe_coupling(fit.model)),
+        (f"{fit.model.coupling_symbol}_c", _value_text(fit.coupling, error), published),
+        ("T_c", _value_text(*fit.temperature), "kT / J"),
     ]
 
 
-def _first_order_rows(found: SpinFit) -> Rows:
-    assert found.first_order is not None
-    size, p, one = found.first_order
+def _first_order_rows(fit: SpinFit) -> Rows:
+    assert fit.first_order is not None
+    size, p, one = fit.first_order
+    value = "", "", f"chains changed phase {one.changes} times: too few for its weights"
+    if one.mixed:
+        scale = 2 if fit.model.name == "ising" else 1
+        beta = format_with_error(one.beta / scale, one.beta_error / scale)
+        value = f"{fit.model.coupling_symbol}_c", beta, "from equal weights of the phases"
     heat = format_with_error(one.latent_heat, one.latent_heat_error)
-    rows: Rows = [
+    return [
         ("first order", f"L = {size}", f"two peaks of the energy at p = {p:.6g}"),
         ("latent heat", heat, "satisfied bonds a site, ordered less disordered"),
+        value,
     ]
-    scale = 2 if found.model.name == "ising" else 1
-    if one.mixed:
-        value = format_with_error(one.beta / scale, one.beta_error / scale)
-        rows.append((f"{found.model.coupling_symbol}_c", value, "from equal weights of the phases"))
-    else:
-        rows.append(("", "", f"chains changed phase {one.changes} times: too few for its weights"))
-    return rows
 
 
-def _start_notes(found: SpinFit) -> list[str]:
-    if not found.differences:
+def _start_notes(fit: SpinFit) -> list[str]:
+    if not fit.differences:
         return []
-    worst = max(found.differences, key=lambda item: abs(item.z))
+    worst = max(fit.differences, key=lambda item: abs(item.z))
     return [
         f"no error is quoted: chains that started ordered and at random differ, {worst.series} at "
         f"L = {worst.L}, p = {worst.p:.6g} by {abs(worst.z):.1f} sigma (in "
-        f"{len(found.differences)} of the means); the burn-in is too short, or the transition is "
+        f"{len(fit.differences)} of the means); the burn-in is too short, or the transition is "
         "of first order"
     ]
 
 
-def tree_table(found: TreeFit) -> str:
+def tree_table(fit: TreeFit) -> str:
     """Render the trees of every size, and their limits."""
-    letters = list(found.means[0].thresholds)
+    letters = list(fit.means[0].thresholds)
     columns = [f"{name}_{x}" for x in letters for name in ("T", "path")]
     rows, forests = [], []
-    for item in found.means:
+    for item in fit.means:
         own = [means[x] for x in letters for means in (item.thresholds, item.paths)]
         rows.append((item.L, item.samples, item.weight, *own))
         if item.parts != 1:
             forests.append(f"L = {item.L}: a forest of {item.parts:g} trees")
-    results = {"weight/site of the infinite lattice": found.limit}
-    results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in found.exponents.items()}
+    results = {"weight/site of the infinite lattice": fit.limit}
+    results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in fit.exponents.items()}
     fits = [(name, *item.cells, item.quality) for name, item in results.items() if item is not None]
     return _parts(
         Table(("L", "samples", "weight/site", *columns), rows),
         "\n".join(forests),
         *([Table(("", "", *_PARTS, ""), fits)] if fits else []),
-        notes=found.notes,
+        notes=fit.notes,
     )

@@ -4,16 +4,18 @@ One model with every known correction (:mod:`percolab.analysis.scaling`) is fitt
 likelihood, under natural priors, with degrees 3 to 5 and from several smallest sizes on; the fits
 are averaged (:mod:`percolab.analysis.averaging`).  No published threshold enters.  Where 1/nu of
 the universality class is known it is a prior of p_c; 1/nu itself is reported from fits in which it
-is free.
+is free.  The error is the whole one: statistical (what other samples would change) and systematic
+(the priors, and the spread of the fits).  Crossings of neighbouring sizes and their drift are a
+check that does not depend on the scaling function.
 
-The error is the whole one: statistical (what other samples would change) and systematic (the
-priors, and the spread of the fits).  Crossings of neighbouring sizes and their drift are a check
-that does not depend on the scaling function.
+The Fisher information of independent samples adds to that of the priors, so that one fit predicts
+the error of p_c for any numbers of samples, and the part that more samples do not reduce.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import nan
 from typing import ClassVar
@@ -40,10 +42,16 @@ from percolab.analysis.crossings import (
 )
 from percolab.analysis.curves import SpanningCurve, linear_sizes, select_curves
 from percolab.analysis.json_values import Part
-from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
+from percolab.analysis.likelihood import (
+    LikelihoodMaximum,
+    SizeFit,
+    ThresholdCells,
+    chi_square,
+    fit_size,
+    maximise,
+)
 from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
-from percolab.analysis.size_fit import SizeFit, fit_size
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, unit_diagonal
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.errors import AnalysisError
@@ -143,32 +151,37 @@ def fit_threshold(
     Raises AnalysisError (one line) when the data cannot give a threshold, and ValueError when an
     option is out of range.
     """
-    _check_options(omega=omega, degree=degree, window=window, priors=priors)
+    for name, value, allowed, is_allowed in (
+        ("omega", omega, "be positive", omega > 0),
+        ("degree", degree, "be from 1 to 8", degree is None or 1 <= degree <= 8),
+        ("window", window, "satisfy 0 < low < high < 1", 0 < window[0] < window[1] < 1),
+        ("priors", priors, "be a positive factor", 0 < priors < float("inf")),
+    ):
+        if not is_allowed:
+            raise ValueError(f"{name} must {allowed}, got {value}")
     used, notes = select(curves, min_size=min_size, window=window)
     degrees = DEGREES if degree is None else (degree,)
-    found, wide, free = average_three_times(
-        lambda known, wider: MemberFits.of(
-            used, omega=omega, y_t=known, degrees=degrees, wider=wider
-        ),
-        y_t,
-        priors,
-    )
+
+    def average(known: Known | None, wider: float) -> MemberFits:
+        return MemberFits.of(used, omega=omega, y_t=known, degrees=degrees, wider=wider)
+
+    best, wide, free = average_three_times(average, y_t, priors)
     exponent, free_members = (free.y_t, free.members()) if free else (NO_VALUE, ())
     own = [curve for curve in curves if curve.L in linear_sizes(used)]
     sampled = min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
-    p_c = found.threshold
+    p_c = best.threshold
     return ThresholdFit(
         **assess_threshold(p_c, wide.threshold, sampled, notes),
         exponent=exponent,
         known_y_t=y_t,
-        critical=found.critical_probability,
-        scaling=found.best.model.scaling_function(found.best.maximum.theta),
-        members=found.members(),
+        critical=best.critical_probability,
+        scaling=best.best.model.scaling_function(best.best.theta),
+        members=best.members(),
         free_members=free_members,
         by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
         curves=tuple(curves),
         used=used,
-        influence=found.influence,
+        influence=best.influence,
     )
 
 
@@ -280,9 +293,8 @@ def select(
     allowed = [curve for curve in curves if min_size is None or min_size <= curve.L]
     if len(linear_sizes(allowed)) < 2:
         above = "" if min_size is None else f" of L >= {min_size}"
-        raise AnalysisError(
-            f"need at least two sizes{above} to find a threshold, got {_listed(allowed) or 'none'}"
-        )
+        got = _listed(allowed)
+        raise AnalysisError(f"need at least two sizes{above} to find a threshold, got {got}")
     used: list[SpanningCurve] = []
     notes: list[str] = []
     for size in linear_sizes(allowed):
@@ -294,7 +306,7 @@ def select(
     if len(linear_sizes(used)) < 2:
         raise AnalysisError(
             "need at least two sizes with two p at which R is between 0 and 1, "
-            f"got {_listed(used) or 'none'}; use a finer p grid around the threshold"
+            f"got {_listed(used)}; use a finer p grid around the threshold"
         )
     return tuple(used), notes
 
@@ -321,7 +333,7 @@ def _rises(curves: Sequence[SpanningCurve]) -> bool:
 
 
 def _listed(curves: Sequence[SpanningCurve]) -> str:
-    return ", ".join(f"L = {size}" for size in linear_sizes(curves))
+    return ", ".join(f"L = {size}" for size in linear_sizes(curves)) or "none"
 
 
 def analyse_sizes(
@@ -335,14 +347,61 @@ def analyse_sizes(
     return SizeAnalysis(fits, crossings, drift)
 
 
-def _check_options(
-    *, omega: float, degree: int | None, window: tuple[float, float], priors: float
-) -> None:
-    if not omega > 0:
-        raise ValueError(f"omega must be positive, got {omega}")
-    if degree is not None and not 1 <= degree <= 8:
-        raise ValueError(f"degree must be from 1 to 8, got {degree}")
-    if not 0 < window[0] < window[1] < 1:
-        raise ValueError(f"window must satisfy 0 < low < high < 1, got {window}")
-    if not 0 < priors < float("inf"):
-        raise ValueError(f"priors must be a positive factor, got {priors}")
+@dataclass(frozen=True, eq=False)
+class Information:
+    """Fisher information of one sample of every task at the fitted curve, and of the priors.
+
+    by_task: by the curve's label, float64 (k, k); the first of the k parameters is p_c in units of
+    `unit`.  prior: float64 (k, k).
+    """
+
+    by_task: Mapping[str, Floats]
+    prior: Floats
+    unit: float
+
+    def of(self, label: str) -> Floats:
+        """Return the information of one sample of a task, float64 (k, k); 0 if it is not used."""
+        return self.by_task.get(label, np.zeros_like(self.prior))
+
+    def total(self, samples: Mapping[str, float]) -> Floats:
+        """Return the information of the priors and of these numbers of samples, float64 (k, k)."""
+        return sum((n * self.of(label) for label, n in samples.items()), self.prior.copy())
+
+    def error(self, samples: Mapping[str, float]) -> float:
+        """Return the whole error of p_c with these numbers of samples of every task."""
+        return float(np.hypot(*self.parts(samples)))
+
+    def parts(self, samples: Mapping[str, float]) -> tuple[float, float]:
+        """Return the statistical and the systematic error of p_c; infinite if undetermined."""
+        scaled, scale = unit_diagonal(self.total(samples))
+        row = np.zeros(1)
+        with suppress(np.linalg.LinAlgError):
+            row = np.linalg.inv(scaled)[0] * scale[0] * scale
+        if not row[0] > 0:
+            return float("inf"), float("inf")
+        prior = row @ self.prior @ row
+        statistical = np.sqrt(max(row[0] - prior, 0.0))
+        return float(self.unit * statistical), float(self.unit * np.sqrt(prior))
+
+
+def compute_information(
+    curves: Sequence[SpanningCurve], *, omega: float = 1.0, y_t: Known | None = None
+) -> Information:
+    """Return the information of the default fit of these curves, labelled by their tasks.
+
+    omega: exponent of the leading correction.  y_t: known 1/nu.  AnalysisError: the curves do not
+    give a threshold.
+    """
+    if len({curve.label for curve in curves}) != len(curves):
+        raise ValueError("every curve needs a label of its own")
+    used, _ = select(curves, min_size=None)
+    best = MemberFits.of(used, omega=omega, y_t=y_t).best
+    slope, probability = best.maximum.slope, best.maximum.probability
+    by_task = {}
+    for index, curve in enumerate(best.cells.curves):
+        own = best.cells.curve == index
+        by_task[curve.label] = slope[own].T @ (slope[own] * probability[own][:, None])
+    if not np.all(np.isfinite(list(by_task.values()))):
+        raise AnalysisError("the fit gives no information")
+    prior = np.diag(best.model.prior(y_t).precision)
+    return Information(by_task, prior, best.width)

@@ -7,12 +7,11 @@ It is where two phases are seen that slow relaxation cannot explain:
   with peaks on both sides of the same valley;
 * *apart*, by the means of chains: at two p or more every chain that started ordered has more
   satisfied bonds than any that started at random, by six standard deviations of a single sweep,
-  after a burn-in of 4 L sweeps of Swendsen and Wang, in which chains of a continuous transition
-  forget their start.  This is required, too, where chains change phase too seldom.
+  after a burn-in of 4 L sweeps of Swendsen and Wang.
 
 Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
 on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot distinguish a weak transition of first
-order from a continuous one, whose energies may have two shallow peaks too.
+order from a continuous one.
 
 Sources: J. Lee and J. M. Kosterlitz, Phys. Rev. Lett. 65, 137 (1990); E. Buffenoir and S. Wallon,
 J. Phys. A 26, 3045 (1993) for the correlation lengths.
@@ -82,25 +81,19 @@ def classify_order(
     Both None where nothing is seen and the transition is known to be continuous.
     """
     points = [point for item in items for point in two_peaks(item, model)]
-    sure = [
-        each
-        for each in points
-        if each.found.depth >= DEEP
-        and any(each.agrees(other) for other in points if other is not each)
-    ]
+    deep = [point for point in points if point.found.depth >= DEEP]
+    sure = [one for one in deep if any(one.agrees(other) for other in points if other is not one)]
     if sure:
         # Of the largest size: where both phases are known best, and then the nearest p.
-        *_, best = min(
-            (-one.L, not one.found.mixed, abs(one.found.beta + math.log1p(-one.p)), n, one)
-            for n, one in enumerate(sure)
+        best = min(
+            sure, key=lambda x: (-x.L, not x.found.mixed, abs(x.found.beta + math.log1p(-x.p)))
         )
         return (best.L, best.p, best.found), None
-    apart = [found for item in items for found in phases_apart(item)]
+    apart = [gap for item in items for gap in phases_apart(item)]
     if len(apart) >= _LEAST_POINTS:
         return None, _describe_apart(apart)
-    if not points and (
-        model.states < 3 or potts_exponents(len(items[0].task.boundary), model.states)
-    ):
+    dimension, q = len(items[0].task.boundary), model.states
+    if not points and (q < 3 or potts_exponents(dimension, q)):
         return None, None
     return None, _describe_undecided(points, items)
 
@@ -109,22 +102,17 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
     """Return where the energies of a task show two phases, with beta in the sampled range."""
     if "series" not in item.task.measure or len(item.blocks) < 2:
         return []
-    task, found = item.task, []
+    task, points = item.task, []
     series = item.extra("series").reshape(len(item.blocks), len(task.p), len(SERIES), -1)[:, :, 0]
     betas = [-math.log1p(-p) for p in task.p]
+    q, sites, serial = model.states, task.num_sites, task.is_serial
     for n, (p, beta) in enumerate(zip(task.p, betas, strict=True)):
-        one = find_first_order(
-            series[:, n],
-            beta=beta,
-            q=model.states,
-            num_sites=task.num_sites,
-            one_chain=task.is_serial,
-        )
+        one = find_first_order(series[:, n], beta=beta, q=q, num_sites=sites, one_chain=serial)
         if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
             continue
-        if one.mixed or (not task.is_serial and is_relaxed(task) and _both_stay(series[:, n], one)):
-            found.append(Point(task.size, p, task.num_sites, one))
-    return found
+        if one.mixed or (not serial and is_relaxed(task) and _both_stay(series[:, n], one)):
+            points.append(Point(task.size, p, task.num_sites, one))
+    return points
 
 
 def phases_apart(item: TaskResult) -> list[PhasesApart]:
@@ -137,13 +125,13 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     means, squares = item.column("satisfied") / sweeps, item.squares("satisfied") / sweeps
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
     gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
-    found = []
+    apart = []
     for n in np.flatnonzero((gaps > _APART * deviations) & (deviations > 0)):
         starts = [means[own, n] / item.task.num_sites for own in (~odd, odd)]
         error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
         gap = float(starts[0].mean() - starts[1].mean())
-        found.append(PhasesApart(item.task.size, item.task.p[n], gap, error))
-    return found
+        apart.append(PhasesApart(item.task.size, item.task.p[n], gap, error))
+    return apart
 
 
 def _both_stay(energies: Floats, found: FirstOrder) -> bool:

@@ -1,4 +1,4 @@
-"""Means of stored minimum spanning trees: weight a site, thresholds, paths, degrees, and limits.
+"""Means of stored minimum spanning trees and of invasions, and their limits.
 
 The means of one size are over independent samples, and so are their errors.  Over the sizes:
 
@@ -6,23 +6,25 @@ The means of one size are over independent samples, and so are their errors.  Ov
   constant up to powers of 1 / L; an open side adds a surface term, e N + b N / L + ...: N. Read,
   Phys. Rev. E 72, 036114 (2005).  So e is fitted with the leading power of 1 / L and two more,
   whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
-* the exponent of the path between two sides, l ~ L^D, as a power law with its corrections.
-
-Both are averaged over smallest sizes (:mod:`percolab.analysis.power_law`).
+* the exponent of the path between two sides, l ~ L^D, as a power law with its corrections;
+* sites invaded at breakthrough, which grow as L^D, and those within a distance r of a source, as
+  r^D.  Without trapping, and in three dimensions with it, D is the d_f of percolation (D. Wilkinson
+  and J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from percolab.analysis.json_values import Record
 from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
-from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
+from percolab.analysis.statistics import Floats, jackknife_error, mean_of_blocks, standard_error
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import count_bonds
@@ -82,22 +84,19 @@ def fit_trees(results: StoredResults) -> TreeFit:
     if not results.study.structure.is_scalable:
         return TreeFit(means, None, {}, ())
     notes: list[str] = []
-    dimension = len(results.study.boundary)
-    periodic = set(results.study.boundary) == {"periodic"}
+    boundary = results.study.boundary
     limit: Value | None = None
     try:
-        limit = weight_limit(means, leading=dimension if periodic else 1)
+        limit = weight_limit(means, leading=len(boundary) if set(boundary) == {"periodic"} else 1)
     except AnalysisError as error:
         notes.append(f"weight of the infinite lattice: {error}")
     exponents = {}
-    for letter in axis_names(results.study.boundary):
-        paths = [(item.L, item.paths[letter]) for item in means]
-        own = [(L, path) for L, path in paths if path.error > 0 and path.value > 0]
-        relative = np.array([(path.error / path.value) ** 2 for _, path in own])
+    for letter in axis_names(boundary):
+        paths = [(own.L, own.paths[letter].value, own.paths[letter].error) for own in means]
+        rows = [row for row in paths if row[1] > 0 and row[2] > 0]
+        L, lengths, errors = np.array(rows).reshape(-1, 3).T
         try:
-            exponents[letter] = fit_power_law(
-                [L for L, _ in own], [path.value for _, path in own], relative
-            )
+            exponents[letter] = fit_power_law(L, lengths, (errors / lengths) ** 2)
         except AnalysisError as error:
             notes.append(f"exponent of the path along {letter}: {error}")
     named = [("weight of the infinite lattice", limit)]
@@ -107,16 +106,12 @@ def fit_trees(results: StoredResults) -> TreeFit:
 
 def compute_means(item: TaskResult) -> TreeMeans:
     """Return the means of the trees of one task."""
-    task = item.task
-    scale = 2.0**-WEIGHT_BITS
+    task, scale, samples = item.task, 2.0**-WEIGHT_BITS, item.num_samples
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     letters = axis_names(task.boundary)
-    samples = item.num_samples
-    histogram = item.extra("tree_weights")[:, 0].astype(float)
     # A lattice without bonds has no fractions.
     in_bin = bonds / WEIGHT_BINS or math.nan
-    shares = histogram / (item.samples[:, None] * in_bin)
-    degrees = item.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites)
+    shares = item.extra("tree_weights")[:, 0].astype(float) / (item.samples[:, None] * in_bin)
     return TreeMeans(
         L=task.size,
         sites=task.num_sites,
@@ -126,7 +121,7 @@ def compute_means(item: TaskResult) -> TreeMeans:
         parts=task.num_sites - _mean(item, "tree_bonds").value,
         thresholds={x: _mean(item, f"{THRESHOLD}_{x}", scale) for x in letters},
         paths={x: _mean(item, f"{PATH}_{x}") for x in letters},
-        degrees=degrees,
+        degrees=item.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites),
         accepted=mean_of_blocks(shares, item.samples),
         accepted_errors=standard_error(shares, item.samples),
     )
@@ -149,13 +144,64 @@ def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:
 
     leading: the power of 1 / L of the largest correction.
     """
-    own = [item for item in means if item.weight.error > 0]
-    sizes = np.array([item.L for item in own], float)
+    rows = [(own.L, own.weight.value, own.weight.error) for own in means if own.weight.error > 0]
+    sizes, values, errors = np.array(rows).reshape(-1, 3).T
     if np.unique(sizes).size < 2:
         raise AnalysisError("a fit needs two sizes with errors")
     powers = (0, leading, leading + 1, leading + 2)
     design = np.stack([sizes**-power for power in powers], axis=1)
-    values = np.array([item.weight.value for item in own])
-    variances = np.array([item.weight.error**2 for item in own])
     widths = (np.inf, np.inf, *PRIORS[:2])
-    return average_over_sizes(sizes, design, values, variances, widths).value(0)
+    return average_over_sizes(sizes, design, values, errors**2, widths).value(0)
+
+
+#: Names of the averaged numbers.
+AVERAGED = ("invaded", "threshold", "front", "largest_burst")
+
+
+@dataclass(frozen=True)
+class InvasionMeans:
+    """Means over the invasions of one size.
+
+    reached: how many of the samples reached their target.  means, errors: by the names in
+    :data:`AVERAGED`; errors are NaN of a single sample.
+    """
+
+    L: int
+    samples: int
+    reached: int
+    means: dict[str, float]
+    errors: dict[str, float]
+
+    @classmethod
+    def of(cls, L: int, rows: Sequence[dict[str, Any]]) -> InvasionMeans:
+        """Return the means of rows, one a sample, with the averaged numbers and "reached"."""
+        table = np.array([[row[name] for name in AVERAGED] for row in rows], np.float64)
+        numbers = table.mean(axis=0), standard_error(table)
+        means, errors = (dict(zip(AVERAGED, each.tolist())) for each in numbers)
+        return cls(L, len(rows), sum(bool(row["reached"]) for row in rows), means, errors)
+
+
+def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
+    """Return D of <invaded sites> ~ L^D; None where the means of two sizes have no error."""
+    used = [own for own in means if own.reached == own.samples and own.means["invaded"] > 0]
+    masses = np.array([own.means["invaded"] for own in used])
+    errors = np.array([own.errors["invaded"] for own in used])
+    with suppress(AnalysisError):
+        return fit_power_law([own.L for own in used], masses, (errors / masses) ** 2).exponent
+    return None
+
+
+def fit_mass_dimension(radii: Floats, masses: Floats) -> Value | None:
+    """Return D of <sites within r> = A r^D; None of fewer than two samples or radii.
+
+    masses: float64 (samples, radii), all positive.
+    """
+    if len(masses) < 2 or len(radii) < 2:
+        return None
+
+    def slope(means: Floats) -> Any:
+        return np.polynomial.polynomial.polyfit(np.log(radii), np.log(means).T, 1)[1]
+
+    without = (masses.sum(axis=0) - masses) / (len(masses) - 1)
+    error = float(jackknife_error(np.asarray(slope(without), np.float64)))
+    return Value(float(slope(masses.mean(axis=0))), error)

@@ -1,15 +1,13 @@
 """p_c of tori in three dimensions and more: wrapping probabilities of all sizes in one fit.
 
 The probabilities that a cluster wraps around any axis, around one (the mean over the axes), and
-around all are fitted together (:mod:`percolab.analysis.quantity_fits`): one p_c, each with
-amplitudes of its own, corrections to scaling under natural priors.  The three are of the same
-samples, and their covariance is in the likelihood.
+around all are fitted together (:mod:`percolab.analysis.quantity_fits`).
 
 Samples are made next to p_c (:mod:`percolab.run.scaling_search`): most of a size at one p, its
-centre, a few at that and two p at the sides, which give the slopes.  The Fisher information of such
-samples about all parameters of the fit says which sizes to sample, and how much: of n samples of
-size L it is n J^T C^-1 J, where J are the derivatives of the three probabilities at the p and C is
-their covariance in one sample.  C hardly depends on L at p_c, and is that of the samples there are.
+centre, a few at that and two p at the sides, which give the slopes.  Their Fisher information about
+all parameters of the fit says which sizes to sample, and how much: of n samples of size L it is
+n J^T C^-1 J, where J are the derivatives of the three probabilities at the p and C is their
+covariance in one sample, which hardly depends on L at p_c.
 """
 
 from __future__ import annotations
@@ -18,21 +16,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot
-from typing import Any
 
 import numpy as np
 
 from percolab.analysis.averaging import ThresholdAverage
-from percolab.analysis.fisher_information import Information
-from percolab.analysis.json_values import plain
+from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import Observations, list_quantities
 from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, make_fitter
 from percolab.analysis.quantity_model import JointMaximum, JointModel
 from percolab.analysis.root_text import was_searched
-from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.statistics import Floats, jackknife_error, unit_diagonal
 from percolab.analysis.stored_data import read_moments
 from percolab.analysis.stored_fits import fit_quantities, read_joint_input
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import Information
 from percolab.analysis.value import Value
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -100,14 +97,9 @@ class WrappingEstimate:
         if not any(item.blocks for item in results.tasks.values()):
             raise AnalysisError("no samples yet")
         joint = read_joint_input(results, QUANTITIES)
-        fitter, _, _ = make_fitter(
-            joint.moments,
-            joint.quantities,
-            omegas=joint.omegas,
-            y_t=joint.y_t,
-            degrees=DEGREES,
-        )
-        return cls(fitter, fitter.average(joint.y_t), joint.y_t)
+        moments, chosen, y_t = joint.moments, joint.quantities, joint.y_t
+        fitter, *_ = make_fitter(moments, chosen, omegas=joint.omegas, y_t=y_t, degrees=DEGREES)
+        return cls(fitter, fitter.average(y_t), y_t)
 
     @property
     def threshold(self) -> Value:
@@ -142,36 +134,32 @@ class WrappingEstimate:
         Rows go by quantity, then by p.
         """
         count = len(QUANTITIES)
-        whole = [
-            item
-            for item in self.fitter.observations
-            if item.dimension == item.p.size and item.p.size % count == 0
-        ]
+        whole = [x for x in self.fitter.observations if x.dimension == x.p.size]
+        whole = [x for x in whole if x.p.size % count == 0]
         if not whole:
             raise AnalysisError("no size has samples of all three probabilities")
-        best = max(whole, key=lambda item: item.samples)
+        best = max(whole, key=lambda own: own.samples)
         points = best.p.size // count
         at = points // 2 + points * np.arange(count)
         return np.kron(best.covariance[np.ix_(at, at)] * best.samples, _ALONG_P)
 
     def _information(self, fit: JointMaximum, size: int, covariance: Floats) -> Floats:
         p_c = fit.p_0 + fit.width * float(fit.theta[0])
-        side = SIDE / self.slope(size)
-        three, one = p_c + side * np.array([-1.0, 0.0, 1.0]), np.array([p_c])
-        at_centre = np.arange(1, 9, 3)
-        found = np.zeros((fit.theta.size, fit.theta.size))
+        three, one = p_c + SIDE / self.slope(size) * np.array([-1.0, 0.0, 1.0]), np.array([p_c])
+        at_centre = np.ix_(np.arange(1, 9, 3), np.arange(1, 9, 3))
+        information = np.zeros((fit.theta.size, fit.theta.size))
         for p, own, share in (
             (three, covariance, SIDE_SHARE),
-            (one, covariance[np.ix_(at_centre, at_centre)], 1 - SIDE_SHARE),
+            (one, covariance[at_centre], 1 - SIDE_SHARE),
         ):
             observed = _expect(size, p, own)
             jacobian = self._model(fit, (observed,)).jacobian(fit.theta)[: observed.dimension]
-            found += share * jacobian.T @ jacobian
-        return found
+            information += share * jacobian.T @ jacobian
+        return information
 
 
 @dataclass(frozen=True)
-class WrappingCrossing:
+class WrappingCrossing(Record):
     """The p at which a quantity is the same on tori of two neighbouring sizes, and its error."""
 
     quantity: str
@@ -179,10 +167,6 @@ class WrappingCrossing:
     L2: int
     p: float
     error: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
@@ -193,26 +177,25 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     """
     estimate = WrappingEstimate.of(results)
     functions = estimate.found.best.functions
-    known = {item.name: item for item in list_quantities(results.study.boundary)}
+    known = {quantity.name: quantity for quantity in list_quantities(results.study.boundary)}
     quantities = [known[name] for name in QUANTITIES]
+    needs = sorted({name for quantity in quantities for name in quantity.needs})
     lines = []
     for size in sorted({item.task.size for item in results.tasks.values() if item.blocks}):
         own = [item for item in results.tasks.values() if item.task.size == size]
         item = max(own, key=lambda item: item.num_samples)
-        needs = sorted({name for quantity in quantities for name in quantity.needs})
         values, replicas = read_moments(item, needs).values(quantities)
-        (p,) = item.task.p
-        step = 0.01 / estimate.slope(size)
+        (p,), step = item.task.p, 0.01 / estimate.slope(size)
         slopes = [float(f(p + step, size) - f(p - step, size)) / (2 * step) for f in functions]
-        errors = [float(jackknife_error(replicas[:, n])[0]) for n in range(len(quantities))]
-        lines.append((size, p, values[:, 0], errors, slopes))
-    found = []
-    for (L1, p_1, W_1, e_1, s_1), (L2, p_2, W_2, e_2, s_2) in pairwise(lines):
-        for n, name in enumerate(QUANTITIES):
-            rate = s_2[n] - s_1[n]
-            p = (W_1[n] - s_1[n] * p_1 - W_2[n] + s_2[n] * p_2) / rate
-            found.append(WrappingCrossing(name, L1, L2, p, hypot(e_1[n], e_2[n]) / abs(rate)))
-    return found
+        errors = jackknife_error(replicas)[:, 0].tolist()
+        lines.append((size, p, values[:, 0].tolist(), errors, slopes))
+    crossings = []
+    for (L1, p_1, *small), (L2, p_2, *large) in pairwise(lines):
+        for name, W_1, e_1, s_1, W_2, e_2, s_2 in zip(QUANTITIES, *small, *large, strict=True):
+            rate = s_2 - s_1
+            p = (W_1 - s_1 * p_1 - W_2 + s_2 * p_2) / rate
+            crossings.append(WrappingCrossing(name, L1, L2, p, hypot(e_1, e_2) / abs(rate)))
+    return crossings
 
 
 def _expect(size: int, p: Floats, covariance: Floats) -> Observations:
@@ -256,8 +239,8 @@ def divide_work(
     shares = np.full(len(sizes), 1 / len(sizes))
     for _ in range(_STEPS):
         total = information.prior + np.tensordot(work * _mixed(shares), own, 1)
-        scale = 1 / np.sqrt(np.diag(total))
-        first = scale * scale[0] * np.linalg.inv(total * np.outer(scale, scale))[0]
+        scaled, scale = unit_diagonal(total)
+        first = scale * scale[0] * np.linalg.inv(scaled)[0]
         gains = np.maximum(np.einsum("i,kij,j->k", first, own, first), 0.0)
         if not gains.sum() > 0:
             break
@@ -280,13 +263,13 @@ def divide_for_error(
 ) -> Division:
     """Return the least work that brings p_c to an error, divided; costs, least: as above."""
     low, high = 1.0, 1e20
-    found = divide_work(information, costs, high, least)
+    best = divide_work(information, costs, high, least)
     # The same digits on every machine, whatever the last ones of a fit are.
     while high > 1.05 * low:
         work = (low * high) ** 0.5
         tried = divide_work(information, costs, work, least)
         if tried.error <= error:
-            high, found = work, tried
+            high, best = work, tried
         else:
             low = work
-    return found
+    return best

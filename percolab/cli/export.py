@@ -166,8 +166,7 @@ def find_format(results: str, form: str | None, out: str | None) -> tuple[str, s
 
 
 def _make_table(stored: StoredResults, p: tuple[float, ...] | None, table: str) -> Table:
-    from percolab.tables.flat import long_table, mean_table, threshold_table
-    from percolab.tables.sizes import size_table
+    from percolab.tables.flat import long_table, mean_table, size_table, threshold_table
     from percolab.tasks.study import check_probabilities
 
     if p is not None and table == "thresholds":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
 
-    from percolab.analysis.invasions import InvasionMeans
+    from percolab.analysis.trees import InvasionMeans
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Field, Invader
     from percolab.figures.invasion import Curves
@@ -102,7 +102,7 @@ def command(**given: Any) -> None:
     dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
-    from percolab.analysis.invasions import InvasionMeans
+    from percolab.analysis.trees import InvasionMeans
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves
@@ -318,7 +318,7 @@ def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     """Return the dimension by the mass within r, as far as every sample's invasion reaches."""
     import numpy as np
 
-    from percolab.analysis.invasions import fit_mass_dimension
+    from percolab.analysis.trees import fit_mass_dimension
 
     table = np.array(masses, np.float64)
     reached = (table > 0).all(axis=0)
@@ -327,7 +327,7 @@ def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
 
 def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
     """Return the dimension by the sites at breakthrough, where that is where invasions end."""
-    from percolab.analysis.invasions import fit_size_dimension
+    from percolab.analysis.trees import fit_size_dimension
 
     if not invaders[0].field.structure.is_scalable or invaders[0].stop != "spanning":
         return None

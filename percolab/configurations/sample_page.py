@@ -19,8 +19,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, decode_periods, unpack_bits
 from percolab.tasks.study_file import make_request
-from percolab.trees.heap import make_bond_keys
-from percolab.trees.weights import make_sample_weights
+from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: The page has all bonds; with more of them it would be slow on a phone.
 MOST_POINTS = 2**14

@@ -36,11 +36,11 @@ from percolab.tasks.values import (
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
+    find_tree,
     keys_from_array,
     keys_from_list,
-    sample_tree,
-    tree_from_keys,
 )
+from percolab.trees.weights import given_weights, make_sample_weights
 
 _NO_MEANING = "has no meaning here"
 
@@ -159,9 +159,9 @@ def tree_from_array(
     shape, kinds = _check_array(lattice, weights.shape, weights.dtype, L, boundary)
     check_tree_memory(Extent.of_structure(lattice, shape, kinds), method, device)
     topology = lattice.topology(shape, kinds)
-    return tree_from_keys(
+    return find_tree(
         topology,
-        keys_from_array(topology, weights),
+        given_weights(keys_from_array(topology, weights)),
         weights.dtype.kind,
         method=method,
         device=device,
@@ -260,8 +260,9 @@ def _tree_from_list(
     """Return the tree of a graph with weights in the order of its bonds."""
     topology = graph.topology((graph.num_sites,))
     check_tree_memory(Extent.of_topology(topology), **ways)
-    keys, facts = keys_from_list(graph, values), {"names": names, "notes": graph.notes}
-    return tree_from_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **facts)
+    keys = given_weights(keys_from_list(graph, values))
+    facts = {"structure": graph, "names": names, "notes": graph.notes}
+    return find_tree(topology, keys, values.dtype.kind, **ways, **facts)
 
 
 def _of_sample(
@@ -285,5 +286,5 @@ def _of_sample(
     task = Task(structure, L, kinds, (0.5,), seed=seed, rng=rng)
     check_tree_memory(Extent.of_structure(structure, task.shape, kinds), **ways)
     topology = structure.topology(task.shape, kinds)
-    numbers = GENERATORS[rng], task.stream_seed, sample
-    return sample_tree(topology, *numbers, structure=structure, boundary=kinds, **ways)
+    weights = make_sample_weights(GENERATORS[rng], task.stream_seed, sample)
+    return find_tree(topology, weights, structure=structure, boundary=kinds, **ways)

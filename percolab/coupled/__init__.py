@@ -16,7 +16,6 @@ from percolab.bonds.model import BOND, Model
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
-from percolab.labelers.forest import Labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
@@ -94,14 +93,6 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
     return load(place or _POINTS[kind])
 
 
-def make_coupling(labeler: Labeler, kind: str, *, openings: bool = False) -> Coupling:
-    """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
-    extent = Extent.of_topology(labeler.batch.topology)
-    chosen = _class_for(labeler.name, kind, labeler.batch.model, extent)
-    coupling: Coupling = chosen(labeler, openings=openings)
-    return coupling
-
-
 def compute_memory(
     name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
 ) -> Memory:
@@ -135,9 +126,11 @@ def new_coupling(
     tally: bool = False,
     openings: bool = False,
 ) -> Coupling:
-    """Return a new labeler with its coupling.
+    """Return a new labeler with what couples its samples in p on a kind of device.
 
     openings: whether rows have them; other arguments as for :func:`new_labeler`.
     """
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
-    return make_coupling(labeler, kind, openings=openings)
+    chosen = _class_for(labeler.name, kind, model, Extent.of_topology(topology))
+    coupling: Coupling = chosen(labeler, openings=openings)
+    return coupling

@@ -1,11 +1,10 @@
 """Rows of a sample after every opening of a bond or a site, in the order of their numbers u.
 
 The algorithm of M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85, 4104 (2000) and Phys. Rev. E
-64, 016706 (2001).  A bond (or site) is open at p if u < p, so after n openings the sample is what
-it is at every p between the n-th smallest number and the next.
-
-Where ranks say in which order all are removed, they open in the reverse order.  Of equal ranks that
-with the largest u is removed first, so that all their orders are equally likely.
+64, 016706 (2001).  After n openings the sample is what it is at every p between the n-th smallest
+number and the next.  Where ranks say in which order all are removed, they open in the reverse
+order; of equal ranks that with the largest u is removed first, so that all orders are equally
+likely.
 """
 
 from __future__ import annotations
@@ -230,7 +229,6 @@ def _swap(by_degree, at, n, m):
 
 @njit
 def _add_row(state, row, picks, sums):
-    """Add the observables of a row to sums."""
     places, masks, rules, without = picks
     flags = int64(state[1])
     _put(row, 0, 1, state[0])

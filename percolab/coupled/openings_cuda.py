@@ -1,24 +1,58 @@
-"""CUDA: a grid of p from one labeling.  What opens between its ends joins few clusters.
+"""CUDA: what opens between two p, from one labeling at the lower.
 
-A bond that is closed at the lowest p of a grid and open at its highest, and joins two clusters of a
-tile or of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).
-The clusters it joins become nodes, like those at the border; the others stay as they are over the
-whole grid.  Rows then follow from p to p by joining nodes.
+A bond that is closed at the lowest p and open at the highest, and joins two clusters of a tile or
+of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).  These
+clusters become nodes; the others stay as they are.  The rows of a grid follow from p to p by
+joining nodes.
 
-labels: uint32 (items * points,); parents: uint32, of all nodes; forest: uint64, as long.
+Exact spanning thresholds are found by bisection.  Every opening is moved to the roots of its nodes;
+from then on unions change nothing but these roots, and a trial at any p in between is undone by
+making them roots again.  It halves the bracket of every sample and axis; when few openings are left
+in it, one thread opens them in order.  Grid axis 1 counts the open axes.
+
+labels: uint32 (items * points,).  In steps parents: uint32, of all nodes; forest: uint64, as long.
+In trials forest, reach: uint32, parents of nodes and the end layers that roots touch, axis after
+axis, ``span`` nodes each.  numbers: uint64, those of the openings' bonds, like the openings.
+brackets: uint64 (2, axes, items), thresholds: the item spans at the upper one and not at the lower.
+Equal ones are finished, and there is no threshold where the upper one is NEVER.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
 from numba import int32, uint32, uint64
+from numpy.typing import NDArray
 
 from percolab.bonds.hooks import bond_number
+from percolab.bonds.words import NEVER
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit
-from percolab.kernels.union_find import union
-from percolab.labelers.tiled.borders import TILES_PER_BLOCK, listed_bond
+from percolab.kernels.union_find import find, union
+from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, listed_bond
+from percolab.labelers.tiled.labeler import Tiled
 from percolab.labelers.tiled.one_tile import LANES
+from percolab.labelers.tiled.records import Openings
+from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop
 
 cuda = load_cuda()
+
+#: Openings that one thread puts in order at last, and how many of them a bracket should hold.
+LISTED, WANTED = 128, 32
+#: Where in its bracket an item is tried.
+AT_LOWER, AT_MIDDLE, AT_UPPER = range(3)
+
+
+@cuda.jit(device=True)
+def _tile_and_lane():
+    """Return this warp's tile, counted through all items, and the lane."""
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    return cuda.blockIdx.x * TILES_PER_BLOCK + warp, lane
 
 
 @cuda.jit(cache=True)
@@ -50,8 +84,7 @@ def cross_openings_kernel(
 def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings):
     """Write at which p of the grid the bond of every opening opens, in place of the bond."""
     found = openings.list
-    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
-    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    block, lane = _tile_and_lane()
     if block < blocks:
         seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
@@ -66,8 +99,7 @@ def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings)
 def join_openings_kernel(parents, step, blocks, openings):
     """Join the nodes of all openings of a step."""
     found = openings.list
-    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
-    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
             if found[block, n, 2] == step:
@@ -78,8 +110,7 @@ def join_openings_kernel(parents, step, blocks, openings):
 def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loops):
     """Join the nodes of all openings of a step in a forest with periods, and note what wraps."""
     found = openings.list
-    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
-    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
             if found[block, n, 2] == step:
@@ -87,3 +118,296 @@ def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loo
                 code = int32(found[block, n, 3])
                 wound = join_over_periods(forest, one, other, code)
                 note_loop(wound, uint32(block // tiles), loops)
+
+
+@cuda.jit(cache=True)
+def spanning_ends_kernel(labels, points, nodes, sites, spanning):
+    """Set the bits of the axes along which an item spans, once roots have their end flags."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < sites.size:
+        node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
+        bits = spanning_bits(nodes.ends[find(nodes.parents, uint32(0), node)])
+        if bits != 0:
+            cuda.atomic.or_(spanning, item, uint32(bits))
+
+
+@cuda.jit(cache=True)
+def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, openings, numbers):
+    """Move all openings to the roots of their nodes, and write the numbers of their bonds.
+
+    An opening between one and the same root gets the number NEVER, which is below no threshold.
+    """
+    found, counts, room = openings.list, openings.counts, openings.room
+    block, lane = _tile_and_lane()
+    if block < blocks:
+        seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
+        for n in range(lane, min(counts[block], room), LANES):
+            one = find(parents, uint32(0), found[block, n, 0])
+            other = find(parents, uint32(0), found[block, n, 1])
+            bond = found[block, n, 2]
+            found[block, n, 0], found[block, n, 1] = one, other
+            if one == other:
+                numbers[block, n] = uint64(NEVER)
+            else:
+                numbers[block, n] = bond_number(generator, sites, seed, sample, bond)
+
+
+@cuda.jit(cache=True)
+def begin_brackets_kernel(lows, highs, items, axes, spanning, brackets, spans, listed):
+    """Begin the brackets of all items with a window each; one thread an item."""
+    item, row = cuda.grid(1), cuda.blockIdx.y
+    if item < items:
+        spanned = uint32(uint32(spanning[item] >> axes[row]) & uint32(1)) != uint32(0)
+        brackets[0, row, item] = lows[item]
+        brackets[1, row, item] = lows[item] if spanned else highs[item]
+        spans[row, item] = uint32(0)
+        listed[row, item] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _tried(brackets, row, item, where):
+    """Return the threshold that an item is tried at; 0, where nothing is open, once finished."""
+    lower, upper = brackets[0, row, item], brackets[1, row, item]
+    if upper == uint64(NEVER) or lower == upper:
+        return uint64(0)
+    if where == AT_MIDDLE:
+        return uint64(lower + uint64(uint64(upper - lower) >> uint64(1)))
+    return upper if where == AT_UPPER else lower
+
+
+@cuda.jit(device=True)
+def _narrow(brackets, row, item, where, spanned):
+    """Narrow a bracket by the outcome of the trial made at ``where``."""
+    lower, upper = brackets[0, row, item], brackets[1, row, item]
+    if upper == uint64(NEVER) or lower == upper:
+        return
+    if where == AT_UPPER and spanned == uint32(0):
+        brackets[1, row, item] = uint64(NEVER)
+    elif where == AT_MIDDLE:
+        middle = _tried(brackets, row, item, AT_MIDDLE)
+        brackets[1 if spanned != uint32(0) else 0, row, item] = middle
+
+
+@cuda.jit(cache=True)
+def undo_trial_kernel(
+    forest, reach, span, tiles, blocks, interior, node_room, brackets, spans, where
+):
+    """Narrow the brackets by the last trial, made at ``where``, and undo it.
+
+    All nodes become roots: in a row they are written faster than those of openings alone.
+    """
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        item = block // tiles
+        if lane == 0 and block == item * tiles:
+            _narrow(brackets, row, item, where, spans[row, item])
+            spans[row, item] = uint32(0)
+        base, least = uint32(row * span), uint32(uint32(block) * node_room)
+        for n in range(lane, interior[block, NODES], LANES):
+            node = uint32(least + uint32(n))
+            forest[uint32(base + node)] = node
+            reach[uint32(base + node)] = uint32(0)
+
+
+@cuda.jit(cache=True)
+def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, where):
+    """Join the nodes of all openings that are open at the threshold tried."""
+    found, counts, room = openings.list, openings.counts, openings.room
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        base = uint32(row * span)
+        tried = _tried(brackets, row, block // tiles, where)
+        if tried != uint64(0):
+            for n in range(lane, min(counts[block], room), LANES):
+                if numbers[block, n] < tried:
+                    union(forest, base, found[block, n, 0], found[block, n, 1])
+
+
+@cuda.jit(cache=True)
+def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
+    """Collect at the roots which end layers of the axis they touch, and note who spans."""
+    found, counts, room = openings.list, openings.counts, openings.room
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        base = uint32(row * span)
+        both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
+        for n in range(lane, min(counts[block], room), LANES):
+            if numbers[block, n] != uint64(NEVER):
+                for side in range(2):
+                    node = found[block, n, side]
+                    flags = uint32(ends[node] & both)
+                    if flags != uint32(0):
+                        root = find(forest, base, node)
+                        before = cuda.atomic.or_(reach, uint32(base + root), flags)
+                        # The last one to set a bit sees both; all who do write the same.
+                        if uint32(before | flags) == both:
+                            spans[row, block // tiles] = uint32(1)
+
+
+@cuda.jit(cache=True)
+def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, places):
+    """List the openings inside every bracket: how many, and where they are."""
+    counts, room = openings.counts, openings.room
+    block, lane = _tile_and_lane()
+    row = cuda.blockIdx.y
+    if block < blocks:
+        item = block // tiles
+        lower, upper = brackets[0, row, item], brackets[1, row, item]
+        if upper != uint64(NEVER):
+            for n in range(lane, min(counts[block], room), LANES):
+                if lower <= numbers[block, n] < upper:
+                    slot = cuda.atomic.add(listed, (row, item), uint32(1))
+                    if slot < uint32(LISTED):
+                        places[row, item, slot] = (uint64(block) << uint64(32)) | uint64(n)
+                    else:
+                        # Whoever writes it writes the same.
+                        openings.overflow[0] = uint32(1)
+
+
+@cuda.jit(cache=True)
+def finish_brackets_kernel(
+    forest, reach, span, openings, numbers, brackets, listed, places, axes, items, found
+):
+    """Open the listed openings of every bracket in order, and write T; one thread a bracket.
+
+    The trial must stand at the lower ends of the brackets.
+    """
+    item, row = cuda.grid(1), uint32(cuda.blockIdx.y)
+    if item < items:
+        upper = brackets[1, row, item]
+        found[row, item] = upper
+        if upper != uint64(NEVER):
+            base = uint32(row * span)
+            count = min(listed[row, item], uint32(LISTED))
+            _sort_places(places, row, item, count, numbers)
+            both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
+            for k in range(count):
+                block, n = _place(places, row, item, k)
+                one = find(forest, base, openings.list[block, n, 0])
+                other = find(forest, base, openings.list[block, n, 1])
+                if one != other:
+                    forest[uint32(base + max(one, other))] = min(one, other)
+                    flags = uint32(reach[uint32(base + one)] | reach[uint32(base + other)])
+                    reach[uint32(base + min(one, other))] = flags
+                    if flags == both:
+                        found[row, item] = uint64(numbers[block, n] + uint64(1))
+                        break
+
+
+@cuda.jit(device=True)
+def _place(places, row, item, k):
+    """Return (block, number) of the k-th listed opening of a bracket."""
+    place = places[row, item, k]
+    return uint32(place >> uint64(32)), uint32(place & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def _sort_places(places, row, item, count, numbers):
+    """Sort a bracket's list by the numbers of its openings (insertion sort)."""
+    for k in range(1, count):
+        place = places[row, item, k]
+        block, n = _place(places, row, item, k)
+        number, slot = numbers[block, n], k
+        while slot > 0:
+            before, m = _place(places, row, item, slot - 1)
+            if numbers[before, m] <= number:
+                break
+            places[row, item, slot] = places[row, item, slot - 1]
+            slot -= 1
+        places[row, item, slot] = place
+
+
+class BracketSearch:
+    """Brackets of the samples of a batch along all open axes, narrowed side by side."""
+
+    def __init__(self, labeler: Tiled) -> None:
+        self._labeler, self._launches = labeler, labeler.batch.launches
+        open_axes = labeler.batch.topology.open_axes
+        axes, capacity = len(open_axes), labeler.batch.capacity
+        self._axes = cuda.to_device(np.array(open_axes, np.uint32))
+        self._brackets = cuda.device_array((2, axes, capacity), np.uint64)
+        self._spans = cuda.device_array((axes, capacity), np.uint32)
+        self._listed = cuda.device_array((axes, capacity), np.uint32)
+        self._places = cuda.device_array((axes, capacity, LISTED), np.uint64)
+        self._found = cuda.device_array((axes, capacity), np.uint64)
+        self._numbers: Any = None
+        self._forest: Any = None
+        self._reach: Any = None
+
+    def make_room(self, openings: Openings) -> None:
+        """See to it that there is memory for the nodes and the numbers of these openings."""
+        shape = openings.list.shape[:2]
+        if self._numbers is None or self._numbers.shape != shape:
+            self._numbers = cuda.device_array(shape, np.uint64)
+        size = self._labeler.nodes.parents.size * self._axes.size
+        if self._forest is None or self._forest.size < size:
+            self._forest = cuda.device_array(size, np.uint32)
+            self._reach = cuda.device_array(size, np.uint32)
+
+    def contract(self, items: int, generator: int, openings: Openings) -> None:
+        """Move the openings to the roots of their nodes and find the numbers of their bonds."""
+        labeler, batch = self._labeler, self._labeler.batch
+        blocks, tiles = labeler.count_blocks(items)
+        keys = generator, batch.sites, batch.keys.on_device
+        nodes = labeler.nodes.parents, np.int32(labeler.tiling.num_tiles), tiles
+        contracted = *keys, *nodes, openings, self._numbers
+        self._launches.blocks(contract_openings_kernel, blocks, THREADS, *contracted)
+
+    def search(
+        self, openings: Openings, window: Sequence[NDArray[np.uint64]], expected: int
+    ) -> NDArray[np.uint64]:
+        """Return T of all items along all open axes, uint64 (items, axes).
+
+        window: a lower and an upper threshold for every item.  expected: openings of an item,
+        about.
+        """
+        items, axes = len(window[0]), self._axes.size
+        one_each = (-(-items // THREADS), axes)
+        limits = [cuda.to_device(np.ascontiguousarray(end)) for end in window]
+        begun = self._labeler.read.spanning, self._brackets, self._spans, self._listed
+        begun = *limits, np.int32(items), self._axes, *begun
+        self._launches.blocks(begin_brackets_kernel, one_each, THREADS, *begun)
+        tiles = items * self._labeler.tiling.num_tiles
+        grid = -(-tiles // TILES_PER_BLOCK), axes
+        rounds = max(ceil(log2(max(expected, 1) / WANTED)), 0)
+        last = AT_LOWER
+        for where in (AT_UPPER, *[AT_MIDDLE] * rounds, AT_LOWER):
+            self._undo(grid, tiles, last)
+            self._try(grid, tiles, openings, where)
+            last = where
+        lists = self._brackets, self._listed, self._places
+        listed = *self._openings(tiles, openings), *lists
+        self._launches.blocks(list_brackets_kernel, grid, THREADS, *listed)
+        found = self._axes, np.int32(items), self._found
+        finished = *self._forests, openings, self._numbers, *lists, *found
+        self._launches.blocks(finish_brackets_kernel, one_each, THREADS, *finished)
+        self._launches.wait()
+        return self._found.copy_to_host()[:, :items].T
+
+    @property
+    def _forests(self) -> tuple[Any, Any, np.uint32]:
+        return self._forest, self._reach, np.uint32(self._forest.size // self._axes.size)
+
+    def _openings(self, tiles: int, openings: Openings) -> tuple[Any, ...]:
+        of_item = np.int32(self._labeler.tiling.num_tiles)
+        return of_item, np.int32(tiles), openings, self._numbers
+
+    def _undo(self, grid: tuple[int, int], tiles: int, last: int) -> None:
+        """Narrow the brackets by the trial made at ``last``, and undo it."""
+        labeler = self._labeler
+        nodes = np.int32(labeler.tiling.num_tiles), np.int32(tiles), labeler.interior
+        undone = *nodes, labeler.nodes.room, self._brackets, self._spans, np.int32(last)
+        self._launches.blocks(undo_trial_kernel, grid, THREADS, *self._forests, *undone)
+
+    def _try(self, grid: tuple[int, int], tiles: int, openings: Openings, where: int) -> None:
+        """Open what is open at a place of the brackets, and see who spans."""
+        forest, reach, span = self._forests
+        batch = self._openings(tiles, openings)
+        trial = forest, span, *batch, self._brackets, np.int32(where)
+        self._launches.blocks(join_trial_kernel, grid, THREADS, *trial)
+        ends = self._labeler.nodes.ends
+        reached = forest, ends, reach, span, *batch, self._axes, self._spans
+        self._launches.blocks(reach_trial_kernel, grid, THREADS, *reached)

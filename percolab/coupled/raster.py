@@ -7,7 +7,6 @@ measured in a single call, since on small lattices a call from Python costs more
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
@@ -33,31 +32,6 @@ def _most_ordered(topology: Topology) -> int:
     return max(bonds // _ORDERED_SHARE, min(bonds, _ORDERED_LEAST))
 
 
-def _grid_lists(topology: Topology) -> kernels.GridLists:
-    countable = topology.num_bond_words <= _MOST_WORDS
-    listed = topology.num_classes * topology.num_points // 3 if countable else 0
-    return kernels.GridLists(
-        bonds=np.empty(listed, np.uint32),
-        steps=np.empty(listed, np.uint8),
-        order=np.empty(listed, np.uint32),
-        ends=np.empty(kernels.MAX_STEPS + 2, np.int64),
-        planes=np.empty(63, np.uint32),
-        later=np.empty(topology.num_bond_words, np.uint32),
-    )
-
-
-def _bond_order(topology: Topology, later: NDArray[np.uint32]) -> kernels.BondOrder:
-    listed = _most_ordered(topology) if topology.num_bond_words <= _MOST_WORDS else 0
-    return kernels.BondOrder(
-        later=later,
-        bonds=np.empty(listed, np.uint32),
-        numbers=np.empty(listed, np.uint64),
-        order=np.empty(listed, np.uint32),
-        heads=np.empty(listed + 1, np.uint32),
-        planes=np.empty(count_compared_digits(topology.num_bonds), np.uint32),
-    )
-
-
 class RasterCoupling(PointByPoint):
     """The coupling of a sample's runs (:class:`percolab.coupled.Coupling`).
 
@@ -68,11 +42,20 @@ class RasterCoupling(PointByPoint):
 
     def __init__(self, labeler: Raster, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
-        batch = labeler.batch
-        bonds = batch.exists, batch.opened, batch.adjacency, batch.topology.occupied
+        batch, top = labeler.batch, labeler.batch.topology
+        bonds = batch.exists, batch.opened, batch.adjacency, top.occupied
         forest = labeler.end_flags, labeler.runs, labeler.windings
         self._sample = kernels.Sample(*bonds, *forest)
-        self._lists = _grid_lists(batch.topology)
+        countable = top.num_bond_words <= _MOST_WORDS
+        listed = top.num_classes * top.num_points // 3 if countable else 0
+        self._lists = kernels.GridLists(
+            bonds=np.empty(listed, np.uint32),
+            steps=np.empty(listed, np.uint8),
+            order=np.empty(listed, np.uint32),
+            ends=np.empty(kernels.MAX_STEPS + 2, np.int64),
+            planes=np.empty(63, np.uint32),
+            later=np.empty(top.num_bond_words, np.uint32),
+        )
         self._order: kernels.BondOrder | None = None
 
     @staticmethod
@@ -111,7 +94,16 @@ class RasterCoupling(PointByPoint):
         batch = self.labeler.batch
         open_axes = batch.topology.open_axes
         if self._order is None:
-            self._order = _bond_order(batch.topology, self._lists.later)
+            top = batch.topology
+            listed = _most_ordered(top) if top.num_bond_words <= _MOST_WORDS else 0
+            self._order = kernels.BondOrder(
+                later=self._lists.later,
+                bonds=np.empty(listed, np.uint32),
+                numbers=np.empty(listed, np.uint64),
+                order=np.empty(listed, np.uint32),
+                heads=np.empty(listed + 1, np.uint32),
+                planes=np.empty(count_compared_digits(top.num_bonds), np.uint32),
+            )
         found = np.empty((len(samples), len(open_axes)), np.uint64)
         axes = np.array(open_axes, np.int64)
         items = generator, np.uint64(seed), (samples, low, high)

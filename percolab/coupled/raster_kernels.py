@@ -2,12 +2,9 @@
 
 Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that the rows of a
 grid cost little more than one labeling.  The sums over clusters, the spanning bits and the tally
-are kept up to date at every union.  The second largest alone must be looked for again, when it was
-joined to the largest.
-
-For the exact spanning thresholds the bonds that open in a window of p are put in the order of their
-uniform numbers and joined one by one, until the sample spans along every axis: the algorithm of
-Newman and Ziff (2001), on the few bonds that matter.
+are kept up to date at every union; the second largest alone may have to be looked for again.  For
+the exact spanning thresholds bonds are joined one by one in the order of their uniform numbers: the
+algorithm of Newman and Ziff (2001), on the few bonds that matter.
 
 parents, sizes: int32, reach: uint32, of all runs; row: int64 (ROW_WIDTH,), longer with a tally.
 """
@@ -215,9 +212,8 @@ def write_sample_thresholds(generator, seed, items, record, sample, axes, lists,
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
     items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
-    :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
-    open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
-    it.
+    :class:`Sample`.  axes: int64, the open ones.  found: uint64 (n, open axes).  lists: a
+    BondOrder.  Returns whether the opening bonds of all samples fitted into it.
     """
     runs = sample.runs
     bonds, order = lists.bonds, lists.order

@@ -173,7 +173,6 @@ class SmallCoupling(TiledCoupling):
         self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
 
     def _reserve(self, items: int) -> None:
-        """See to it that there is memory for so many items."""
         if items > self._buffers.items:
             # What is there goes first, so that both need not fit.
             self._launches.wait()

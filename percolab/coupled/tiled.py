@@ -16,7 +16,7 @@ import numpy as np
 from percolab.bonds.batch_cuda import ClosedCounts, KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled import Rows, Samples, brackets_cuda
+from percolab.coupled import Rows, Samples
 from percolab.coupled import openings_cuda as kernels
 from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
@@ -65,7 +65,7 @@ class TiledCoupling(CoupledBatches):
         top, batch = labeler.batch.topology, labeler.batch
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
-        self._search: brackets_cuda.BracketSearch | None = None
+        self._search: kernels.BracketSearch | None = None
         self._upper_keys = KeysOfBatch(batch.model, batch.capacity, batch.launches)
         self._grid = cuda.device_array(_MOST_STEPS, np.uint64)
         self._pinned_grid = cuda.pinned_array(_MOST_STEPS, np.uint64)
@@ -89,26 +89,24 @@ class TiledCoupling(CoupledBatches):
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
             tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
-            keys = keys.plus(Memory(device=items * axes * (32 + 8 * brackets_cuda.LISTED)))
+            keys = keys.plus(Memory(device=items * axes * (32 + 8 * kernels.LISTED)))
         return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         parts, begin = [], 0
         while begin < grid.size:
             end = self._find_part_end(grid, begin)
-            parts.append(self._part_rows(generator, seed, samples, grid[begin:end]))
+            rows, part = None, grid[begin:end]
+            if part.size > 1:
+                rows = self.rows_from_openings(generator, seed, samples, part)
+            if rows is None:
+                # There is one threshold, or too much opens for one labeling.
+                limits = (np.full(len(samples), threshold, np.uint64) for threshold in part)
+                each = [self.measured(generator, seed, samples, limit) for limit in limits]
+                rows = np.stack(each, axis=1)
+            parts.append(rows)
             begin = end
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-    def _part_rows(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
-        """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
-        if grid.size > 1:
-            rows = self.rows_from_openings(generator, seed, samples, grid)
-            if rows is not None:
-                return rows
-        limits = (np.full(len(samples), threshold, np.uint64) for threshold in grid)
-        each = [self.measured(generator, seed, samples, limit) for limit in limits]
-        return np.stack(each, axis=1)
 
     def _expected(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
@@ -117,7 +115,6 @@ class TiledCoupling(CoupledBatches):
 
     @property
     def _burst(self) -> int:
-        """How many bonds may open at once: those of a site, or one."""
         batch = self.labeler.batch
         return _max_simultaneous_openings(batch.topology.num_classes, batch.model)
 
@@ -198,7 +195,6 @@ class TiledCoupling(CoupledBatches):
         return self.with_counts(rows.reshape(items, steps, labeler.row_width), items, steps)
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
-        """Write from what to draw samples at two thresholds each."""
         self.labeler.batch.keys.write(seed, samples, low)
         self._upper_keys.write(seed, samples, high)
 
@@ -237,18 +233,13 @@ class TiledCoupling(CoupledBatches):
                 self._join_openings(items, step, openings)
             labeler.gather(items)
             labeler.sum_nodes(items)
-            self._tally_step(items, step, steps)
+            read, width = labeler.read, labeler.read.tally_width
+            tallies = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
+            batch.launches.each(copy_tally_kernel, int(width), items, *tallies)
+            labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
             labeler.read.finish(items, step, steps)
 
-    def _tally_step(self, items: int, step: int, steps: int) -> None:
-        """Tally the clusters of all items at one step of a grid, if tallies are kept."""
-        read, width = self.labeler.read, self.labeler.read.tally_width
-        finished = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
-        self.labeler.batch.launches.each(copy_tally_kernel, int(width), items, *finished)
-        self.labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
-
     def _join_openings(self, items: int, step: int, openings: Openings) -> None:
-        """Join the nodes of all openings of a step, and note what wraps."""
         labeler, launches = self.labeler, self.labeler.batch.launches
         blocks, tiles = labeler.count_blocks(items)
         if not labeler.may_wrap:
@@ -275,7 +266,7 @@ class TiledCoupling(CoupledBatches):
         widest = int(np.argmax(high - low))
         expected = self._expected(low[widest], high[widest])
         openings, labeler = self._make_room(expected, 1), self.labeler
-        search = self._search = self._search or brackets_cuda.BracketSearch(labeler)
+        search = self._search = self._search or kernels.BracketSearch(labeler)
         search.make_room(openings)
 
         def measure(samples: Samples, low: Samples, high: Samples) -> Samples:
@@ -300,5 +291,5 @@ class TiledCoupling(CoupledBatches):
         labeler, (sites, _) = self.labeler, self.labeler.end_flags
         nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
         spanning = labeler.read.spanning
-        kernel = brackets_cuda.spanning_ends_kernel
+        kernel = kernels.spanning_ends_kernel
         labeler.batch.launches.one(kernel, sites.size, items, *nodes, sites, spanning)

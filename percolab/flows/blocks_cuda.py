@@ -6,7 +6,7 @@ of the tree so that those of every branch are consecutive.  A bond of the tree f
 is a fence if no bond leads out of the branch of u from that of v.  The bonds that are no fences,
 and those outside of the tree, connect the nodes of each block but its highest; here this is the
 first terminal.  Bonds to an ancestor do not, but in a tree of shortest ways there are none but
-those that are parallel to a bond of the tree, and the virtual bond.
+those that are parallel to a bond of the tree, which show nothing new, and the virtual bond.
 
 Source: X. Dong, L. Wang, Y. Gu and Y. Sun, PPoPP 2023 (FAST-BCC).
 """
@@ -19,13 +19,13 @@ from percolab.flows.cycle_words import virtual_word, word_streams
 from percolab.flows.search_cuda import (
     ROOT,
     UNSEEN,
+    Tree,
     acts,
     begin_at,
     clear,
     is_open,
     level_range,
     low_half,
-    own_rows,
     push_node,
     read_level,
     search,
@@ -66,11 +66,9 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
     """
     queued = cuda.shared.array(1, types.uint32)
     sums = cuda.shared.array(_SUMS, types.uint64)
-    block, thread = cuda.blockIdx.x, uint32(cuda.threadIdx.x)
-    tree, item = own_rows(memory), uint32(cuda.blockIdx.x)
-    parts = Branches(
-        branches.begin[block], branches.end[block], branches.low[block], branches.high[block]
-    )
+    n, thread, item = cuda.blockIdx.x, uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
+    tree = Tree(memory.via[n], memory.words[n], memory.queue[n], memory.levels[n])
+    parts = Branches(branches.begin[n], branches.end[n], branches.low[n], branches.high[n])
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
     while item < items:
         key = word_streams(samples[0], samples[uint32(item + uint32(1))])
@@ -81,8 +79,8 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
         begin_at(net.source, tree.queue, queued)
         if thread == uint32(0):
             tree.via[root], tree.words[root] = uint64(ROOT), uint64(0)
-            for n in range(_SUMS):
-                sums[n] = uint64(0)
+            for k in range(_SUMS):
+                sums[k] = uint64(0)
         levels = search(net, opened, base, key, tree, queued)
         if tree.via[sink] != uint64(UNSEEN):
             reached = tree.levels[uint32(levels - uint32(1))]
@@ -90,14 +88,12 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
                 tree.words[sink] = uint64(tree.words[sink] ^ virtual_word(key))
             red = _add_up(net, tree, parts, levels, virtual_word(key))
             _number(net, tree, parts, levels)
-            trails = _look_around(net, opened, base, tree, parts, reached)
+            _look_around(net, opened, base, tree, parts, reached)
             _find_fences(net, tree, parts, levels)
-            size = _join_block(net, opened, base, tree, queued)
-            bonds, sites = _count_block(net, opened, base, tree, size)
+            # Nobody needs the numbers any more.
+            _join_block(net, opened, base, tree, parts.begin, queued)
+            _count_marks(net, opened, base, tree, reached, sums)
             cuda.atomic.add(sums, _RED, red)
-            cuda.atomic.add(sums, _TRAILS, trails)
-            cuda.atomic.add(sums, _BONDS, bonds)
-            cuda.atomic.add(sums, _SITES, sites)
         cuda.syncthreads()
         if thread == uint32(0):
             found[item, _RED], found[item, _SITES] = sums[_RED], sums[_SITES]
@@ -158,9 +154,8 @@ def _number(net, tree, parts, levels):
 
 @cuda.jit(device=True)
 def _look_around(net, opened, base, tree, parts, reached):
-    """Note which numbers bonds of trails lead to; return how many ends of these there were."""
-    trails, sink = uint64(0), uint32(net.nodes.size + 1)
-    n = uint32(cuda.threadIdx.x)
+    """Note which numbers the bonds of every node lead to, of those that trails come to."""
+    sink, n = uint32(net.nodes.size + 1), uint32(cuda.threadIdx.x)
     while n < reached:
         site = tree.queue[n]
         node = net.nodes[site]
@@ -168,18 +163,13 @@ def _look_around(net, opened, base, tree, parts, reached):
         if tree.words[node] != uint64(0):
             low = high = parts.begin[node]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-                bond = net.bonds[k]
-                if is_open(opened, base, bond):
-                    other = low_half(bond)
-                    trails = uint64(trails + tree.words[other])
-                    low, high = min(low, parts.begin[other]), max(high, parts.begin[other])
-            if node == sink:
-                # The virtual bond leads to the root.
-                low = uint32(0)
-            cuda.atomic.min(parts.low, node, low)
+                if is_open(opened, base, net.bonds[k]):
+                    number = parts.begin[low_half(net.bonds[k])]
+                    low, high = min(low, number), max(high, number)
+            # The virtual bond leads to the root.
+            cuda.atomic.min(parts.low, node, uint32(0) if node == sink else low)
             cuda.atomic.max(parts.high, node, high)
         n = uint32(n + uint32(cuda.blockDim.x))
-    return trails
 
 
 @cuda.jit(device=True)
@@ -204,63 +194,58 @@ def _find_fences(net, tree, parts, levels):
 
 
 @cuda.jit(device=True)
-def _joins(tree, node, other, place):
-    """Return whether an open bond between two nodes, none of them the root, is within a block."""
-    own, others = tree.via[node], tree.via[other]
-    if uint64(own >> uint64(32)) == place:
+def _joins(tree, node, other):
+    """Return whether a bond between two nodes, none of them the root, shows them in one block."""
+    if low_half(tree.via[node]) == other:
         return uint64(tree.words[node] & uint64(_NO_FENCE)) != uint64(0)
-    if uint64(others >> uint64(32)) == place:
+    if low_half(tree.via[other]) == node:
         return uint64(tree.words[other] & uint64(_NO_FENCE)) != uint64(0)
-    return low_half(own) != other and low_half(others) != node
+    return True
 
 
 @cuda.jit(device=True)
-def _join_block(net, opened, base, tree, queued):
-    """Mark the nodes of the backbone; return how many sites are queued, those of the root not."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+def _join_block(net, opened, base, tree, queue, queued):
+    """Mark the nodes of the backbone, from the second terminal on."""
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
-    begin_at(net.target, tree.queue, queued)
-    if thread == uint32(0):
+    begin_at(net.target, queue, queued)
+    if cuda.threadIdx.x == 0:
         tree.words[root] = uint64(tree.words[root] | uint64(_BLOCK))
         tree.words[sink] = uint64(tree.words[sink] | uint64(_BLOCK))
-    first = uint32(0)
-    while True:
-        last = read_level(queued)
-        if first == last:
-            return last
-        n = uint32(first + thread)
+    first, last = uint32(0), read_level(queued)
+    while first != last:
+        n = uint32(first + uint32(cuda.threadIdx.x))
         while n < last:
-            site = tree.queue[n]
+            site = queue[n]
             node = net.nodes[site]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-                bond = net.bonds[k]
-                other = low_half(bond)
+                other = low_half(net.bonds[k])
                 is_marked = uint64(tree.words[other] & uint64(_BLOCK)) != uint64(0)
-                if is_marked or not is_open(opened, base, bond):
+                if is_marked or not is_open(opened, base, net.bonds[k]):
                     continue
-                if _joins(tree, node, other, uint64(bond >> uint64(32))):
+                if _joins(tree, node, other):
                     old = cuda.atomic.or_(tree.words, other, uint64(_BLOCK))
                     if uint64(old & uint64(_BLOCK)) == uint64(0):
-                        push_node(net, tree.queue, queued, other)
-            n = uint32(n + threads)
-        first = last
+                        push_node(net, queue, queued, other)
+            n = uint32(n + uint32(cuda.blockDim.x))
+        first, last = last, read_level(queued)
 
 
 @cuda.jit(device=True)
-def _count_block(net, opened, base, tree, size):
-    """Return how many ends of bonds and how many sites of the backbone this thread came by."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    bonds, sites = uint64(0), uint64(0)
-    n = thread
-    while n < uint32(size + uint32(net.source.size)):
-        site = tree.queue[n] if n < size else net.source[uint32(n - size)]
-        before = bonds
-        for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-            bond = net.bonds[k]
-            if is_open(opened, base, bond):
-                marks = tree.words[low_half(bond)]
-                bonds = uint64(bonds + uint64((marks & uint64(_BLOCK)) >> uint64(2)))
+def _count_marks(net, opened, base, tree, reached, sums):
+    """Count bonds, at both of their ends, and sites whose nodes are marked."""
+    trails, bonds, sites, n = uint64(0), uint64(0), uint64(0), uint32(cuda.threadIdx.x)
+    while n < reached:
+        site, before = tree.queue[n], bonds
+        mark = tree.words[net.nodes[site]]
+        if mark != uint64(0):
+            for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
+                if is_open(opened, base, net.bonds[k]):
+                    both = uint64(mark & tree.words[low_half(net.bonds[k])])
+                    trails = uint64(trails + uint64(both & uint64(_INSIDE)))
+                    bonds = uint64(bonds + uint64(uint64(both & uint64(_BLOCK)) >> uint64(2)))
         if bonds != before:
             sites = uint64(sites + uint64(1))
-        n = uint32(n + threads)
-    return bonds, sites
+        n = uint32(n + uint32(cuda.blockDim.x))
+    cuda.atomic.add(sums, _TRAILS, trails)
+    cuda.atomic.add(sums, _BONDS, bonds)
+    cuda.atomic.add(sums, _SITES, sites)

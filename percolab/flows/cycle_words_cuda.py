@@ -3,7 +3,7 @@
 from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
-from percolab.flows.search_cuda import ROOT, UNSEEN, level_range, low_half, own_rows, push, search
+from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, level_range, low_half, push, search
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
@@ -19,7 +19,8 @@ def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
     queued = cuda.shared.array(1, types.uint32)
     bridges = cuda.shared.array(1, types.uint64)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    tree, item, points = own_rows(memory), uint32(cuda.blockIdx.x), uint32(net.nodes.size)
+    n, item, points = cuda.blockIdx.x, uint32(cuda.blockIdx.x), uint32(net.nodes.size)
+    tree = Tree(memory.via[n], memory.words[n], memory.queue[n], memory.levels[n])
     while item < items:
         key = word_streams(samples[0], samples[uint32(item + uint32(1))])
         if thread == uint32(0):

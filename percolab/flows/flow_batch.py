@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,93 +19,54 @@ from percolab.labelers.forest import Reading
 
 cuda = load_cuda()
 
+_TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
+#: The arrays that a search needs, of points + 2 numbers each, by what is measured.
+KINDS: dict[str, tuple[Any, ...]] = {
+    "bridges": _TREE,
+    "backbone": (*_TREE, *[np.uint32] * len(Branches._fields)),
+    "path": (np.uint32, np.uint32),
+}
 #: Threads of a block, at least and at most; and blocks, and threads of all, in a launch.
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
 #: The part of the free memory of a device that searches take, one over this; one sample's must fit.
 _SHARE = 4
-_TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
 
 
 class FlowBatch:
-    """Reads some numbers of what flows through every sample of a labeler's batch.
+    """Reads what flows through every sample of a labeler's batch.
 
-    A subclass says what it reads.  numbers: how many of a sample.  kinds: of the arrays that a
-    search needs, of points + 2 numbers each.
+    word: "bridges", "backbone" or "path".  numbers: how many are read of a sample.
     """
 
-    numbers: ClassVar[int]
-    kinds: ClassVar[tuple[Any, ...]]
-
-    def __init__(self, labeler: Any, net: DeviceNet) -> None:
-        self.labeler, self.batch = labeler, labeler.batch
-        top, launches = self.batch.topology, self.batch.launches
-        self.net = net
-        self.words = np.uint32(top.num_bond_words)
-        nodes = top.num_points + 2
-        self._threads, blocks = choose_threads(top.num_points)
-        fitting = free_memory(cuda) // (_SHARE * nodes * self.search_bytes())
-        self._blocks = max(min(self.batch.capacity, blocks, fitting), 1)
-        self.memory = [cuda.device_array((self._blocks, nodes), kind) for kind in self.kinds]
-        self._found = cuda.device_array((self.batch.capacity, self.numbers), np.uint64)
-        self._launches = launches
-
-    @classmethod
-    def search_bytes(cls) -> int:
-        """Return the memory of a search, in bytes a site."""
-        return sum(np.dtype(kind).itemsize for kind in cls.kinds)
+    def __init__(self, labeler: Any, net: DeviceNet, word: str, numbers: int) -> None:
+        self._labeler, self._net, self._word = labeler, net, word
+        batch = labeler.batch
+        nodes = batch.topology.num_points + 2
+        self.threads, blocks = choose_threads(batch.topology.num_points)
+        each = nodes * sum(np.dtype(kind).itemsize for kind in KINDS[word])
+        fitting = free_memory(cuda) // (_SHARE * each)
+        self.blocks = max(min(batch.capacity, blocks, fitting), 1)
+        self._memory = [cuda.device_array((self.blocks, nodes), kind) for kind in KINDS[word]]
+        self._found = cuda.device_array((batch.capacity, numbers), np.uint64)
 
     def rows(self, items: int) -> NDArray[np.int64]:
         """Return the numbers of the first items of the batch, (items, numbers)."""
-        self.read(items)
-        self._launches.wait()
+        labeler, batch, memory = self._labeler, self._labeler.batch, self._memory
+        bonds = self._net, batch.opened, np.uint32(batch.topology.num_bond_words)
+        key = batch.keys.on_device.samples
+        more: tuple[Any, ...]
+        if self._word == "bridges":
+            labeler.join(items, Reading.LABELS).make_labels()
+            kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory))
+        elif self._word == "backbone":
+            kernel, more = backbone_kernel, (key, Tree(*memory[:4]), Branches(*memory[4:]))
+        else:
+            kernel, more = path_kernel, (PathMemory(*memory),)
+        of_all = np.uint32(items), *bonds, *more, self._found
+        batch.launches.blocks(kernel, min(items, self.blocks), self.threads, *of_all)
+        batch.launches.wait()
         found: NDArray[np.int64] = self._found[:items].copy_to_host().view(np.int64)
         return found
-
-    def read(self, items: int) -> None:
-        """Launch what reads the first items."""
-        raise NotImplementedError
-
-    def launch(self, kernel: Any, items: int, *memory: Any) -> None:
-        """Launch a kernel with the net and open words, more arguments, and what it writes."""
-        blocks, threads = min(items, self._blocks), self._threads
-        bonds = np.uint32(items), self.net, self.batch.opened, self.words
-        self._launches.blocks(kernel, blocks, threads, *bonds, *memory, self._found)
-
-
-class BridgesBatch(FlowBatch):
-    """Counts bridges."""
-
-    numbers = 1
-    kinds = _TREE
-
-    def read(self, items: int) -> None:
-        """Launch what labels the first items, and counts their bridges."""
-        self.labeler.join(items, Reading.LABELS).make_labels()
-        read = self.batch.keys.on_device.samples, self.labeler.labels, Tree(*self.memory)
-        self.launch(bridges_kernel, items, *read)
-
-
-class BackboneBatch(FlowBatch):
-    """Counts red bonds, bonds of trails, and bonds and sites of the backbone."""
-
-    numbers = 4
-    kinds = (*_TREE, *(np.uint32,) * 4)
-
-    def read(self, items: int) -> None:
-        """Launch what reads the first items."""
-        tree, branches = Tree(*self.memory[:4]), Branches(*self.memory[4:])
-        self.launch(backbone_kernel, items, self.batch.keys.on_device.samples, tree, branches)
-
-
-class PathBatch(FlowBatch):
-    """Finds the length of shortest paths, and how many bonds and sites they have together."""
-
-    numbers = 3
-    kinds = (np.uint32, np.uint32)
-
-    def read(self, items: int) -> None:
-        """Launch what reads the first items."""
-        self.launch(path_kernel, items, PathMemory(*self.memory))
 
 
 def choose_threads(points: int) -> tuple[int, int]:
@@ -121,16 +82,12 @@ def choose_threads(points: int) -> tuple[int, int]:
     return threads, min(_MOST_THREADS // threads, _MOST_BLOCKS)
 
 
-def net_fits(words: int) -> bool:
-    """Return whether places of bonds in so many words, and the ends of bonds, fit 32 bits."""
-    return 64 * words < 2**32
-
-
-def copy_net(circuit: Circuit) -> DeviceNet:
-    """Return the net of a circuit on the device."""
+def copy_net(circuit: Circuit, word: str) -> DeviceNet:
+    """Return the net of a circuit on the device; that of the backbone has joined terminals."""
     points = circuit.num_points
     nodes = np.arange(points, dtype=np.uint32)
-    nodes[circuit.source], nodes[circuit.target] = points, points + 1
+    if word == "backbone":
+        nodes[circuit.source], nodes[circuit.target] = points, points + 1
     first, second = nodes[circuit.bonds.sites].T
     kept = first != second
     net = make_net(BondList(circuit.bonds.places[kept], circuit.bonds.sites[kept]), points)

@@ -1,4 +1,8 @@
-"""CUDA: shortest paths (:mod:`percolab.flows.paths`), a block of threads a sample."""
+"""CUDA: shortest paths (:mod:`percolab.flows.paths`), a block of threads a sample.
+
+The sites of a terminal stay apart: all of the first are at distance 0, and a path ends at the
+nearest of the second.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,19 +16,20 @@ from percolab.flows.search_cuda import (
     open_bonds,
     push,
     read_level,
-    unseen_bonds,
 )
 from percolab.kernels.bits import lowest_one
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
 
-#: The distance of a node that was not reached; the bit of one on shortest paths, and all others.
-_UNSEEN, _COMES, _LOW = 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF
+#: The distance of a site of the second terminal, and of any other, that was not reached.
+_TARGET, _UNSEEN = 0xFFFFFFFE, 0xFFFFFFFF
+#: The bit of a distance that says that shortest paths come there, and all other bits.
+_COMES, _LOW = 0x80000000, 0x7FFFFFFF
 
 
 class PathMemory(NamedTuple):
-    """Distances of nodes and the order of sites, uint32 (blocks, points + 2) each."""
+    """Distances and order of sites, uint32 (blocks, points + 2) each."""
 
     away: Any
     queue: Any
@@ -39,36 +44,42 @@ def path_kernel(items, net, opened, words, memory, found):
     """
     # How many sites are queued, and whether the second terminal was reached.
     queued = cuda.shared.array(2, types.uint32)
-    sums = cuda.shared.array(2, types.uint64)
+    bonds = cuda.shared.array(1, types.uint64)
     away, queue = memory.away[cuda.blockIdx.x], memory.queue[cuda.blockIdx.x]
     thread, item = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
     while item < items:
         base = uint32(item * words)
         clear(away, uint32(_UNSEEN))
         cuda.syncthreads()
+        _write_at(net.source, away, uint32(0))
+        _write_at(net.target, away, uint32(_TARGET))
         begin_at(net.source, queue, queued)
         if thread == uint32(0):
-            away[net.nodes.size] = uint32(0)
-            queued[1] = uint32(0)
-            sums[0], sums[1] = uint64(0), uint64(0)
+            queued[1], bonds[0] = uint32(0), uint64(0)
         length = _find_length(net, opened, base, away, queue, queued)
         if length != uint32(0):
-            bonds, sites = _go_back(net, opened, base, away, queue, queued, length)
-            cuda.atomic.add(sums, 0, bonds)
-            cuda.atomic.add(sums, 1, sites)
+            cuda.atomic.add(bonds, 0, _go_back(net, opened, base, away, queue, queued, length))
         cuda.syncthreads()
         if thread == uint32(0):
-            found[item, 0] = uint64(length)
-            found[item, 1], found[item, 2] = sums[0], sums[1]
+            found[item, 0], found[item, 1] = uint64(length), bonds[0]
+            found[item, 2] = uint64(queued[0]) if length != uint32(0) else uint64(0)
         cuda.syncthreads()
         item = uint32(item + uint32(cuda.gridDim.x))
 
 
 @cuda.jit(device=True)
+def _write_at(sites, away, distance):
+    """Write the distance of some sites."""
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(sites.size):
+        away[sites[n]] = distance
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
 def _find_length(net, opened, base, away, queue, queued):
     """Return the length of the shortest path, 0 if there is none, and write distances."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    first, length, sink = uint32(0), uint32(0), uint32(net.nodes.size + 1)
+    first, length = uint32(0), uint32(0)
     while True:
         cuda.syncthreads()
         last, is_reached = queued[0], queued[1] != uint32(0)
@@ -78,71 +89,54 @@ def _find_length(net, opened, base, away, queue, queued):
         if first == last:
             return uint32(0)
         length = uint32(length + uint32(1))
-        n = uint32(first + thread)
+        n = uint32(first + uint32(cuda.threadIdx.x))
         while n < last:
             site = queue[n]
             k, end = net.starts[site], net.starts[uint32(site + uint32(1))]
             while k < end:
                 bits = open_bonds(net, opened, base, k, end)
-                bits = uint32(bits & unseen_bonds(net, away, uint32(_UNSEEN), k, end))
                 while bits != uint32(0):
-                    bond = net.bonds[uint32(k + uint32(lowest_one(bits)))]
+                    other = low_half(net.bonds[uint32(k + uint32(lowest_one(bits)))])
                     bits = uint32(bits & uint32(bits - uint32(1)))
-                    other = low_half(bond)
-                    if other == sink:
-                        queued[1] = uint32(1)
-                    elif cuda.atomic.cas(away, other, uint32(_UNSEEN), length) == uint32(_UNSEEN):
-                        push(queue, queued, other)
+                    old = away[other]
+                    if old >= uint32(_TARGET):
+                        if old == uint32(_TARGET):
+                            queued[1] = uint32(1)
+                        if cuda.atomic.cas(away, other, old, length) == old:
+                            push(queue, queued, other)
                 k = uint32(k + uint32(32))
-            n = uint32(n + threads)
+            n = uint32(n + uint32(cuda.blockDim.x))
         first = last
 
 
 @cuda.jit(device=True)
 def _go_back(net, opened, base, away, queue, queued, length):
-    """Return how many bonds and sites of all shortest paths this thread came by."""
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    bonds, sites = uint64(0), uint64(0)
-    begin_at(net.target, queue, queued)
-    first, nearer = uint32(0), length
+    """Queue the sites of all shortest paths; return how many bonds of these this thread came by."""
+    bonds, first, nearer = uint64(0), uint32(0), length
+    if cuda.threadIdx.x == 0:
+        queued[0] = uint32(0)
+    cuda.syncthreads()
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(net.target.size):
+        if away[net.target[n]] == length:
+            push(queue, queued, net.target[n])
+        n = uint32(n + uint32(cuda.blockDim.x))
     while nearer != uint32(0):
         last = read_level(queued)
         nearer = uint32(nearer - uint32(1))
-        n = uint32(first + thread)
+        n = uint32(first + uint32(cuda.threadIdx.x))
         while n < last:
-            site, before = queue[n], bonds
+            site = queue[n]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
                 bond = net.bonds[k]
                 other = low_half(bond)
                 seen = away[other]
-                if uint32(seen & uint32(_LOW)) != nearer or not is_open(opened, base, bond):
-                    continue
-                bonds = uint64(bonds + uint64(1))
-                if nearer != uint32(0) and seen == nearer:
-                    seen = cuda.atomic.or_(away, other, uint32(_COMES))
+                if uint32(seen & uint32(_LOW)) == nearer and is_open(opened, base, bond):
+                    bonds = uint64(bonds + uint64(1))
                     if seen == nearer:
-                        push(queue, queued, other)
-            if bonds != before:
-                sites = uint64(sites + uint64(1))
-            n = uint32(n + threads)
+                        seen = cuda.atomic.or_(away, other, uint32(_COMES))
+                        if seen == nearer:
+                            push(queue, queued, other)
+            n = uint32(n + uint32(cuda.blockDim.x))
         first = last
-    cuda.syncthreads()
-    n = thread
-    while n < uint32(net.source.size):
-        if _is_begun(net, opened, base, away, net.source[n], length):
-            sites = uint64(sites + uint64(1))
-        n = uint32(n + threads)
-    return bonds, sites
-
-
-@cuda.jit(device=True)
-def _is_begun(net, opened, base, away, site, length):
-    """Return whether a shortest path begins at a site of the first terminal."""
-    sink = uint32(net.nodes.size + 1)
-    for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
-        bond = net.bonds[k]
-        other = low_half(bond)
-        comes = away[other] == uint32(_COMES | 1) or (other == sink and length == uint32(1))
-        if comes and is_open(opened, base, bond):
-            return True
-    return False
+    return bonds

@@ -34,18 +34,16 @@ class FlowReader(Reader):
     """Reads some numbers of the flow through samples.
 
     word: of ``--measure``, and the name of its dataset.  numbers: of a :class:`Flow`, in the order
-    of the columns.  with_terminals: whether they need any.  cuda: place of the class that reads on
-    a CUDA device, if there is one.
+    of the columns.  with_terminals: whether they need any.
     """
 
     word: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
     with_terminals: ClassVar[bool] = True
-    cuda: ClassVar[str] = ""
     #: Memory of one sample beside the net, in bytes a site and a bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
-    #: Memory of one sample on a CUDA device, in bytes a site.
+    #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
     device_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
@@ -66,7 +64,7 @@ class FlowReader(Reader):
         bonds = extent.num_classes * extent.num_points
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
         # On a device, every bond at both of its ends, and where the bonds of a site begin.
-        device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.cuda else 0
+        device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.device_bytes else 0
         return Memory(net_bytes(extent) + own, device)
 
     def rows(
@@ -79,37 +77,33 @@ class FlowReader(Reader):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
                 items = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                if self._reads_on(batch):
-                    rows = self._device_rows(coupling.labeler, items)
-                else:
-                    rows = self._host_rows(batch, seed, part)
+                rows = self._read_batch(coupling.labeler, seed, part)
                 found[first : first + items, k] = rows
         return found
 
-    def _reads_on(self, batch: Any) -> bool:
-        """Return whether samples of a batch are read where they are drawn, on a CUDA device."""
-        if not self.cuda or isinstance(batch, CpuBatch):
-            return False
-        fits: bool = load("flows.flow_batch:net_fits")(batch.topology.num_bond_words)
-        return fits
-
-    def _device_rows(self, labeler: Any, items: int) -> NDArray[np.int64]:
-        """Return the numbers of the first items of a batch on a CUDA device, (items, numbers)."""
-        if self._on_device is None:
-            circuit = self._make_circuit(labeler.batch.topology)
-            net = load("flows.flow_batch:copy_net")(circuit)
-            self._on_device = load(self.cuda)(labeler, net)
-        rows: NDArray[np.int64] = self._on_device.rows(items)
-        return rows
-
-    def _host_rows(self, batch: Any, seed: int, samples: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the numbers of the samples in a batch, whose open bonds are taken to the host."""
+    def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
+        """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
+        batch = labeler.batch
+        # Kernels have the places of both ends of all bonds in 32 bits.
+        fits = 64 * batch.topology.num_bond_words < 2**32
+        if self.device_bytes and fits and not isinstance(batch, CpuBatch):
+            return self._read_on_device(labeler, len(samples))
         circuit, rows = self._of_topology(batch.topology), []
         for sample, words in zip(samples, batch.copy_open_words(len(samples)), strict=True):
             is_open = np.empty(len(circuit.bonds.places), np.uint8)
             unpack_open(words, circuit.bonds.places, is_open)
             rows.append(self.read(Flow(circuit, is_open, seed, int(sample))))
-        return np.array(rows)
+        return rows
+
+    def _read_on_device(self, labeler: Any, items: int) -> NDArray[np.int64]:
+        """Return the numbers of the first items of a batch on a CUDA device."""
+        if self._on_device is None:
+            circuit = self._make_circuit(labeler.batch.topology)
+            net = load("flows.flow_batch:copy_net")(circuit, self.word)
+            make = load("flows.flow_batch:FlowBatch")
+            self._on_device = make(labeler, net, self.word, len(self.numbers))
+        rows: NDArray[np.int64] = self._on_device.rows(items)
+        return rows
 
     def read(self, flow: Flow) -> list[int]:
         """Return the numbers of a sample."""
@@ -144,7 +138,6 @@ class Bridges(FlowReader):
     with_terminals = False
     site_bytes = 17
     device_bytes = 24
-    cuda = "flows.flow_batch:BridgesBatch"
 
     @classmethod
     def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
@@ -159,7 +152,6 @@ class Backbone(FlowReader):
     numbers = ("num_red", "num_trails", "num_backbone", "num_backbone_sites")
     site_bytes = 47
     device_bytes = 40
-    cuda = "flows.flow_batch:BackboneBatch"
 
 
 class Path(FlowReader):
@@ -169,7 +161,6 @@ class Path(FlowReader):
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
     device_bytes = 8
-    cuda = "flows.flow_batch:PathBatch"
 
 
 class Conductance(FlowReader):

@@ -31,10 +31,10 @@ class DeviceNet(NamedTuple):
 
     starts: uint32 (points + 1,), where the bonds of each site begin
     bonds:  uint64, place << 32 | node at the other end; the place is 32 * word + bit
-    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 of the
-            first and the second terminal
+    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 where the
+            sites of the first and of the second terminal are joined
     source: uint32, the sites of the first terminal
-    target: uint32, those of the second; both are empty where there are none
+    target: uint32, those of the second
     """
 
     starts: Any
@@ -60,13 +60,6 @@ class Tree(NamedTuple):
 
 
 @cuda.jit(device=True)
-def own_rows(memory):
-    """Return the rows of this block of a record of four arrays."""
-    block = cuda.blockIdx.x
-    return Tree(memory.via[block], memory.words[block], memory.queue[block], memory.levels[block])
-
-
-@cuda.jit(device=True)
 def is_open(opened, base, bond):
     """Return whether a bond of the net is open in the sample whose words begin at ``base``."""
     place = uint32(bond >> uint64(32))
@@ -77,21 +70,11 @@ def is_open(opened, base, bond):
 def open_bonds(net, opened, base, first, last):
     """Return which of 32 bonds of the net, from ``first`` on and before ``last``, are open: bits.
 
-    Loads that do not wait for one another are under way together, here and in the next function.
+    Their words are loaded together, which hides that each load takes long.
     """
     bits = uint32(0)
     for n in range(min(uint32(last - first), uint32(32))):
         if is_open(opened, base, net.bonds[uint32(first + uint32(n))]):
-            bits = uint32(bits | uint32(uint32(1) << uint32(n)))
-    return bits
-
-
-@cuda.jit(device=True)
-def unseen_bonds(net, seen, unseen, first, last):
-    """Return which of the same bonds lead to a node that has the value ``unseen`` in an array."""
-    bits = uint32(0)
-    for n in range(min(uint32(last - first), uint32(32))):
-        if seen[low_half(net.bonds[uint32(first + uint32(n))])] == unseen:
             bits = uint32(bits | uint32(uint32(1) << uint32(n)))
     return bits
 
@@ -134,18 +117,6 @@ def read_level(queued):
 
 
 @cuda.jit(device=True)
-def _reach(net, tree, queued, bond, node):
-    """Return whether an open bond from a node is the first that reaches its other end."""
-    other = low_half(bond)
-    mine = uint64(uint64(bond & uint64(0xFFFFFFFF00000000)) | uint64(node))
-    if cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine) != uint64(UNSEEN):
-        return False
-    tree.words[other] = uint64(0)
-    push_node(net, tree.queue, queued, other)
-    return True
-
-
-@cuda.jit(device=True)
 def _expand(net, opened, base, key, tree, queued, site):
     """Reach what is next to a site, and give its node the words of bonds that reach nothing new."""
     node, word = net.nodes[site], uint64(0)
@@ -153,14 +124,18 @@ def _expand(net, opened, base, key, tree, queued, site):
     first, last = net.starts[site], net.starts[uint32(site + uint32(1))]
     while first < last:
         bits = open_bonds(net, opened, base, first, last)
-        unseen = unseen_bonds(net, tree.via, uint64(UNSEEN), first, last)
         while bits != uint32(0):
-            bit = uint32(lowest_one(bits))
+            bond = net.bonds[uint32(first + uint32(lowest_one(bits)))]
             bits = uint32(bits & uint32(bits - uint32(1)))
-            bond = net.bonds[uint32(first + bit)]
-            place = uint64(bond >> uint64(32))
-            is_new = has_bit(unseen, bit) and _reach(net, tree, queued, bond, node)
-            if place != own and not is_new:
+            place, other = uint64(bond >> uint64(32)), low_half(bond)
+            if tree.via[other] == uint64(UNSEEN):
+                mine = uint64(uint64(place << uint64(32)) | uint64(node))
+                seen = cuda.atomic.cas(tree.via, other, uint64(UNSEEN), mine)
+                if seen == uint64(UNSEEN):
+                    tree.words[other] = uint64(0)
+                    push_node(net, tree.queue, queued, other)
+                    continue
+            if place != own:
                 word = uint64(word ^ bond_word(key, place))
         first = uint32(first + uint32(32))
     if word != uint64(0):

@@ -40,20 +40,20 @@ class Memory(NamedTuple):
         return Memory(self.host + other.host, self.device + other.device)
 
 
-def explain_lack(what: str, needed: int) -> str:
-    """Return the line that says that so many bytes of the host are not free; "" if they are.
+def explain_lack(what: str, needed: int, free: int | None = None, of: str = " of memory") -> str:
+    """Return the line that says that so many bytes are not free; "" if they are.
 
-    what: "1000 sites need", "flow needs up to" ...
+    what: "1000 sites need", "flow needs up to" ...  free: what is, None for the host's memory.
     """
-    free = psutil.virtual_memory().available
+    free = psutil.virtual_memory().available if free is None else free
     if needed <= free:
         return ""
-    return f"{what} {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
+    return f"{what} {needed / 1e9:.1f} GB{of}; {free / 1e9:.1f} GB are free"
 
 
-def check_free(what: str, needed: int) -> None:
+def check_free(what: str, needed: int, free: int | None = None, of: str = " of memory") -> None:
     """Raise InputError if :func:`explain_lack` has something to say."""
-    if problem := explain_lack(what, needed):
+    if problem := explain_lack(what, needed, free, of):
         raise InputError(problem)
 
 

@@ -185,8 +185,7 @@ class ChainSampler(TaskSampler):
             np.zeros((len(items), MOST_AXES)),
         )
         with self.device.driven():
-            for first in range(0, len(items), self.chains.capacity):
-                part = slice(first, min(first + self.chains.capacity, len(items)))
+            for part in workplace.steps(len(items), self.chains.capacity, None):
                 self._begin(items[part], end, part, stopped)
                 self._sweep(found, part, stopped)
                 if with_planes:
@@ -224,20 +223,15 @@ class ChainSampler(TaskSampler):
             self.chains.skip(step.stop - step.start)
 
     def _sweep(self, found: Measured, part: slice, stopped: IsStopped | None) -> None:
-        """Do the sweeps of a block, those that are measured and those between.
-
-        For structure factors that is one sweep at a time, with the spins on the host.
-        """
+        """Do the sweeps of a block; for structure factors one at a time, with spins on the host."""
         task, chains = self.task, self.chains
         has_factors = "correlation" in task.measure
         periodic = [kind == "periodic" for kind in task.boundary]
         most = 1 if has_factors or task.every > 1 else None
         for step in self._steps(task.block_size, part.stop - part.start, stopped, most):
             if has_factors:
-                planes = chains.copy_planes()
-                found.factors[part] += structure_factors(
-                    planes, task.draw.states, task.shape, periodic
-                )
+                drawn = chains.copy_planes(), task.draw.states, task.shape
+                found.factors[part] += structure_factors(*drawn, periodic)
             found.rows[part, step], found.spins[part, step] = chains.advance(step.stop - step.start)
             if task.every > 1:
                 chains.skip(task.every - 1)
@@ -259,10 +253,7 @@ class ChainSampler(TaskSampler):
 
 
 class LongChainSampler(ChainSampler):
-    """Measures blocks that are the parts of one long chain at each p, one after the other.
-
-    It begins as chain 0 of many does.  end: where it was before; None at its start.
-    """
+    """Measures blocks that are the parts of one long chain at each p, from an ``end`` on."""
 
     is_serial = True
 

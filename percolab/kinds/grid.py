@@ -180,10 +180,7 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 class UserFunctions:
-    """The functions of a task, called with what they read of each sample at each p.
-
-    thresholds: of the p of the task, uint64
-    """
+    """The functions of a task, called with what they read of each sample at each threshold."""
 
     def __init__(self, place: Workplace, thresholds: np.ndarray) -> None:
         self._place, self._task, self._thresholds = place, place.task, thresholds

@@ -54,13 +54,8 @@ def check_memory(
             f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{others}; "
             f"{available / 1e9:.1f} GB are free"
         )
-    if needed.device:
-        _check_device_memory(task, algorithm, device, needed.device, share)
-
-
-def _check_device_memory(
-    task: Task, algorithm: str | None, device: Device, needed: int, share: float
-) -> None:
+    if not needed.device:
+        return
     axes = len(task.boundary)
     most = task.kind.algorithms.most_points(algorithm, device.kind, axes)
     if most is not None and task.num_points > most:
@@ -69,8 +64,8 @@ def _check_device_memory(
             f"do not fit 32 bits on {device}; use --device cpu"
         )
     free = share * device.free_memory()
-    if needed > free:
+    if needed.device > free:
         raise InputError(
-            f"L = {task.size} needs {needed / 1e9:.1f} GB on {device}; "
+            f"L = {task.size} needs {needed.device / 1e9:.1f} GB on {device}; "
             f"{free / 1e9:.1f} GB of GPU memory are available"
         )

@@ -72,11 +72,7 @@ class Threshold(Kind):
 
 
 class ThresholdSampler(CoupledSampler):
-    """Finds the thresholds of blocks of samples.
-
-    window: two p between which they are looked for first; it changes how long that takes, not what
-    is found.
-    """
+    """Finds the thresholds of blocks, first between two p, which changes the time alone."""
 
     def __init__(
         self, task: Task, *, window: tuple[float, float] = (0.0, 1.0), **options: Any

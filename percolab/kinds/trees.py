@@ -68,10 +68,7 @@ class SpanningTrees(Kind):
 
 
 class TreeSampler(TaskSampler):
-    """Measures the trees of blocks of samples, by the tree method ``labeler``.
-
-    Trees are found on the device, and read there where that can be, otherwise on the host.
-    """
+    """Measures the trees of samples: found on the device, and read there where that can be."""
 
     def _own(self) -> tuple[Trees, Any]:
         """Return this thread's way to find trees, and what reads them on a device, or None."""

@@ -75,11 +75,7 @@ class Workplace:
         return at.measuring  # type: ignore[no-any-return]
 
     def capacity(self, algorithm: str, sites_per_launch: int = SITES_PER_LAUNCH) -> int:
-        """Return how many items a batch should have: one on the CPU.
-
-        algorithm: the labeler or tree method.  sites_per_launch: of all items together, where
-        memory allows.
-        """
+        """Return how many items a batch should have: one on the CPU."""
         if not self.device.is_shared:
             return 1
         task, extent = self.task, Extent.of_topology(self.topology)

@@ -1,10 +1,9 @@
 """The interface of a part: all that its neighbours and the row of the sample still need of it.
 
 A cluster that touches no face of a part will not grow any more: it is counted in the part's sums,
-which are integers and exact whatever the size of the lattice.  Of the others an interface keeps
-size and flags, and for each of its two faces which of them every open bond that crosses belongs to.
-Two interfaces of neighbouring parts join into the interface of both.  Joining is associative, so a
-chain (a slab at a time in one memory) and a tree (a slab on each of many processors) are one
+exact integers.  Of the others an interface keeps size and flags, and for each of its two faces
+which of them every open bond that crosses belongs to.  Two interfaces of neighbouring parts join
+into the interface of both.  Joining is associative, so a chain of slabs and a tree of ranks are one
 function.
 """
 
@@ -61,10 +60,8 @@ class InterfaceSums:
     """What finished clusters add up to: integers of any length, exact."""
 
     clusters: ClusterSums  # the sums that a row has of them
-    # cubes, fourths: with a tally the sums of s^3 and s^4 of those of EXACT sites or more
-    # (:mod:`percolab.measure.tallies`)
-    cubes: int = 0
-    fourths: int = 0
+    cubes: int = 0  # with a tally the sum of s^3 of those of EXACT sites or more
+    fourths: int = 0  # and of s^4
     bins: tuple[int, ...] = ()  # clusters in each bin of sizes, () without a tally
     flags: int = 0  # spanning and wrapping bits, of unfinished clusters too
     loop: int = 0  # the winding numbers of the first loop, as a code; 0 if there is none
@@ -90,7 +87,6 @@ class InterfaceSums:
         )
 
     def to_arrays(self) -> list[NDArray[Any]]:
-        """Return them as three arrays, to be sent or stored."""
         short = [getattr(self.clusters, name) for name in _SHORT]
         powers = (self.clusters.sum_squares, self.cubes, self.fourths)
         return [
@@ -116,13 +112,12 @@ ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
 class Interface:
     """The interface of a part, or of neighbouring parts that were joined."""
 
-    # first_layer, layers: the layers it stands for
-    first_layer: int
+    first_layer: int  # of those it stands for
     layers: int
     num_layers: int  # those of the whole lattice
     axes: int  # axes of the lattice
-    # low, high: its faces below and above; clusters are numbered 0 ... m - 1 in the order in which
-    # the entries of ``low`` and then of ``high`` name them
+    # Its faces below and above; clusters are numbered 0 ... m - 1 in the order in which the entries
+    # of ``low`` and then of ``high`` name them
     low: Face
     high: Face
     sizes: NDArray[np.uint64]  # uint64 (m,), their sites so far
@@ -160,8 +155,7 @@ class Row(NamedTuple):
     # modulo 2^64, those of cubes and fourth powers modulo 2^128
     numbers: NDArray[np.int64]
     sum_squares: int  # of all sizes, exact
-    # cubes, fourths: as :class:`InterfaceSums` has them, exact
-    cubes: int
+    cubes: int  # as InterfaceSums has them, exact
     fourths: int
 
 
@@ -184,8 +178,8 @@ def joining_bytes(clusters: int, *, has_periods: bool) -> int:
 def join(low: Interface, high: Interface) -> Interface:
     """Return the interface of two neighbouring parts, ``low`` below and ``high`` above.
 
-    InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
-    their faces do not match, as those of different samples.
+    InputError: they are not neighbours, their faces do not match, as those of different samples,
+    or together they have 2^32 clusters or more.
     """
     return _joined(find_meeting(low, high))
 
@@ -193,7 +187,7 @@ def join(low: Interface, high: Interface) -> Interface:
 def close(interface: Interface) -> Interface:
     """Return the interface of a whole torus, its last face joined to its first.
 
-    InputError: it is not of all layers.  ValueError: its faces do not match.
+    InputError: it is not of all layers, or its faces do not match.
     """
     return _joined(find_closing(interface))
 
@@ -218,7 +212,6 @@ class Meeting(NamedTuple):
 
     @property
     def has_codes(self) -> bool:
-        """Whether any bond has a code of periods."""
         return any(face.codes.size for face in (self.upper, self.lower, *self.left))
 
     def interface(
@@ -267,7 +260,6 @@ def _checked(meeting: Meeting) -> Meeting:
 
 
 def _joined(meeting: Meeting) -> Interface:
-    """Join the two sides of a face."""
     interfaces, upper, lower, left = meeting
     first, shift = interfaces[0], meeting.shift
     sizes = np.concatenate([interface.sizes for interface in interfaces])

@@ -1,4 +1,7 @@
-"""CUDA kernels that read a slab's interface from the nodes of its tiles.
+"""CUDA kernels of a slab: its open bonds and those of a cut, and its interface.
+
+Bonds are drawn as :mod:`percolab.parts.kernels` does on the CPU.  Grid axis 1 counts classes of
+bonds; ``classes`` has their numbers, that of the sites is the number of classes.
 
 The sites at the ends of open bonds that cross a face are border sites of their tiles, so that
 ``labels`` holds their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root
@@ -10,8 +13,12 @@ opened: uint32, the words of a cut; counts: uint32, one for FACE_WORDS of them; 
 words of sites; labels: uint32 (points,); entries, numbers: uint32.
 """
 
+from typing import Any, NamedTuple
+
 from numba import int64, types, uint32, uint64
 
+from percolab.bonds.hooks import class_limit
+from percolab.bonds.words import open_word
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
@@ -22,14 +29,93 @@ from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
-from percolab.parts.words import find_cut_bond
+from percolab.parts.kernels import close_cut_word, find_cut_bond
 
 cuda = load_cuda()
 
+#: Words that a block makes where they have to be shifted; the last one is made for its bits alone.
+SPAN = PER_THREAD * THREADS
 #: Words of a cut that one block reads, at most THREADS; so few that a face makes many blocks.
 FACE_WORDS = THREADS // 2
 #: Stands for the number of a root that an entry names; no origin is as large.
 NAMED = 0xFFFFFFFF
+
+
+class Stretch(NamedTuple):
+    """Words of a slab or cut: where they lie in the whole lattice."""
+
+    whole: Any  # words of one class of the whole lattice, uint64
+    first: Any  # the first one, counted in its class, uint64
+    shift: Any  # the bit of it that is the first site, uint32
+    classes: Any  # int64, the classes
+    words: Any  # words of each class, uint32
+    limits: Any  # thresholds of classes, as :func:`percolab.bonds.hooks.class_limit` takes them
+
+
+@cuda.jit(device=True)
+def _find_first_word(stretch, n):
+    """Return the number of the first word of the n-th class in the whole lattice."""
+    return uint64(uint64(uint64(stretch.classes[n]) * stretch.whole) + stretch.first)
+
+
+@cuda.jit(cache=True)
+def aligned_words_kernel(generator, samples, thresholds, stretch, exists, opened):
+    """Write what is open of bonds or sites whose first one is the first of a word.
+
+    samples: the seed and the sample; thresholds: (1,); exists, opened: uint32 (classes * words,)
+    """
+    n = uint32(cuda.blockIdx.y)
+    base, number = uint32(n * stretch.words), _find_first_word(stretch, n)
+    seed, sample = samples[0], samples[1]
+    threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < stretch.words:
+            place = uint32(base + word)
+            opened[place] = open_word(
+                generator, seed, sample, uint64(number + uint64(word)), threshold, exists[place]
+            )
+
+
+@cuda.jit(cache=True)
+def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened):
+    """Write what is open of bonds or sites whose first one is any bit of a word but the first.
+
+    Arguments as of :func:`aligned_words_kernel`.  A block writes SPAN - 1 words.
+    """
+    made = cuda.shared.array(SPAN, types.uint32)
+    n, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
+    base, number = uint32(n * stretch.words), _find_first_word(stretch, n)
+    seed, sample = samples[0], samples[1]
+    threshold = class_limit(stretch.limits, stretch.classes[n], thresholds[0])
+    begin = uint32(uint32(cuda.blockIdx.x) * uint32(SPAN - 1))
+    for step in range(PER_THREAD):
+        k = uint32(uint32(step * THREADS) + thread)
+        word = uint32(begin + k)
+        if word <= stretch.words:
+            at, every = uint64(number + uint64(word)), uint32(0xFFFFFFFF)
+            made[k] = open_word(generator, seed, sample, at, threshold, every)
+    cuda.syncthreads()
+    up = uint32(uint32(32) - stretch.shift)
+    for step in range(PER_THREAD):
+        k = uint32(uint32(step * THREADS) + thread)
+        word = uint32(begin + k)
+        if k < uint32(SPAN - 1) and word < stretch.words:
+            both = uint32(made[k] >> stretch.shift)
+            both = uint32(both | uint32(made[uint32(k + uint32(1))] << up))
+            place = uint32(base + word)
+            opened[place] = uint32(both & exists[place])
+
+
+@cuda.jit(cache=True)
+def close_cut_kernel(cut, upper, lower, opened):
+    """Close the bonds of a cut that have a vacant site above or below: one thread a word."""
+    place = uint32(cuda.grid(1))
+    if place < opened.size:
+        words = uint32(cut.adjacency.num_words)
+        n = uint32(place // words)
+        word = uint32(place - uint32(n * words))
+        opened[place] = close_cut_word(cut.adjacency, n, word, upper, lower, opened)
 
 
 @cuda.jit(device=True)

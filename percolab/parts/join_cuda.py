@@ -18,6 +18,7 @@ from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.sums import NUMBERS, ClusterSums
+from percolab.parts import join_kernels as kernels
 from percolab.parts.interface import (
     Face,
     Interface,
@@ -26,27 +27,6 @@ from percolab.parts.interface import (
     find_closing,
     find_meeting,
     join_digits,
-)
-from percolab.parts.join_kernels import (
-    ALL_BINS,
-    BLOCKS,
-    CUBES,
-    DIGITS,
-    FLAGS,
-    FOURTHS,
-    GATHERED,
-    LOOP,
-    MOST_PERIODS,
-    OPEN,
-    SQUARES,
-    TOO_FAR,
-    TOTALS,
-    finish_kernel,
-    gather_clusters_kernel,
-    join_kernel,
-    name_roots_kernel,
-    plant_kernel,
-    renumber_kernel,
 )
 from percolab.parts.kernels import merge_sums
 from percolab.parts.parts import Whole
@@ -81,7 +61,6 @@ class DeviceArrays:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all arrays."""
         return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
@@ -101,8 +80,8 @@ class InterfacesCuda:
         self._launches = Launches(is_urgent=True)
         self._rooms, *results = (DeviceArrays(_SPARE, 1) for _ in range(3))
         self._results, self._turn = tuple(results), 0
-        self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
-        self._totals = cuda.device_array(TOTALS + ALL_BINS + NUMBERS * BLOCKS, np.uint64)
+        self._pinned = cuda.pinned_array(kernels.ALL_TOTALS, np.uint64)
+        self._totals = cuda.device_array(kernels.ALL_TOTALS, np.uint64)
         # Stand for arrays that there are not.
         self._no_codes = cuda.device_array(1, np.int64)
         self._no_sizes = cuda.device_array(1, np.uint64)
@@ -122,12 +101,11 @@ class InterfacesCuda:
         # Of the interface so far, and of the next slab.
         clusters = (faces + 2) * sites
         device = 24 * clusters + 3 * (entries + 12 * faces * sites)
-        totals = 8 * (TOTALS + ALL_BINS + NUMBERS * BLOCKS)
+        totals = 8 * (kernels.ALL_TOTALS)
         return Memory(host=totals, device=device + device // _SPARE + totals)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that it takes on the device."""
         rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
         return rooms + 8 * int(self._totals.size)
 
@@ -154,15 +132,14 @@ class InterfacesCuda:
         sizes, flags = room.take("sizes", count, np.uint64), room.take("flags", count, np.uint32)
         numbers = room.take("numbers", count, np.uint32)
         each, number = self._launches.each, np.uint64(count)
-        blocks = max(min(-(-count // THREADS), BLOCKS), 1)
+        blocks = max(min(-(-count // THREADS), kernels.BLOCKS), 1)
         totals = self._totals
         # In an upper interface alone, as in a lower one, all clusters are its own.
         below = interfaces[0].num_clusters if len(interfaces) > 1 else count
         planted = self._clusters(interfaces[0]), self._clusters(interfaces[-1])
-        each(
-            plant_kernel, max(count, totals.size), 1, *planted[0], *planted[1], np.uint64(below),
-            number, forest, sizes, flags, numbers, totals,
-        )  # fmt: skip
+        clusters = np.uint64(below), number, forest, sizes, flags, numbers, totals
+        size = max(count, totals.size)
+        each(kernels.plant_kernel, size, 1, *planted[0], *planted[1], *clusters)
         # Numbers of this many clusters leave the other bits to their periods.
         split = np.uint64(max(count - 1, 1).bit_length())
         halves = np.uint64(0)
@@ -170,14 +147,14 @@ class InterfacesCuda:
             halves = np.uint64(sum(1 << PERIOD_BITS * (axis + 1) - 1 for axis in range(axes)))
         upper, lower = meeting.upper, meeting.lower
         each(
-            join_kernel, upper.num_bonds, 1, *self._entries(upper), *self._entries(lower),
+            kernels.join_kernel, upper.num_bonds, 1, *self._entries(upper), *self._entries(lower),
             np.uint64(upper.num_bonds), np.uint32(shift), forest, split, halves, np.int64(axes),
             totals,
         )  # fmt: skip
         if count:
-            grid = -(-count // (GATHERED * THREADS))
+            grid = -(-count // (kernels.GATHERED * THREADS))
             gathered = forest, number, split, halves, sizes, flags, totals
-            self._launches.blocks(gather_clusters_kernel, grid, THREADS, *gathered)
+            self._launches.blocks(kernels.gather_clusters_kernel, grid, THREADS, *gathered)
         result = self._results[self._turn]
         faces = []
         for name, face, first in zip(("low", "high"), meeting.left, (0, shift)):
@@ -186,7 +163,7 @@ class InterfacesCuda:
             if meeting.has_codes:
                 codes = result.take(f"{name} codes", face.num_bonds, np.int64)
             each(
-                name_roots_kernel, face.num_bonds, 1, *self._entries(face),
+                kernels.name_roots_kernel, face.num_bonds, 1, *self._entries(face),
                 np.uint64(face.num_bonds), np.uint32(first), forest, split, halves, numbers, roots,
                 codes, totals,
             )  # fmt: skip
@@ -195,43 +172,36 @@ class InterfacesCuda:
         left = result.take("sizes", most, np.uint64), result.take("flags", most, np.uint32)
         if count:
             finished = forest, number, split, sizes, flags, numbers, np.int32(bins), left, totals
-            self._launches.blocks(finish_kernel, blocks, THREADS, *finished)
+            self._launches.blocks(kernels.finish_kernel, blocks, THREADS, *finished)
         for roots, _, bonds in faces:
-            each(renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
-        found = self._fetch()
+            each(kernels.renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
+        self._launches.download(totals, self._pinned)
+        self._launches.wait()
+        found = self._pinned
         self._turn = 1 - self._turn
-        if found[TOO_FAR]:
+        if found[kernels.TOO_FAR]:
             raise InputError(
-                f"clusters wind more than {MOST_PERIODS} times around the lattice, which CUDA does "
-                "not tell apart; use --device cpu"
+                f"clusters wind more than {kernels.MOST_PERIODS} times around the lattice, which "
+                "CUDA does not tell apart; use --device cpu"
             )
-        made = (
+        low, high = (
             Face(_part(roots, bonds), _part(codes, bonds if meeting.has_codes else 0))
             for roots, codes, bonds in faces
         )
-        opened = int(found[OPEN])
-        low, high = made
+        opened = int(found[kernels.OPEN])
         opened_sizes, opened_flags = (_part(array, opened) for array in left)
         sums = _read_sums(found, bins, blocks if count else 0)
         return meeting.interface((low, high), opened_sizes, opened_flags, sums)
 
     def _clusters(self, interface: Interface) -> tuple[Any, Any]:
-        """Return the sizes and flags of an interface as kernels take them."""
         if not interface.num_clusters:
             return self._no_sizes, self._no_flags
         return interface.sizes, interface.flags
 
     def _entries(self, face: Face) -> tuple[Any, Any]:
-        """Return the clusters and codes of a face as kernels take them."""
         if not face.num_bonds:
             return self._no_flags, self._no_codes
         return face.clusters, face.codes if face.codes.size else self._no_codes
-
-    def _fetch(self) -> Any:
-        """Wait for all that was launched, and return the totals."""
-        self._launches.download(self._totals, self._pinned)
-        self._launches.wait()
-        return self._pinned
 
 
 def _part(array: Any, size: int) -> Any:
@@ -241,17 +211,16 @@ def _part(array: Any, size: int) -> Any:
 
 def _read_sums(totals: Any, bins: int, blocks: int) -> InterfaceSums:
     """Return what the clusters add up to that were finished, from the totals of the kernels."""
-    squares, cubes, fourths = (
-        join_digits(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
-    )
-    clusters = merge_sums(totals[TOTALS + bins :][: NUMBERS * blocks])
+    powers = totals[kernels.SQUARES : kernels.TOTALS].reshape(-1, kernels.DIGITS)
+    squares, cubes, fourths = map(join_digits, powers)
+    clusters = merge_sums(totals[kernels.TOTALS + bins :][: NUMBERS * blocks])
     return InterfaceSums(
         ClusterSums(*map(int, clusters))._replace(sum_squares=squares),
         cubes,
         fourths,
-        tuple(totals[TOTALS : TOTALS + bins].tolist()),
-        int(totals[FLAGS]),
-        int(totals[LOOP].astype(np.int64)),
+        tuple(totals[kernels.TOTALS : kernels.TOTALS + bins].tolist()),
+        int(totals[kernels.FLAGS]),
+        int(totals[kernels.LOOP].astype(np.int64)),
     )
 
 

@@ -1,18 +1,16 @@
 """CUDA kernels that join interfaces: the counterparts of those of :mod:`percolab.parts.kernels`.
 
-The clusters of both interfaces are the nodes of one forest, those of the upper interface from
-``shift`` on.
-A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
-a code (:func:`percolab.lattices.topology.period_codes`) in the others.  Both change in one atomic.
-The split is where the numbers of these clusters end, so that a code has all the bits that are left:
-36 for three axes up to 2^28 clusters, and the last axis fewer beyond.  No code wraps around: one
-that does not fit, or that has more than MOST_PERIODS along an axis, is noted in the totals.
-
-Where several threads write a number plainly, all write the same: TOO_FAR, or that a root is named.
+The clusters of both interfaces are the nodes of one forest, those of the upper one from ``shift``
+on.  A node is one uint64, changed in one atomic: its parent in the lowest ``split`` bits, the
+periods from the parent to it as a code (:func:`percolab.lattices.topology.period_codes`) in the
+others.  These are all bits that the numbers of the clusters leave: 36 for three axes up to 2^28
+clusters, and the last axis fewer beyond.  A code that does not fit, or that has more than
+MOST_PERIODS along an axis, is noted in the totals.  Where several threads write a number plainly,
+all write the same.
 
 The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
-behind them the sums over finished clusters (:mod:`percolab.measure.sums`) that each block of
-:func:`finish_kernel` has found.
+behind them the sums over finished clusters (:mod:`percolab.measure.sums`) of each block of
+:func:`finish_kernel`.
 """
 
 from numba import config, int64, types, uint32, uint64
@@ -50,6 +48,8 @@ DIGITS = 4
 ALL_BINS = num_bins(2**63 - 1)
 #: Blocks that clusters are added up by, at most: as many as a GPU runs at a time.
 BLOCKS = 4 if config.ENABLE_CUDASIM else 1024
+#: Numbers of the totals, all of them.
+ALL_TOTALS = TOTALS + ALL_BINS + NUMBERS * BLOCKS
 #: Steps of a thread that gathers: what a block adds up before it goes to global memory.
 GATHERED = 2 if config.ENABLE_CUDASIM else 16
 # A cluster that a face names that stays.
@@ -290,7 +290,6 @@ def name_roots_kernel(
 
 @cuda.jit(cache=True)
 def renumber_kernel(roots, count, numbers):
-    """Replace the roots of a face by the numbers of their clusters."""
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)
         if n < count:
@@ -324,7 +323,6 @@ def _add_digit(totals, at, digit, carry):
 
 @cuda.jit(device=True)
 def _add_number(totals, at, number):
-    """Add a number of four digits from a place of the totals on."""
     carry = _add_digit(totals, at, number[0], uint64(0))
     carry = _add_digit(totals, at + 1, number[1], carry)
     carry = _add_digit(totals, at + 2, number[2], carry)

@@ -62,7 +62,6 @@ class Available:
 
     @property
     def device(self) -> Device:
-        """The device of a rank."""
         return self.devices[0]
 
     def free_memory(self) -> Memory:
@@ -150,7 +149,6 @@ def choose_partition(options: Mapping[str, Any]) -> Partition:
 
 
 def make_job(record: dict[str, Any]) -> AnyJob:
-    """Return the job of a record, which names its partition."""
     return _load(PARTITIONS[record["partition"]]).job(record)
 
 

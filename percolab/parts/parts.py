@@ -1,12 +1,10 @@
 """Parts: slabs of whole layers of one lattice, each with its own bonds and its own two faces.
 
-A slab holds the layers ``first_layer`` ... along the last axis, so its sites are consecutive.
-Inside it sites are numbered from 0 on with 32 bits; ``first_site``, a number of 64 bits, is the one
-of its site 0 in the whole lattice, where bond words are numbered too.
-
-The owner of a bond between two layers is its end in the layer above (the last axis decides first
-which end is the larger).  So a bond between two slabs belongs to the upper one, or on a torus, from
-the last slab to the first, to the first.  What crosses there is a :class:`Cut`, the same for both.
+A slab's sites are consecutive.  Inside it they are numbered from 0 on with 32 bits; ``first_site``,
+of 64 bits, is the number of its site 0 in the whole lattice, where bond words are numbered too.
+The owner of a bond between two layers is its end in the layer above.  So a bond between two slabs
+belongs to the upper one, or on a torus, from the last slab to the first, to the first.  What
+crosses there is a :class:`Cut`, the same for both.
 
 Nothing here is made from the whole lattice: the tables of a slab are those of a lattice of its
 shape, and slabs that are equally thick and begin at the same layer of a cell share them.
@@ -56,7 +54,6 @@ class Whole:
     10000000000000
     """
 
-    # lattice, shape, boundary: as :meth:`percolab.lattices.lattice.Lattice.topology` takes them
     lattice: Lattice
     shape: tuple[int, ...]
     boundary: tuple[str, ...]
@@ -80,7 +77,6 @@ class Whole:
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return prod(self.shape)
 
     @property
@@ -90,12 +86,10 @@ class Whole:
 
     @property
     def num_layers(self) -> int:
-        """Layers along the last axis."""
         return self.shape[-1]
 
     @property
     def layer_points(self) -> int:
-        """Grid points of one layer."""
         return prod(self.shape[:-1])
 
     @property
@@ -138,9 +132,7 @@ class Whole:
         return bonds, min(bonds, self.reach * self.layer_points)
 
     def slab_extent(self, layers: int) -> Extent:
-        """Return how large the tables of a slab are."""
-        shape, boundary = (*self.shape[:-1], layers), (*self.boundary[:-1], "open")
-        return Extent.of_structure(_from_layer(self.lattice, 0), shape, boundary)
+        return Extent.of_structure(_from_layer(self.lattice, 0), *_open_layers(self, layers))
 
     def check_layers(self, first_layer: int, layers: int) -> None:
         """Raise InputError if these layers are no slab that can be a part."""
@@ -173,7 +165,6 @@ class Tables:
 
     @cached_property
     def adjacency(self) -> Adjacency:
-        """Where its bonds lead."""
         return make_adjacency(self.topology)
 
     @cached_property
@@ -206,13 +197,11 @@ class Slab:
     first_layer: int
     layers: int
     tables: Tables
-    # low, high: the cuts below and above, None at an open end of the lattice
-    low: Cut | None
-    high: Cut | None
+    low: Cut | None  # below; None at an open end of the lattice
+    high: Cut | None  # above
 
     @property
     def num_points(self) -> int:
-        """Grid points."""
         return self.layers * self.whole.layer_points
 
     @property
@@ -227,31 +216,31 @@ class Slab:
             return 0
         return int(period_codes(np.array([[0] * (len(self.whole.shape) - 1) + [-1]]))[0])
 
+    def end_layers(self) -> list[tuple[int, int, int]]:
+        """Return what it has of the last axis' end layers: (first point, the one after, flag)."""
+        whole, spans = self.whole, []
+        if not whole.is_closed:
+            ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
+            for bit, span in enumerate(ends, 2 * (len(whole.shape) - 1)):
+                layers = (min(max(edge - self.first_layer, 0), self.layers) for edge in span)
+                first, after = (layer * whole.layer_points for layer in layers)
+                if first < after:
+                    spans.append((first, after, 1 << bit))
+        return spans
+
     def end_flags(self) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         """Return its sites in end layers of the whole lattice, and their flags.
 
         As :meth:`percolab.lattices.topology.Topology.end_flags` has them, sites of this slab.
         """
         sites, flags = map(list, zip(self.tables.end_flags))
-        whole, axis = self.whole, len(self.whole.shape) - 1
-        if not whole.is_closed:
-            ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
-            for bit, span in enumerate(ends, 2 * axis):
-                found = self._count_layer_sites(*(layer - self.first_layer for layer in span))
-                sites.append(found)
-                flags.append(np.full(found.size, 1 << bit, np.uint32))
+        for first, after, flag in self.end_layers():
+            word = first // 32
+            words = self.tables.topology.occupied[word : count_words(after)]
+            there = np.flatnonzero(unpack_bits(words, after - 32 * word)[first - 32 * word :])
+            sites.append((first + there).astype(np.int32))
+            flags.append(np.full(there.size, flag, np.uint32))
         return np.concatenate(sites), np.concatenate(flags)
-
-    def _count_layer_sites(self, start: int, stop: int) -> NDArray[np.int32]:
-        """Return the sites of the layers from start to below stop, as far as they are its own."""
-        layer = self.whole.layer_points
-        low, high = (min(max(edge, 0), self.layers) * layer for edge in (start, stop))
-        if low >= high:
-            return np.empty(0, np.int32)
-        word = low // 32
-        words = self.tables.topology.occupied[word : count_words(high)]
-        there = unpack_bits(words, high - 32 * word)[low - 32 * word :]
-        return (low + np.flatnonzero(there)).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -268,14 +257,10 @@ class Parts:
         whole.check_layers(first_layer, layers)
         has_low = whole.is_closed or first_layer > 0
         has_high = whole.is_closed or after < whole.num_layers
-        return Slab(
-            whole,
-            first_layer,
-            layers,
-            self._make_tables(first_layer, layers),
-            self._cut_below(first_layer) if has_low else None,
-            self._cut_below(after % whole.num_layers) if has_high else None,
-        )
+        low = self._cut_below(first_layer) if has_low else None
+        high = self._cut_below(after % whole.num_layers) if has_high else None
+        tables = self._make_tables(whole.phase(first_layer), layers)
+        return Slab(whole, first_layer, layers, tables, low, high)
 
     @staticmethod
     def memory(whole: Whole, slabs: Iterable[tuple[int, int]], kind: str = "cpu") -> Memory:
@@ -293,19 +278,21 @@ class Parts:
         else:
             # The sites of end layers once more, with their flags.
             tables += sum(
-                extent.topology_bytes + extent.periodic_bytes + 8 * extent.end_sites
-                for extent in extents
+                each.topology_bytes + each.periodic_bytes + 8 * each.end_sites for each in extents
             )
         # A cut's periodic bonds are listed class by class.
         making = cut.building_bytes + LIST_BYTES * cut.class_periodic
         making = max(making, *(extent.building_bytes for extent in extents))
         return Memory(host=tables + making)
 
-    def _make_tables(self, first_layer: int, layers: int) -> Tables:
-        key = self.whole.phase(first_layer), layers
-        if key not in self._tables:
-            self._tables[key] = _make_tables(self.whole, *key)
-        return self._tables[key]
+    def _make_tables(self, phase: int, layers: int) -> Tables:
+        if (phase, layers) not in self._tables:
+            lattice = _from_layer(self.whole.lattice, phase)
+            topology = lattice.topology(*_open_layers(self.whole, layers))
+            if self.whole.model.draws_sites:
+                topology.check_end_layers()
+            self._tables[phase, layers] = Tables(topology)
+        return self._tables[phase, layers]
 
     def _cut_below(self, layer: int) -> Cut:
         """Return what crosses between a layer and the one below it."""
@@ -330,18 +317,15 @@ def _from_layer(lattice: Lattice, phase: int) -> Lattice:
     return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds, per_size=per_size)
 
 
-def _make_tables(whole: Whole, phase: int, layers: int) -> Tables:
-    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
-    topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
-    if whole.model.draws_sites:
-        topology.check_end_layers()
-    return Tables(topology)
+def _open_layers(whole: Whole, layers: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return shape and boundary of so many layers."""
+    return (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
 
 
 def _cut_below(whole: Whole, phase: int) -> Cut:
     """Return what crosses below a layer: bonds of its layer and the following ones."""
     lattice, reach = _from_layer(whole.lattice, phase), whole.reach
-    shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
+    shape, boundary = _open_layers(whole, reach)
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
     words, layer = count_words(prod(shape)), whole.layer_points
     exists, periodic, deltas, bonds, ends, codes = [], [], [], [], [], []

@@ -3,11 +3,8 @@
 The rank that sends copies the arrays of an interface into one piece of its GPU's memory and says
 where that is (:class:`Outbox`).  The one that receives, another process, maps this memory, copies
 it into its own GPU's and unmaps it (:class:`Inbox`); then it answers, and the sender may write
-there again. The host sees the handle of the memory (64 bytes), the lengths of the arrays and the
-sums.
-
-Source: CUDA driver API, interprocess communication.  It works on Linux, where the GPUs can reach
-each other; where it does not, interfaces go through the host.
+there again.  It works on Linux, where the GPUs can reach each other; where it does not, interfaces
+go through the host.  Source: CUDA driver API, interprocess communication.
 """
 
 from __future__ import annotations

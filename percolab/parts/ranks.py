@@ -1,12 +1,10 @@
 """One lattice over ranks: each measures neighbouring layers; a tree joins their interfaces.
 
-Every rank streams slabs through its memory, as one processor alone does
-(:mod:`percolab.parts.slabs`), and has the interface of its layers in the end.  Then, in stage 0, 1,
-..., every rank whose number has bit ``stage`` set and none below sends its interface to the rank
-2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
-the row, which is that of the whole lattice, bit for bit.
-
-Rank 0 (:class:`Leader`) sends orders; the others :func:`follow` it.
+Every rank streams slabs through its memory (:mod:`percolab.parts.slabs`), and has the interface of
+its layers in the end.  Then, in stage 0, 1, ..., every rank whose number has bit ``stage`` set and
+none below sends its interface to the rank 2^stage before it, which joins the two: any number of
+ranks will do.  Rank 0 (:class:`Leader`) sends orders, closes a torus and has the row, which is that
+of the whole lattice, bit for bit; the others :func:`follow` it.
 """
 
 from __future__ import annotations
@@ -16,17 +14,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory
+from percolab.kernels.memory import Memory, check_free
 from percolab.lattices.lattice import lattice_from_text
 from percolab.parts.interface import (
     ARRAY_KINDS,
@@ -59,9 +55,8 @@ class RankStep(NamedTuple):
 
     rank: int
     stage: int
-    # bytes, transport: of the message that it received, and the seconds from its header to its end
-    bytes: int
-    transport: float
+    bytes: int  # of the message that it received
+    transport: float  # seconds from its header to its end
     waiting: float  # seconds for its header
     work: float  # seconds of measuring its part, or of joining
 
@@ -85,25 +80,32 @@ class Member(Protocol):
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda parts: None,
     ) -> tuple[Any, list[RankStep]]:
-        """Measure this rank's part of a row and join what comes from others.
+        """Measure this rank's part of a row and join what comes from the ranks above.
 
         Returns on rank 0 what all ranks have found together, None once the row is left, and the
         steps of all.
+        left: whether to leave the row, called between two parts, and on rank 0 while it waits.
+        leave: lets the other ranks leave it, on rank 0.  done: is called with finished parts.
         """
 
     def make_row_of_parts(self, found: Any) -> Row:
         """Return the row of a sample from what all ranks have found."""
 
 
-class Checkpointer(Protocol):
-    """Saves the interface of a rank's first slabs, from which a row continues after a kill."""
+class Checkpointer:
+    """Saves the interface of a rank's first slabs, from which a row continues after a kill.
 
-    def begin(self, draw: SampleKey) -> Interface | None:
-        """Begin a row; return the interface that is kept of it, on the host, or None."""
+    This one saves nothing.
+    """
 
     @property
     def is_due(self) -> bool:
         """Whether it is time to keep an interface."""
+        return False
+
+    def begin(self, draw: SampleKey) -> Interface | None:
+        """Begin a row; return the interface that is kept of it, on the host, or None."""
+        return None
 
     def keep(self, copied: Callable[[], Interface]) -> None:
         """Begin to keep the interface that ``copied`` returns on the host."""
@@ -160,39 +162,39 @@ class RankJob:
 
     @property
     def ranks(self) -> int:
-        """How many ranks it is for."""
         return len(self.layers)
 
     def member(self, transport: Transport) -> Member:
-        """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
 
-    def checkpointer(self, rank: int) -> Checkpointer | None:
-        """Return what keeps the interfaces of a rank; None if nothing does."""
-        return None
+    def checkpointer(self, rank: int) -> Checkpointer:
+        """Return what keeps the interfaces of a rank."""
+        return Checkpointer()
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks."""
         own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
         return split_lattice_to_record(self.whole) | own | {"partition": "slabs"}
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> RankJob:
-        """Return the job of a :meth:`record`."""
         layers = tuple(tuple(own) for own in record["layers"])
         devices = tuple(record["devices"])
         return cls(split_lattice_from_record(record), layers, record["tally"], devices, record["p"])
 
     @property
     def most_memory(self) -> Memory:
-        """The memory that a rank takes at most."""
+        """The memory that a rank takes at most.
+
+        That of a chain, and of one more interface, which is on its way, or which is read or written
+        as a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not
+        the one of a chain that begins at an open end, and are copied to the host and from it.
+        """
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
-        is_alone = self.ranks == 1
-        memories = [
-            rank_memory(self.whole, own, kind, self.p, is_alone=is_alone)
-            for own in set(self.layers)
-        ]
-        return Memory(max(one.host for one in memories), max(one.device for one in memories))
+        message = most_message(self.whole, self.p)
+        chains = [Slabs.memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        on_device = 0 if self.ranks == 1 or kind == "cpu" else 2 * message
+        host, device = (max(each) for each in zip(*chains))
+        return Memory(host + 2 * message, device + on_device)
 
     def choose_device(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
@@ -225,45 +227,20 @@ def choose_rank_layers(
     for number, name in ((ranks, "ranks"), (slabs, "slabs")):
         if number > whole.num_layers:
             raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
-    own, each = thicknesses(whole, ranks), -(-slabs // ranks)
-    # The slabs of a rank are cut as if its layers were a lattice.
-    alone = [_alone(whole, layers) for layers in own]
-    if thick:
-        found = tuple(equal_slabs(part, thick) for part in alone)
-    else:
-        found = tuple(thicknesses(part, min(each, part.num_layers)) for part in alone)
-    flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
-    for first, layers in zip(accumulate((0, *flat[:-1])), flat):
-        whole.check_layers(first, layers)
-    return found
+    each, boundary, chosen, first = -(-slabs // ranks), (*whole.boundary[:-1], "open"), [], 0
+    for own in thicknesses(whole, ranks):
+        # The slabs of a rank are cut as if its layers were a lattice.
+        alone = replace(whole, shape=(*whole.shape[:-1], own), boundary=boundary, model=BOND)
+        chosen.append(equal_slabs(alone, thick) if thick else thicknesses(alone, min(each, own)))
+        for layers in chosen[-1]:
+            whole.check_layers(first, layers)
+            first += layers
+    return tuple(chosen)
 
 
 def find_first_layer(layers: Sequence[Sequence[int]], rank: int) -> int:
     """Return where the slabs of a rank begin, of those of all ranks."""
     return sum(map(sum, layers[:rank]))
-
-
-def _alone(whole: Whole, layers: int) -> Whole:
-    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
-    return replace(whole, shape=shape, boundary=boundary, model=BOND)
-
-
-def rank_memory(
-    whole: Whole,
-    layers: Sequence[int],
-    kind: str = "cpu",
-    p: float = 1.0,
-    *,
-    is_alone: bool = False,
-) -> Memory:
-    """Return the memory of a rank with slabs of these layers, at no larger p.
-
-    That of a chain, and of one more interface, which is on its way, or which is read or written as
-    a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not the one
-    of a chain that begins at an open end, and are copied to the host and from it.
-    """
-    own, interface = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    return own.plus(Memory(2 * interface, 0 if is_alone or kind == "cpu" else 2 * interface))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -280,9 +257,7 @@ def interface_head_arrays(interface: Interface) -> list[NDArray[Any]]:
 
 def offered_bytes(offer: Arrays) -> int:
     """Return the bytes of the faces, sizes and flags of an interface that is offered."""
-    return sum(
-        count * np.dtype(kind).itemsize for count, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS)
-    )
+    return sum(n * np.dtype(kind).itemsize for n, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS))
 
 
 def interface_from_head(arrays: Arrays) -> Interface:
@@ -299,7 +274,6 @@ def interface_to_arrays(interface: Interface) -> list[NDArray[Any]]:
 
 
 def interface_from_arrays(arrays: Arrays) -> Interface:
-    """Return the interface that these arrays are of."""
     return interface_from_head(arrays[:_HEAD]).with_arrays(arrays[_HEAD:])
 
 
@@ -316,19 +290,8 @@ def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inb
     return Outbox(), Inbox()
 
 
-class _Left(Exception):
-    """The row in work is left."""
-
-
-def _never() -> bool:
-    return False
-
-
 class _Member:
-    """One of the ranks that have slabs, ready for any number of samples; one thread at a time.
-
-    InputError: there is no device for it, or no memory.
-    """
+    """One of the ranks that have slabs.  InputError: there is no device for it, or no memory."""
 
     leaves_rows = True
 
@@ -352,22 +315,11 @@ class _Member:
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda layers: None,
     ) -> tuple[Interface | None, list[RankStep]]:
-        """Measure this rank's layers of a row, and join what comes from the ranks above.
-
-        Returns the interface of all on rank 0, with the steps of all ranks; None once the row is
-        left.
-        left: whether to leave the row, called between two slabs, and on rank 0 while it waits.
-        leave: lets the other ranks leave it, on rank 0.  done: is called with finished layers.
-        """
-        steps: list[RankStep] = []
-        interface: Interface | None = None
         start = time.perf_counter()
-        try:
-            interface = self._own_interface(draw, left, done)
-        except _Left:
-            if leave is not None:
-                leave()
-        steps.append(RankStep(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        interface = self._own_interface(draw, left, done)
+        if interface is None and leave is not None:
+            leave()
+        steps = [RankStep(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start)]
         rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
         while bit < size and not rank & bit:
             if rank + bit < size:
@@ -381,15 +333,10 @@ class _Member:
 
     def _own_interface(
         self, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
-    ) -> Interface:
-        """Return the interface of this rank's layers, by a chain; _Left if they are left."""
-        checkpointer, interface, before = self._checkpointer, None, 0
-        if checkpointer is not None:
-            interface = checkpointer.begin(draw)
-        if interface is not None:
-            before = interface.layers
-            with self.device.driven():
-                interface = self._slabs.placed(interface)
+    ) -> Interface | None:
+        """Return the interface of this rank's layers, by a chain; None if they are left."""
+        interface = self._checkpointer.begin(draw)
+        before = 0 if interface is None else interface.layers
         interfaces = self._slabs.interfaces(draw, interface)
         try:
             while True:
@@ -400,14 +347,13 @@ class _Member:
                 interface = longer
                 done(interface.layers - before)
                 before, is_left = interface.layers, left()
-                if checkpointer is not None and (is_left or checkpointer.is_due):
-                    checkpointer.keep(partial(self._on_host, interface))
+                if is_left or self._checkpointer.is_due:
+                    self._checkpointer.keep(partial(self._on_host, interface))
                 if is_left:
-                    raise _Left
+                    return None
         finally:
-            if checkpointer is not None:
-                # A checkpoint must not appear where one was removed.
-                checkpointer.end()
+            # A checkpoint must not appear where one was removed.
+            self._checkpointer.end()
         assert interface is not None
         return interface
 
@@ -432,7 +378,6 @@ class _Member:
         self.transport.send(to, [times, *interface_to_arrays(self._on_host(interface))])
 
     def _is_taken(self, by: int) -> bool:
-        """Wait for the answer to an interface that was offered."""
         while True:
             answer = self.transport.receive(by)
             assert answer is not None
@@ -453,7 +398,7 @@ class _Member:
         traffic = self.transport.traffic
         before = replace(traffic)
         may_leave = leave is not None and interface is not None
-        arrays = self.transport.receive(source, given_up=left if may_leave else _never)
+        arrays = self.transport.receive(source, given_up=left if may_leave else lambda: False)
         if arrays is None:
             assert leave is not None
             leave()
@@ -464,9 +409,7 @@ class _Member:
         copying = time.perf_counter() - start
         if interface is None or high is None:
             return None
-        steps += [
-            RankStep(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
-        ]
+        steps += [RankStep(*map(int, own[:3]), *own[3:]) for own in arrays[0].tolist()]
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         start = time.perf_counter()
         with self.device.driven():
@@ -501,26 +444,18 @@ class _Member:
         return interface_from_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
 
     def make_row_of_parts(self, interface: Interface) -> Row:
-        """Return the row of a sample from the interface of all ranks."""
         with self.device.driven():
             return self._slabs.make_row_of_parts(interface)
 
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
     """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
-    memory, available = job.most_memory, psutil.virtual_memory().available
+    memory = job.most_memory
     # One rank of each host checks for all.
     local = transport.on_host if transport.place == 0 else 0
-    if local * memory.host > available:
-        raise InputError(
-            f"{local} ranks on one host need {local * memory.host / 1e9:.1f} GB of memory; "
-            f"{available / 1e9:.1f} GB are free"
-        )
-    if device.is_shared and memory.device > device.free_memory():
-        raise InputError(
-            f"a rank needs {memory.device / 1e9:.1f} GB on {device}; "
-            f"{device.free_memory() / 1e9:.1f} GB are free"
-        )
+    check_free(f"{local} ranks on one host need", local * memory.host)
+    if device.is_shared:
+        check_free("a rank needs", memory.device, device.free_memory(), f" on {device}")
 
 
 class Leader:
@@ -589,7 +524,6 @@ class Leader:
             raise InputError(problems[0])
 
     def end(self) -> None:
-        """Let the others end."""
         self._tell(_END)
 
     def _tell(self, what: int, *arrays: NDArray[Any]) -> None:

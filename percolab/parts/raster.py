@@ -15,9 +15,8 @@ from percolab.measure import rows
 from percolab.measure.sums import NUMBERS, ClusterSums
 from percolab.measure.tallies import compute_row_width
 from percolab.parts.interface import Face, Interface, InterfaceSums, join_digits, no_face
-from percolab.parts.kernels import measure_slab, read_face
-from percolab.parts.parts import Cut, Slab, Whole
-from percolab.parts.words import SlabKeys, fill_cut, fill_slab
+from percolab.parts.kernels import SlabKeys, fill_cut, fill_slab, measure_slab, read_face
+from percolab.parts.parts import Slab, Whole
 
 
 @dataclass(frozen=True)
@@ -34,17 +33,10 @@ class SampleKey:
     threshold: int
 
     def keys(self, whole: Whole) -> SlabKeys:
-        """Return what the kernels are given."""
-        return SlabKeys(
-            np.int64(self.generator),
-            np.uint64(self.seed),
-            np.uint64(self.sample),
-            np.uint64(self.threshold),
-            whole.model.rule,
-            whole.model.class_limits(whole.lattice.class_names),
-            np.uint64(whole.num_words),
-            np.uint64(whole.lattice.num_classes),
-        )
+        key = np.uint64(self.seed), np.uint64(self.sample), np.uint64(self.threshold)
+        limits = whole.model.rule, whole.model.class_limits(whole.lattice.class_names)
+        sizes = np.uint64(whole.num_words), np.uint64(whole.lattice.num_classes)
+        return SlabKeys(np.int64(self.generator), *key, *limits, *sizes)
 
 
 class SlabRaster:
@@ -80,7 +72,10 @@ class SlabRaster:
     def make_interface(
         self, part: Slab, draw: SampleKey, following: Slab | None = None
     ) -> Interface:
-        """Return the interface of a part of a sample; the one that follows is not begun."""
+        """Return the interface of a part of a sample, with its arrays where they were made.
+
+        following: the part that is requested next, which may be begun by then; not here.
+        """
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
         opened = self.opened[: top.num_bond_words].reshape(top.exists.shape)
@@ -94,8 +89,8 @@ class SlabRaster:
         windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         count, wrapping = find_clusters(opened.ravel(), adjacency, occupied, runs, windings)
         forest = runs, periods
-        low = self._face(part.low, part, keys, forest, is_upper=True)
-        high = self._face(part.high, part, keys, forest, is_upper=False)
+        low = self._face(part, keys, forest, True)
+        high = self._face(part, keys, forest, False)
         row = np.zeros(self.row_width, np.int64)
         ends = part.end_flags()
         sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
@@ -103,16 +98,9 @@ class SlabRaster:
         layers = part.first_layer, part.layers, self.whole.num_layers
         return Interface(*layers, top.num_axes, low, high, sizes, flags, sums)
 
-    def _face(
-        self,
-        cut: Cut | None,
-        part: Slab,
-        keys: SlabKeys,
-        forest: tuple[Runs, Any],
-        *,
-        is_upper: bool,
-    ) -> Face:
-        """Return a face of a part as roots of its clusters, not yet numbered."""
+    def _face(self, part: Slab, keys: SlabKeys, forest: tuple[Runs, Any], is_upper: bool) -> Face:
+        """Return the lower face of a part, or the upper one, as roots of its clusters."""
+        cut = part.low if is_upper else part.high
         if cut is None:
             return no_face()
         # The first sites on both sides; on a torus the last layers are below the first.
@@ -124,8 +112,7 @@ class SlabRaster:
         roots = np.empty(bonds, np.uint32)
         codes = np.empty(bonds if self.whole.has_periods else 0, np.int64)
         shift = 0 if is_upper else part.num_points - cut.num_points
-        crossing = part.crossing_code
-        read_face(opened, cut, is_upper, shift, crossing, *forest, roots, codes)
+        read_face(opened, cut, is_upper, shift, part.crossing_code, *forest, roots, codes)
         return Face(roots, codes)
 
 

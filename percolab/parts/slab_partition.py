@@ -13,14 +13,14 @@ from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory
+from percolab.kernels.memory import Memory, check_free
 from percolab.lattices.topology import MAX_POINTS
 from percolab.parts.interface import Interface
 from percolab.parts.partitions import Available, StudyLattices
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankJob, choose_rank_layers, find_first_layer
 from percolab.parts.raster import SampleKey
-from percolab.parts.slabs import is_first_slab, refusal
+from percolab.parts.slabs import is_first_slab
 from percolab.parts.transport import Local
 
 #: The layers of the slabs of every rank, from the first on.
@@ -47,35 +47,28 @@ class SlabDivision:
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
         return len(next(iter(self.layers.values())))
 
     @property
     def stages(self) -> int:
-        """Stages in which interfaces are joined by a tree."""
         return (self.ranks - 1).bit_length()
 
     def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
-        """Return what the ranks measure samples of, of the lattice of a size."""
         return RankJob(whole, self.layers[size], tally, self.devices, p)
 
     def parts_of_first(self, size: int) -> int:
-        """Return how many layers rank 0 measures of a sample."""
         return sum(self.layers[size][0])
 
     def continues(self, size: int, rank: int, interface: Interface) -> bool:
-        """Return whether an interface is of the first slabs of a rank."""
         layers = self.layers[size]
         return rank < len(layers) and is_first_slab(
             interface, layers[rank], find_first_layer(layers, rank)
         )
 
     def run_record(self) -> dict[str, Any]:
-        """Return how many slabs there are, by size."""
         return {"slabs": {str(n): sum(map(len, layers)) for n, layers in self.layers.items()}}
 
     def split_record(self) -> dict[str, Any]:
-        """Return nothing: it is the usual way."""
         return {}
 
     def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
@@ -127,7 +120,6 @@ class SlabPartition:
         return SlabDivision(chosen, tuple(map(str, available.devices)))
 
     def job(self, record: dict[str, Any]) -> AnyJob:
-        """Return the job of a record."""
         return RankJob.of_record(record)
 
 
@@ -136,8 +128,11 @@ SLABS = SlabPartition()
 
 def check_labelable(whole: Whole, device: Device) -> None:
     """Raise InputError unless slabs of a lattice can be labeled on a device."""
-    problem = refusal(whole, device.kind)
-    if problem:
+    if device.kind == "cpu":
+        return
+    from percolab.parts.tiled_cuda import refusal
+
+    if problem := refusal(whole):
         raise InputError(
             f"{whole.lattice.name} cannot be labeled in slabs on {device}: {problem}; use "
             "--device cpu"
@@ -171,7 +166,8 @@ def choose_layers(
     thick = usual_layers(whole, kind)
     while True:
         layers = choose_rank_layers(whole, ranks, thick=thick)
-        if thick <= least or fits(needed(layers), free):
+        host, on_device = needed(layers)
+        if thick <= least or (host <= free.host and on_device <= free.device):
             return layers
         thick = usual_layers(whole, kind, most=max(thick // 2, least))
 
@@ -200,20 +196,9 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
     return fitting[0]
 
 
-def fits(needed: Memory, free: Memory) -> bool:
-    """Return whether memory is free on the host and on the device."""
-    return needed.host <= free.host and needed.device <= free.device
-
-
 def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: str = "") -> None:
     """Raise InputError unless memory is free; where: what needs it; times: for how many."""
-    if needed.host > free.host:
-        raise InputError(
-            f"{where} needs {needed.host / 1e9:.1f} GB of memory{times}; "
-            f"{free.host / 1e9:.1f} GB are free"
-        )
+    check_free(f"{where} needs", needed.host, free.host, f" of memory{times}")
     if needed.device > free.device:
-        raise InputError(
-            f"{where} needs {needed.device / 1e9:.1f} GB on {device}; "
-            f"{free.device / 1e9:.1f} GB of GPU memory are available"
-        )
+        have = f"{free.device / 1e9:.1f} GB of GPU memory are available"
+        raise InputError(f"{where} needs {needed.device / 1e9:.1f} GB on {device}; {have}")

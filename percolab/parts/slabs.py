@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import Protocol
+from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -50,34 +50,9 @@ def equal_slabs(whole: Whole, thick: int) -> tuple[int, ...]:
     count, rest = divmod(whole.num_layers, thick)
     if rest == 0 or rest >= whole.reach or count == 0:
         return (thick,) * count + (rest,) * (rest > 0)
-    return (thick,) * (count - 1) + _shared(thick + rest, whole.reach)
-
-
-def _shared(layers: int, reach: int) -> tuple[int, ...]:
-    """Return two slabs of so many layers together, or one where two would be too thin."""
-    return (layers - layers // 2, layers // 2) if layers // 2 >= reach else (layers,)
-
-
-class Maker(Protocol):
-    """Finds interfaces of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
-
-    def make_interface(
-        self, part: Slab, draw: SampleKey, following: Slab | None = None
-    ) -> Interface:
-        """Return the interface of a part of a sample, with its arrays where they were made.
-
-        following: the part of the sample that is requested next, which may be begun by then.
-        """
-
-
-class Joiner(Protocol):
-    """Joins interfaces where they lie: :mod:`percolab.parts.interface`, or what does so on CUDA."""
-
-    def join(self, low: Interface, high: Interface) -> Interface:
-        """Return the interface of two neighbouring parts."""
-
-    def close(self, interface: Interface) -> Interface:
-        """Return the interface of a whole torus, closed."""
+    both = thick + rest
+    last = (both - both // 2, both // 2) if both // 2 >= whole.reach else (both,)
+    return (thick,) * (count - 1) + last
 
 
 class Slabs:
@@ -91,7 +66,7 @@ class Slabs:
     first_layer: where the slabs begin that are a part of the lattice; None if they are all of it
 
     InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
-    to be labeled; a lattice that is not labeled in tiles on CUDA (:func:`refusal`).
+    to be labeled; on CUDA a lattice that is not labeled in tiles.
     """
 
     def __init__(
@@ -112,18 +87,22 @@ class Slabs:
         for first, thick in zip(self._starts, layers):
             whole.check_layers(first, thick)
         self._parts = Parts(whole)
-        self._is_cuda = kind == "cuda"
-        self._labeler: Maker
-        self._joiner: Joiner
-        if self._is_cuda:
-            from percolab.parts.join_cuda import InterfacesCuda
-            from percolab.parts.tiled_cuda import SlabTiled
+        #: What finds interfaces of slabs, and what joins them.
+        self._labeler: Any
+        self._joiner: Any
+        #: An interface where interfaces are joined, which may be there or on the host.
+        self.placed: Callable[[Interface], Interface]
+        #: An interface that was yielded, with its arrays on the host.
+        self.copied: Callable[[Interface], Interface]
+        if kind == "cuda":
+            from percolab.parts import join_cuda, tiled_cuda
 
-            self._labeler = SlabTiled(whole, max(layers), tally=tally)
-            self._joiner = InterfacesCuda()
+            self._labeler = tiled_cuda.SlabTiled(whole, max(layers), tally=tally)
+            self._joiner = join_cuda.InterfacesCuda()
+            self.placed, self.copied = join_cuda.to_device, join_cuda.to_host
         else:
-            self._labeler = SlabRaster(whole, max(layers), tally=tally)
-            self._joiner = on_host
+            self._labeler, self._joiner = SlabRaster(whole, max(layers), tally=tally), on_host
+            self.placed = self.copied = lambda interface: interface
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
@@ -135,11 +114,10 @@ class Slabs:
         starts = accumulate((0, *layers[:-1]))
         tables = Parts.memory(whole, zip(starts, layers), kind)
         if kind == "cuda":
-            from percolab.parts.join_cuda import InterfacesCuda
-            from percolab.parts.tiled_cuda import SlabTiled
+            from percolab.parts import join_cuda, tiled_cuda
 
-            slab = SlabTiled.memory(whole, layers, p)
-            return tables.plus(slab).plus(InterfacesCuda.memory(whole, p))
+            slab = tiled_cuda.SlabTiled.memory(whole, layers, p)
+            return tables.plus(slab).plus(join_cuda.InterfacesCuda.memory(whole, p))
         slab = SlabRaster.memory(whole, max(layers))
         bonds, sites = whole.open_at_face(p)
         kinds = {"has_periods": whole.has_periods}
@@ -149,7 +127,8 @@ class Slabs:
 
     def interface(self, n: int, draw: SampleKey) -> Interface:
         """Return the interface of the n-th slab of a sample."""
-        return self._labeler.make_interface(self._part(n), draw)
+        interface: Interface = self._labeler.make_interface(self._part(n), draw)
+        return interface
 
     def _part(self, n: int) -> Slab:
         return self._parts.part(self._starts[n], self.layers[n])
@@ -173,29 +152,14 @@ class Slabs:
 
     def joined(self, low: Interface, high: Interface) -> Interface:
         """Return the interface of neighbours: of these slabs, as yielded, and one from the host."""
-        return self._joiner.join(low, self.placed(high))
-
-    def placed(self, interface: Interface) -> Interface:
-        """Return an interface where interfaces are joined, which may be there or on the host."""
-        if not self._is_cuda:
-            return interface
-        from percolab.parts.join_cuda import to_device
-
-        return to_device(interface)
+        interface: Interface = self._joiner.join(low, self.placed(high))
+        return interface
 
     def make_row_of_parts(self, interface: Interface) -> Row:
         """Return the row of a sample from the interface of all its slabs."""
         if self.whole.is_closed:
             interface = self._joiner.close(self.placed(interface))
         return make_row(interface)
-
-    def copied(self, interface: Interface) -> Interface:
-        """Return an interface that was yielded, with its arrays on the host."""
-        if not self._is_cuda:
-            return interface
-        from percolab.parts.join_cuda import to_host
-
-        return to_host(interface)
 
     def row(self, draw: SampleKey) -> Row:
         """Return the row of a sample, its interfaces joined one after the other."""
@@ -206,12 +170,3 @@ class Slabs:
 def is_first_slab(interface: Interface, layers: Sequence[int], first_layer: int = 0) -> bool:
     """Return whether an interface is that of the first of these slabs, from a layer on."""
     return interface.first_layer == first_layer and interface.layers in accumulate(layers)
-
-
-def refusal(whole: Whole, kind: str) -> str:
-    """Return why slabs of a lattice cannot be labeled on the CPU or on CUDA, or "" if they can."""
-    if kind == "cpu":
-        return ""
-    from percolab.parts.tiled_cuda import refusal as why_not
-
-    return why_not(whole)

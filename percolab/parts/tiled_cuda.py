@@ -24,33 +24,17 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
-from percolab.lattices.topology import count_words, period_codes
+from percolab.lattices.grid_loops import put_periods
+from percolab.lattices.topology import PERIOD_BITS, count_words
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.tallies import compute_row_width
+from percolab.parts import interface_cuda as kernels
 from percolab.parts.interface import Face, Interface, InterfaceSums, interface_bytes
-from percolab.parts.interface_cuda import (
-    FACE_WORDS,
-    count_bonds_kernel,
-    flag_layers_kernel,
-    mark_cut_kernel,
-    mark_layers_kernel,
-    number_entries_kernel,
-    number_roots_kernel,
-    read_face_kernel,
-    scan_counts_kernel,
-)
 from percolab.parts.join_cuda import DeviceArrays
 from percolab.parts.parts import Cut, Slab, Tables, Whole
 from percolab.parts.raster import SampleKey, sums_from_row
-from percolab.parts.words_cuda import (
-    SPAN,
-    Stretch,
-    aligned_words_kernel,
-    close_cut_kernel,
-    shifted_words_kernel,
-)
 
 cuda = load_cuda()
 
@@ -78,7 +62,7 @@ class Crossed:
     """The open bonds of one cut of one sample, and how many there are before each of them.
 
     cut:    what crosses there, on the device
-    opened: uint32 like ``cut.exists``; before: uint32, open bonds before every FACE_WORDS words
+    opened: uint32 like ``cut.exists``; before: uint32, open bonds before FACE_WORDS words
     key:    which cut of which sample it is
     """
 
@@ -86,7 +70,7 @@ class Crossed:
         self.cut: Any = None
         self.key: Any = None
         self.opened = cuda.device_array(words, np.uint32)
-        self.before = cuda.device_array(-(-words // FACE_WORDS), np.uint32)
+        self.before = cuda.device_array(-(-words // kernels.FACE_WORDS), np.uint32)
         self.total = cuda.device_array(1, np.uint32)
         self.pinned = cuda.pinned_array(1, np.uint32)
 
@@ -127,14 +111,13 @@ class SlabLabels(Tiled):
     """A slab joined tile by tile, with nodes for the sites of its faces.
 
     sides:      its faces
-    end_layers: (first site, the one after the last, flag) of what it has of the end layers of the
-                last axis
+    end_layers: as :meth:`percolab.parts.parts.Slab.end_layers` returns them
     """
 
     def __init__(self, batch: CudaBatch, *, tally: bool, room: int) -> None:
         super().__init__(batch, tally=tally, room=room)
         self.sides: tuple[Side, ...] = ()
-        self.end_layers: tuple[tuple[int, int, int], ...] = ()
+        self.end_layers: list[tuple[int, int, int]] = []
 
     def _list_crossing(self, items: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark the borders of tiles, faces among them."""
@@ -144,12 +127,14 @@ class SlabLabels(Tiled):
             words = (after - 1) // 32 - first // 32 + 1
             span = np.uint32(first), np.uint32(after)
             sites = self.batch.existing_sites
-            launch.one(mark_layers_kernel, words, 1, self.border, sites, *span)
+            launch.one(kernels.mark_layers_kernel, words, 1, self.border, sites, *span)
         for _, crossed, is_upper, shift in self.sides:
             if crossed is not None:
                 side = np.uint32(is_upper), np.uint32(shift)
                 bonds = crossed.opened, crossed.cut
-                launch.one(mark_cut_kernel, crossed.opened.size, 1, *bonds, *side, self.border)
+                launch.one(
+                    kernels.mark_cut_kernel, crossed.opened.size, 1, *bonds, *side, self.border
+                )
 
     def flag_ends(self, items: int) -> None:
         """Tell the roots of nodes which end layers of the whole lattice they touch."""
@@ -157,7 +142,7 @@ class SlabLabels(Tiled):
         for first, after, flag in self.end_layers:
             span = np.uint32(first), np.uint32(after), np.uint32(flag)
             nodes = self.labels, self.nodes, self.batch.existing_sites
-            self.batch.launches.one(flag_layers_kernel, after - first, 1, *nodes, *span)
+            self.batch.launches.one(kernels.flag_layers_kernel, after - first, 1, *nodes, *span)
 
 
 class SlabTiled:
@@ -237,7 +222,11 @@ class SlabTiled:
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
         """Draw and label a part, whose interface is requested next; this does not wait for it."""
-        self._take_keys(draw)
+        if draw != self._draw:
+            samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
+            self._keys.write(draw.seed, samples, limits)
+            self._keys.upload(1)
+            self._draw = draw
         labeler = self._get_labeler(part)
         self._draw_slab(part, labeler)
         low = self._crossed_at(part.low, part.first_site, draw)
@@ -245,8 +234,10 @@ class SlabTiled:
         shift = part.num_points - (part.high.num_points if part.high else 0)
         sides = Side("low", low, True, 0), Side("high", high, False, shift)
         key, counted = (part.first_layer, part.layers, draw), self.launches.mark()
-        labeler.sides, labeler.end_layers = sides, self._find_end_layers(part)
-        self._label(labeler)
+        labeler.sides, labeler.end_layers = sides, part.end_layers()
+        labeler.join_tiles(1)
+        labeler.gather(1)
+        labeler.flag_ends(1)
         self._begun = Begun(key, labeler, sides, counted)
 
     def make_interface(
@@ -271,15 +262,7 @@ class SlabTiled:
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
         return Interface(*layers, below, over, sizes, flags, sums)
 
-    def _take_keys(self, draw: SampleKey) -> None:
-        if draw != self._draw:
-            samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
-            self._keys.write(draw.seed, samples, limits)
-            self._keys.upload(1)
-            self._draw = draw
-
     def _get_labeler(self, part: Slab) -> SlabLabels:
-        """Return what labels slabs with these tables, made when first requested."""
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
@@ -306,14 +289,16 @@ class SlabTiled:
         assert self._draw is not None
         first, shift = divmod(site, 32)
         where = np.uint64(self.whole.num_words), np.uint64(first), np.uint32(shift)
-        stretch = Stretch(*where, classes, np.uint32(words), self._limits)
+        stretch = kernels.Stretch(*where, classes, np.uint32(words), self._limits)
         key = self._draw.generator, self._keys.on_device.samples, limits
         if shift == 0:
             launch = self.launches.each
-            launch(aligned_words_kernel, words, classes.size, *key, stretch, exists, opened)
+            launch(kernels.aligned_words_kernel, words, classes.size, *key, stretch, exists, opened)
         else:
-            grid = -(-words // (SPAN - 1)), classes.size
-            self.launches.blocks(shifted_words_kernel, grid, THREADS, *key, stretch, exists, opened)
+            grid = -(-words // (kernels.SPAN - 1)), classes.size
+            self.launches.blocks(
+                kernels.shifted_words_kernel, grid, THREADS, *key, stretch, exists, opened
+            )
 
     def _crossed_at(self, cut: Cut | None, above: int, draw: SampleKey) -> Crossed | None:
         """Return the open bonds of a cut; those of the last slab's upper face are still there.
@@ -347,25 +332,11 @@ class SlabTiled:
                 sites = keys.sites, self._all_sites, occupied
                 self._fill(site, self._site_class, words, *sites)
             sites = self._above, self._below, crossed.opened
-            launch.one(close_cut_kernel, crossed.opened.size, 1, cut, *sites)
+            launch.one(kernels.close_cut_kernel, crossed.opened.size, 1, cut, *sites)
         counts = crossed.opened, crossed.before
-        launch.blocks(count_bonds_kernel, crossed.before.size, FACE_WORDS, *counts)
-        launch.blocks(scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
+        launch.blocks(kernels.count_bonds_kernel, crossed.before.size, kernels.FACE_WORDS, *counts)
+        launch.blocks(kernels.scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
         launch.download(crossed.total, crossed.pinned)
-
-    def _find_end_layers(self, part: Slab) -> tuple[tuple[int, int, int], ...]:
-        """Return the part's sites in end layers of the last axis, for :class:`SlabLabels`."""
-        whole = self.whole
-        if whole.is_closed:
-            return ()
-        spans = []
-        ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
-        for bit, span in enumerate(ends, 2 * (len(whole.shape) - 1)):
-            layers = (min(max(edge - part.first_layer, 0), part.layers) for edge in span)
-            first, after = (layer * whole.layer_points for layer in layers)
-            if first < after:
-                spans.append((first, after, 1 << bit))
-        return tuple(spans)
 
     def _draw_slab(self, part: Slab, labeler: SlabLabels) -> None:
         """Write the slab's open bonds, and count its vacant sites."""
@@ -382,12 +353,6 @@ class SlabTiled:
             batch.close_bonds(1, batch.opened)
             launch.each(count_closed_kernel, words, 1, *sites, vacant)
 
-    def _label(self, labeler: SlabLabels) -> None:
-        """Join tiles, and gather what is known of their nodes at the roots."""
-        labeler.join_tiles(1)
-        labeler.gather(1)
-        labeler.flag_ends(1)
-
     def _read_faces(
         self, part: Slab, labeler: SlabLabels, sides: tuple[Side, Side]
     ) -> tuple[Face, Face, Any, Any]:
@@ -400,11 +365,11 @@ class SlabTiled:
         sizes, flags = room.take("sizes", most, np.uint64), room.take("flags", most, np.uint32)
         blocks, tiles = labeler.count_blocks(1)
         given = nodes, labeler.interior, tiles, labeler.read.spanning, self._counts[0], sizes, flags
-        launch.blocks(number_roots_kernel, blocks, THREADS, *given)
+        launch.blocks(kernels.number_roots_kernel, blocks, THREADS, *given)
         for face in faces:
             entries = face.clusters, np.uint32(face.num_bonds), nodes.origins
             grid = max(-(-face.num_bonds // (PER_THREAD * THREADS)), 1), 1
-            launch.blocks(number_entries_kernel, grid, THREADS, *entries)
+            launch.blocks(kernels.number_entries_kernel, grid, THREADS, *entries)
         return faces[0], faces[1], sizes, flags
 
     def _read_face(self, part: Slab, labeler: SlabLabels, side: Side) -> Face:
@@ -419,11 +384,12 @@ class SlabTiled:
         where = np.uint32(side.is_upper), np.uint32(side.shift), np.int64(part.crossing_code)
         nodes = labeler.labels, labeler.nodes, labeler.forest, labeler.read.loops
         grid, found = crossed.before.size, (roots, codes, np.uint32(has_codes))
-        self.launches.blocks(read_face_kernel, grid, THREADS, *given, *where, *nodes, *found)
+        self.launches.blocks(
+            kernels.read_face_kernel, grid, THREADS, *given, *where, *nodes, *found
+        )
         return Face(self._first(roots, bonds), self._first(codes, bonds * has_codes))
 
     def _first(self, array: Any, count: int) -> Any:
-        """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
     def _wait_for_sums(
@@ -449,10 +415,9 @@ class SlabTiled:
         without_vacant(found, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
         row[: found.size] = found
-        width, axes = int(read.loops.width), int(read.loops.axes)
-        return sums_from_row(
-            row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes)
-        )
+        loop, narrow = np.empty(1, np.int64), self._pinned.loop.astype(np.int64)
+        put_periods(narrow, int(read.loops.axes), int(read.loops.width), PERIOD_BITS, loop)
+        return sums_from_row(row, int(row[rows.SPANNING]), int(loop[0]))
 
 
 def seconds_a_layer(whole: Whole, layers: int) -> float:
@@ -489,7 +454,7 @@ def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
     periodic_bonds = whole.slab_extent(whole.reach).periodic_bonds
     masks = 1 + (periodic_bonds > 0)
     cut = 4 * masks * classes * words + 20 * periodic_bonds
-    opened = 4 * classes * words + 4 * (classes * words // FACE_WORDS + 2)
+    opened = 4 * classes * words + 4 * (classes * words // kernels.FACE_WORDS + 2)
     sites = 3 * 4 * words * whole.model.draws_sites
     return len(phases) * (cut + 8 * classes) + 2 * opened + sites + 8 * whole.lattice.num_classes
 
@@ -505,17 +470,7 @@ def _interface_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
     return 2 * (one + one // _SPARE + 96)
 
 
-def _wide(code: int, width: int, axes: int) -> int:
-    """Return a code of periods with ``width`` bits an axis as one of PERIOD_BITS an axis."""
-    half, periods = 1 << (width - 1), []
-    for _ in range(axes):
-        periods.append(((code + half) & (2 * half - 1)) - half)
-        code = (code - periods[-1]) >> width
-    return int(period_codes(np.array([periods], np.int64))[0])
-
-
 def _on_device(cut: Cut) -> Cut:
-    """Return a cut whose arrays are on the device."""
     adjacency = cut.adjacency
     there = {
         name: cuda.to_device(getattr(adjacency, name))

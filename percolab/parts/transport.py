@@ -1,11 +1,8 @@
 """Transport: lists of NumPy arrays from one rank to another, counted.
 
-*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on.  Three
-kinds of transport have the same methods (:class:`Transport`):
-
-* :class:`Local`: all ranks are threads of one process; arrays are handed over as they are,
-* :class:`Sockets`: processes of one host, by sockets in a folder of their own,
-* :class:`Mpi`: the ranks of one ``mpiexec``, by mpi4py, as buffers in host memory.
+*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on:
+threads of one process (:class:`Local`), processes of one host that send through sockets in a folder
+of their own (:class:`Sockets`), or the ranks of one ``mpiexec`` (:class:`Mpi`).
 
 A message is a list of arrays with a small header of their types and shapes; nothing is pickled.
 Messages from one rank to another arrive in the order in which they were sent.  Every wait may be
@@ -26,13 +23,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Sequence[NDArray[Any]]
-_T = TypeVar("_T")
 
 #: Types of arrays that are sent; a header has the place of one.
 _KINDS = tuple(map(np.dtype, ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")))
@@ -182,7 +178,6 @@ class _Meeting:
 
     def __init__(self) -> None:
         self.messages: dict[tuple[int, int], deque[list[NDArray[Any]]]] = {}
-        self.changed = threading.Condition()
         self.failed = ""
 
 
@@ -210,65 +205,21 @@ class Local(Transport):
         return [cls(rank, size, meeting) for rank in range(size)]
 
     def has_message(self, source: int) -> bool:
-        """Return whether a message of a rank is there; RankLost if any rank has failed."""
         if self._meeting.failed:
             raise RankLost(self._meeting.failed)
         return bool(self._meeting.messages.get((source, self.rank)))
 
     def abort(self, line: str, exit_code: int) -> None:
         """Let all other ranks raise RankLost when they next look for a message."""
-        with self._meeting.changed:
-            self._meeting.failed = self._meeting.failed or line
-            self._meeting.changed.notify_all()
+        self._meeting.failed = self._meeting.failed or line
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
-        with self._meeting.changed:
-            waiting = self._meeting.messages.setdefault((self.rank, to), deque())
-            waiting.append(list(arrays))
-            self._meeting.changed.notify_all()
+        # One thread alone adds to these messages, and one alone takes from them.
+        self._meeting.messages.setdefault((self.rank, to), deque()).append(list(arrays))
         return lambda: None
 
     def _take(self, source: int) -> list[NDArray[Any]]:
-        with self._meeting.changed:
-            return self._meeting.messages[source, self.rank].popleft()
-
-    def _wait(self, source: int, given_up: Callable[[], bool]) -> bool:
-        with self._meeting.changed:
-            while not self.has_message(source):
-                if given_up():
-                    return False
-                # This condition is not notified of what is given up.
-                self._meeting.changed.wait(0.01)
-        return True
-
-
-def run_local(size: int, work: Callable[[Local], _T]) -> list[_T]:
-    """Return what work returns for every rank, each called in a thread of its own.
-
-    What one of them raises is raised here, and ends the others.
-
-    >>> run_local(3, lambda transport: transport.rank)
-    [0, 1, 2]
-    """
-    results: list[Any] = [None] * size
-    errors: list[BaseException] = []
-
-    def run(transport: Local) -> None:
-        try:
-            results[transport.rank] = work(transport)
-        except BaseException as error:
-            if not isinstance(error, RankLost):
-                errors.append(error)
-            transport.abort(f"rank {transport.rank} has failed", 1)
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in Local.ranks(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
+        return self._meeting.messages[source, self.rank].popleft()
 
 
 # --- processes of one host -----------------------------------------------------------------------
@@ -299,24 +250,23 @@ class Sockets(Transport):
 
     def close(self) -> None:
         """Close all sockets: this rank is lost to the others."""
-        for item in (self._listener, *self._out.values(), *self._in.values()):
-            item.close()
+        for each in (self._listener, *self._out.values(), *self._in.values()):
+            each.close()
 
     def has_message(self, source: int) -> bool:
-        """Return whether a message of a rank is there; RankLost if it has ended."""
         if self.lost:
             raise RankLost(self.lost)
         while source not in self._in:
             try:
-                found, _ = self._listener.accept()
+                accepted, _ = self._listener.accept()
             except BlockingIOError:
                 return False
-            found.setblocking(True)
+            accepted.setblocking(True)
             try:
-                self._in[int(_received(found, np.empty(1, np.int64))[0])] = found
+                self._in[int(_received(accepted, np.empty(1, np.int64))[0])] = accepted
             except ConnectionError:
                 # It ended before it had sent its rank.
-                found.close()
+                accepted.close()
         waiting = select.poll()
         waiting.register(self._in[source], select.POLLIN)
         if not waiting.poll(0):
@@ -334,13 +284,23 @@ class Sockets(Transport):
         self.close()
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
-        sending = _Sending(self._socket_to(to), arrays)
+        target, header, problems = self._socket_to(to), _make_header(arrays), list[OSError]()
+
+        def send() -> None:
+            try:
+                for array in (np.array([header.size], np.int64), header, *arrays):
+                    target.sendall(_as_bytes(array).data)
+            except OSError as error:
+                problems.append(error)
+
+        # The other end may be busy.
+        sending = threading.Thread(target=send, daemon=True)
         sending.start()
 
         def end() -> None:
             sending.join()
-            if sending.problem is not None:
-                raise RankLost(f"rank {to} has ended") from sending.problem
+            if problems:
+                raise RankLost(f"rank {to} has ended") from problems[0]
 
         return end
 
@@ -353,40 +313,22 @@ class Sockets(Transport):
                 if time.monotonic() > until:
                     raise RankLost(f"rank {to} did not come in {_PATIENCE:.0f} s")
                 time.sleep(_MOST)
-            self._out[to] = found = socket.socket(socket.AF_UNIX)
+            self._out[to] = target = socket.socket(socket.AF_UNIX)
             try:
-                found.connect(str(self._folder / str(to)))
-                found.sendall(np.array([self.rank], np.int64).data)
+                target.connect(str(self._folder / str(to)))
+                target.sendall(np.array([self.rank], np.int64).data)
             except (ConnectionError, FileNotFoundError) as error:
                 raise RankLost(f"rank {to} has ended") from error
         return self._out[to]
 
     def _take(self, source: int) -> list[NDArray[Any]]:
-        found = self._in[source]
+        sender = self._in[source]
         try:
-            count = _received(found, np.empty(1, np.int64))
-            arrays = _arrays_for(_received(found, np.empty(count[0], np.int64)))
-            return [_received(found, array) for array in arrays]
+            count = _received(sender, np.empty(1, np.int64))
+            arrays = _arrays_for(_received(sender, np.empty(count[0], np.int64)))
+            return [_received(sender, array) for array in arrays]
         except ConnectionError as error:
             raise RankLost(f"rank {source} has ended") from error
-
-
-class _Sending(threading.Thread):
-    """Sends one message through a socket, whose other end may be busy."""
-
-    def __init__(self, target: socket.socket, arrays: Arrays) -> None:
-        super().__init__(daemon=True)
-        self._target, self._arrays = target, arrays
-        self.problem: OSError | None = None
-
-    def run(self) -> None:
-        """Send it."""
-        header = _make_header(self._arrays)
-        try:
-            for array in (np.array([header.size], np.int64), header, *self._arrays):
-                self._target.sendall(_as_bytes(array).data)
-        except OSError as error:
-            self.problem = error
 
 
 def _received(source: socket.socket, array: NDArray[Any]) -> NDArray[Any]:
@@ -419,7 +361,6 @@ class Mpi(Transport):
         self._mpi, self._all = mpi, world.Dup()
 
     def has_message(self, source: int) -> bool:
-        """Return whether a message of a rank is there."""
         return bool(self._all.Iprobe(source, _HEADER))
 
     def abort(self, line: str, exit_code: int) -> None:
@@ -432,14 +373,11 @@ class Mpi(Transport):
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
         # Kept until they are sent.
         header = _make_header(arrays)
+        parts = [part for array in arrays for part in _chunks(array)]
         sent = [self._all.Isend([header, self._mpi.INT64_T], to, _HEADER)]
-        for array in arrays:
-            sent += [self._all.Isend([part, self._mpi.BYTE], to, _DATA) for part in _chunks(array)]
+        sent += [self._all.Isend([part, self._mpi.BYTE], to, _DATA) for part in parts]
 
-        def end() -> None:
-            self._mpi.Request.Waitall(sent)
-
-        return end
+        return lambda: self._mpi.Request.Waitall(sent)
 
     def _take(self, source: int) -> list[NDArray[Any]]:
         status = self._mpi.Status()
@@ -447,9 +385,8 @@ class Mpi(Transport):
         header = np.empty(status.Get_count(self._mpi.INT64_T), np.int64)
         message.Recv([header, self._mpi.INT64_T])
         arrays = _arrays_for(header)
-        for array in arrays:
-            for part in _chunks(array):
-                self._all.Recv([part, self._mpi.BYTE], source, _DATA)
+        for part in [part for array in arrays for part in _chunks(array)]:
+            self._all.Recv([part, self._mpi.BYTE], source, _DATA)
         return arrays
 
 

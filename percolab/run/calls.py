@@ -105,10 +105,7 @@ _THREAD = _CallThread()
 
 
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
-    """Make this process the worker of a number on its host, from 0 on, with its device open.
-
-    graph: one to know.
-    """
+    """Make this process the worker of a number on its host, from 0 on, which knows a graph."""
     _HERE.number = number
     if graph is not None:
         _HERE.know(graph)
@@ -118,10 +115,7 @@ def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None)
 
 
 class ThisWorker:
-    """The process of a study as a worker of it, too: the one of the first device.
-
-    What it knows goes with the study.  graph: one to know.
-    """
+    """The process of a study as its worker, too: the one of the first device."""
 
     def __init__(self, graph: Graph | None = None) -> None:
         self._worker = _WorkerState()
@@ -142,10 +136,7 @@ def stop() -> None:
 
 
 def measure_blocks(call: Call) -> list[AnyBlock] | None:
-    """Return the blocks that are requested; None if a graph's bonds are not known here.
-
-    InputError: there is no such device here.  Stopped: :func:`stop` was called.
-    """
+    """Return the blocks that are requested; None if a graph's bonds are not known here."""
     worker = _THREAD.worker
     sampler = worker.sampler(call)
     return None if sampler is None else sampler.sample(call.numbers, worker.stopped.is_set)

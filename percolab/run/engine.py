@@ -1,8 +1,7 @@
-"""What samples a study: a device, a labeler and threads; chosen, checked, and warmed up.
+"""What samples a study: a device, a labeler and workers; chosen, checked, and warmed up.
 
-Numba compiles a kernel when it is first called, for which a fresh install takes a minute or two,
-and keeps it on the disk.  A sweep makes these calls with a single sample before it starts to count,
-so that its rate and the time it has left are those of sampling.
+Numba compiles a kernel when it is first called and keeps it on the disk.  A sweep calls them with a
+single sample before it starts to count, so that its rate is that of sampling.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ class Engine:
             device=device_names(self.devices),
             device_label=", ".join(map(device_label, self.devices)),
             labeler=self.labeler,
-            executor=executors.executor_name(self.given),
+            executor=self.given if isinstance(self.given, str) else type(self.given).__name__,
             workers=self.processes * self.threads,
         )
         if self.ranks is not None:
@@ -199,8 +198,13 @@ def _engine_on(
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
     device, *others = found
     slabs = options.get("slabs")
-    if study.functions:
-        _check_functions_engine(options, others)
+    if study.functions and slabs is not None:
+        raise InputError("observables: functions of labels need whole samples: leave out slabs")
+    if study.functions and (options.get("executor") not in (None, "threads") or others):
+        raise InputError(
+            "observables: functions from Python are called by threads, on one device: leave out "
+            "the executor"
+        )
     labeler, note = study.kind.algorithms.choose(
         options.get("labeler"), device.kind, study.structure
     )
@@ -247,16 +251,6 @@ def _engine_on(
     return replace(engine, slabs=layers, report=watcher.labeled)
 
 
-def _check_functions_engine(options: SweepOptions, others: list[Device]) -> None:
-    if options.get("slabs") is not None:
-        raise InputError("observables: functions of labels need whole samples: leave out slabs")
-    if options.get("executor") not in (None, "threads") or others:
-        raise InputError(
-            "observables: functions from Python are called by threads, on one device: leave out "
-            "the executor"
-        )
-
-
 def memory_share(tasks: int) -> float:
     """Return the part of a CUDA device's free memory that each of several tasks may take."""
     return 0.9 / max(tasks, 1)
@@ -268,10 +262,7 @@ def device_label(device: Device) -> str:
 
 
 def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
-    """Call once what sampling a study calls, and what its pilot calls if there is one.
-
-    On a GPU what is compiled may depend on the size, and one sample of any takes little.
-    """
+    """Call once, for one sample, what sampling a study calls, and its pilot if there is one."""
     is_cpu = engine.device.kind == "cpu"
     tasks = [_small_task(study)] if is_cpu else [_task(study, size) for size in study.sizes]
     with report_compiling(watcher.compiling, engine.device):

@@ -53,10 +53,7 @@ def check_workers(workers: int) -> None:
 
 
 def check_processes(executor: str | Executor | None) -> None:
-    """Raise InputError if processes are to be started by what this system does not have.
-
-    They inherit pipes and blocked signals, and ranks meet at local sockets: not on Windows.
-    """
+    """Raise InputError on Windows, which lacks blocked signals and local sockets."""
     has_all = hasattr(signal, "pthread_sigmask") and hasattr(socket, "AF_UNIX")
     if executor == "processes" and not has_all:
         raise InputError(
@@ -66,25 +63,14 @@ def check_processes(executor: str | Executor | None) -> None:
 
 
 class CountedWorkers(Executor):
-    """Workers of one or many hosts that a study is planned for, and that make nothing.
-
-    total: in all; here: on this host; at_once: how many of all have a core of their host at a time
-    """
+    """Workers that a study is planned for: in all, on this host, those with a core each."""
 
     def __init__(self, total: int, here: int, at_once: int) -> None:
         self.total, self.here, self.at_once = total, here, at_once
 
 
-def executor_name(executor: str | Executor) -> str:
-    """Return what a run's record calls an executor."""
-    return executor if isinstance(executor, str) else type(executor).__name__
-
-
 def count_workers(executor: Executor) -> int:
-    """Return how many calls an executor makes at a time, by default as many as there are cores.
-
-    Python's own pools and those of mpi4py have an attribute for it.
-    """
+    """Return how many calls an executor makes at a time, by default as many as there are cores."""
     for name in ("num_workers", "_max_workers"):
         number = getattr(executor, name, None)
         if isinstance(number, int) and number > 0:
@@ -135,10 +121,7 @@ class DaskExecutor(Executor):
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
-    """Yield the workers of a scheduler, as in ``tcp://host:8786``.
-
-    InputError: there is no scheduler, it has no workers, or one of them has another percolab.
-    """
+    """Yield the workers of a scheduler, as in ``tcp://host:8786``; InputError if there are none."""
     option = f"--executor dask:{address}"
     if importlib.util.find_spec("distributed") is None:
         raise InputError(f"{option}: distributed is not installed (pip install 'percolab[dask]')")

@@ -27,10 +27,7 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class BlockJob:
-    """Consecutive missing blocks of one task, made by one call of its sampler.
-
-    follows: whether they begin where those before have ended, as in one long chain.
-    """
+    """Consecutive missing blocks of one task; whether they follow those before."""
 
     task_id: str
     numbers: tuple[int, ...]
@@ -41,10 +38,7 @@ _JobsOfTask = Iterator[tuple[float, str, BlockJob]]
 
 
 class Jobs(Iterator[BlockJob]):
-    """Jobs that are made when they are taken, all tasks advancing evenly.
-
-    by_task: for each task, (how far a job brings it, its id, job) in order.
-    """
+    """Jobs that are made when they are taken, all tasks advancing evenly."""
 
     def __init__(self, by_task: Iterable[_JobsOfTask]) -> None:
         self._heads: list[tuple[float, str, BlockJob]] = []
@@ -119,10 +113,7 @@ class WorkersLost(Exception):
 
 
 class WorkerPool:
-    """Workers that make the blocks of tasks: threads of this process, which share samplers.
-
-    samplers: of all tasks.  workers: how many jobs are made at a time.
-    """
+    """Workers that make so many jobs at a time: threads of this process, which share samplers."""
 
     def __init__(
         self, samplers: Mapping[str, BlockSampler], executor: Executor, workers: int
@@ -149,10 +140,7 @@ class WorkerPool:
 
 
 class Callers(WorkerPool):
-    """Workers of any executor, which make samplers of their own, equal to those here.
-
-    devices: names of those that workers drive.
-    """
+    """Workers of any executor, with samplers of their own, on devices of these names."""
 
     def __init__(
         self,
@@ -179,10 +167,7 @@ class Callers(WorkerPool):
         return self._executor.submit(measure_blocks, call)
 
     def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
-        """Return the blocks of a job; None if its worker did not know the graph.
-
-        WorkersLost: the executor repeats it no more.
-        """
+        """Return the blocks of a job; None if its worker did not know the graph."""
         try:
             blocks = super().blocks(job, future)
         except self._gives_up as error:

@@ -102,9 +102,9 @@ def _describe_end(rank: int, error: BaseException) -> tuple[str, int]:
         return "", error.code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", choose_exit_code(error)
-    kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-    line = " ".join(f"{kind}{error}".split())
-    return f"percolab: error: rank {rank}: {line}", 2 if isinstance(error, InputError) else 1
+    is_input = isinstance(error, InputError)
+    line = " ".join(f"{'' if is_input else f'{type(error).__name__}: '}{error}".split())
+    return f"percolab: error: rank {rank}: {line}", 2 if is_input else 1
 
 
 def _mpi() -> tuple[Any, Any]:
@@ -119,10 +119,7 @@ def _mpi() -> tuple[Any, Any]:
 
 
 def _leave_signals_to_rank_0() -> None:
-    """Ignore Ctrl-C and SIGTERM, which a batch system sends to all ranks.
-
-    Rank 0 stores what is finished and ends the others.
-    """
+    """Ignore Ctrl-C and SIGTERM, which all ranks get: rank 0 stores and ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -139,10 +136,7 @@ def _worker_communicator(mpi: Any) -> Any:
 
 
 def number_on_host(world: Any, kind: int) -> int:
-    """Return which of the workers of its host a rank is, from 0 on; called by all ranks.
-
-    Rank 0 is none of them, and gets 0.  kind: MPI's number for ranks that share memory.
-    """
+    """Return which of the workers of its host a rank is, from 0 on; called by all ranks."""
     host = world.Split_type(kind)
     ranks = host.allgather(world.Get_rank())
     host.Free()
@@ -150,10 +144,7 @@ def number_on_host(world: Any, kind: int) -> int:
 
 
 def ranks_at_once(world: Any, kind: int, first: int = 0) -> tuple[int, int]:
-    """Return how many ranks there are on this host, and how many of all have a core at a time.
-
-    Called by all ranks.  kind: as for :func:`number_on_host`.  first: of the ranks that count.
-    """
+    """Return the ranks of this host, and how many of all have a core; called by all ranks."""
     host = world.Split_type(kind)
     members = host.allgather((world.Get_rank(), cores_here()))
     host.Free()

@@ -1,7 +1,7 @@
 """Samples measured in parts: which are, in which slabs, the one sampler, and its checkpoints.
 
-A sample in parts has the row of the whole lattice, bit for bit, so parts are no part of a task: the
-results file is the same.  Whoever measures the parts is a rank: all ranks of a group together
+A sample in parts has the row of the whole lattice, bit for bit, so the results file is the same.
+Whoever measures the parts is a rank: all ranks of a group together
 (:mod:`percolab.run.rank_group`), or one rank alone, slab after slab.
 """
 
@@ -124,10 +124,7 @@ def check_labeler(labeler: str | None, device: Device) -> None:
 
 
 class Ranks(Protocol):
-    """Those who measure the parts of samples: this process, and perhaps others.
-
-    device: of the first rank
-    """
+    """Those who measure the parts of samples: this process, and perhaps others."""
 
     division: Division
     device: Device
@@ -209,10 +206,7 @@ class PartsSampler:
         self.sample([0])
 
     def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from, where a rank is alone.
-
-        TypeError: other ranks follow the process of the study.
-        """
+        """Return what a worker process makes the same sampler from; TypeError for a rank group."""
         division = self.ranks.division
         if not isinstance(self.ranks, SingleRank) or not isinstance(division, SlabDivision):
             raise TypeError("samples over all ranks are measured by the process of the study")
@@ -270,10 +264,7 @@ class PartsSampler:
         return with_checkpoints(job, self.checkpoints, task)
 
     def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
-        """Return what is called with the layers, or boxes, of rank 0 that are done, for one row.
-
-        each: is called as often
-        """
+        """Return what is called with finished layers, or boxes, of rank 0, and calls ``each``."""
         all_parts, points = self.ranks.division.parts_of_first(self.task.size), self.task.num_points
         parts = reported = 0
 
@@ -306,12 +297,11 @@ class PartsSampler:
     def check_fits(self, checkpoint: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
         bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
-        width = BINS + bins if bins else ROW_WIDTH
-        interface = checkpoint.interface
-        is_own = all(len(row.numbers) == width for row in checkpoint.rows) and (
-            interface is None
-            or (len(interface.sums.bins), interface.num_layers) == (bins, self.whole.num_layers)
-        )
+        width, interface = BINS + bins if bins else ROW_WIDTH, checkpoint.interface
+        is_own = all(len(row.numbers) == width for row in checkpoint.rows)
+        if interface is not None:
+            lengths = len(interface.sums.bins), interface.num_layers
+            is_own = is_own and lengths == (bins, self.whole.num_layers)
         if not is_own or len(checkpoint.rows) > len(self.items(checkpoint.number)):
             assert self.checkpoints is not None
             raise InputError(
@@ -384,10 +374,7 @@ def warm_up_parts(task: Task, division: Division) -> None:
 
 
 def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs") -> None:
-    """Raise InputError if p is left to a pilot, which measures samples as a whole.
-
-    option: what a user requested.
-    """
+    """Raise InputError if p is left to a pilot, which measures samples as a whole."""
     if None in missing:
         line = "give p (-p); the pilot that finds it measures samples as a whole"
         raise InputError(f"{option}: {line}")

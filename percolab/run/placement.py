@@ -72,10 +72,7 @@ def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
 
 
 def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
-    """Return one line for every size whose blocks do not make up the samples requested.
-
-    One that has them already has no line.
-    """
+    """Return a line for every size whose blocks do not make up the samples, where some lack."""
     lines = []
     for size, requested in (rule.samples or {}).items() if rule.target_error is None else ():
         own = [task for task in tasks if task.size == size]

@@ -1,10 +1,9 @@
 """What a sweep will take before it is run: time, memory, size of its file, and the error of p_c.
 
-The samplers and workers that the sweep would use measure a few samples of every size, and what they
-take is multiplied by the numbers of samples.  Where one sample takes too long, a smaller lattice is
-measured: half of L, or of a lattice in slabs or over ranks fewer layers of the same cross-section.
-The same samples give the scaling function, and with it the information of one sample about p_c,
-from which the samples for a target error follow.  They are drawn for the plan, and not stored.
+The samplers and workers of the sweep measure a few samples of every size, which are not stored.
+Where one sample takes too long, a smaller lattice is measured: half of L, or in slabs or over ranks
+fewer layers of the same cross-section.  The same samples give the information of one sample about
+p_c, from which the samples for a target error follow.
 """
 
 from __future__ import annotations
@@ -479,8 +478,8 @@ class _Planning:
 
         def encoded(blocks: list[Block]) -> int:
             numbered: dict[int, AnyBlock] = {block.number: block for block in blocks}
-            alone = TaskResult(item.task, numbered, item.columns)
-            return len(encode(StoredResults(study, {item.task.id: alone})))
+            one = TaskResult(item.task, numbered, item.columns)
+            return len(encode(StoredResults(study, {item.task.id: one})))
 
         # A series has a number for every sample.
         more = ratio if "series" in task.measure else 1.0

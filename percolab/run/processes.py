@@ -1,17 +1,12 @@
 """Processes of this host, in each of which several threads work: an ``Executor`` like others.
 
-A ``ProcessPoolExecutor`` has one thread a process and is lost with any of its processes.  Here a
-process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
+A process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
 next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
-started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
-a batch job, are left to it.  A call may report its progress (:func:`report_progress`).
+started them, however that ends; SIGINT and SIGTERM are left to it.  It may be one of them itself.
 
-The process that starts them may be one of them itself: it is there already.
-
-Neither ``concurrent.futures.ProcessPoolExecutor`` (started afresh, Python 3.11) nor loky 3.7 can
-take its place, as both were tried with three processes: when one is killed, the calls of all three
-fail and the executor takes no more; when the process that started them is killed, all three were
-still there ten seconds later; and neither has several threads in a process, or their progress.
+``concurrent.futures.ProcessPoolExecutor`` and loky 3.7 cannot take their place, as both were tried:
+when one process is killed all calls fail and the executor takes no more; processes outlive the one
+that started them by ten seconds and more; and neither has several threads in a process.
 """
 
 from __future__ import annotations

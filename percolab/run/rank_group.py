@@ -1,8 +1,7 @@
 """``--split lattice``: every sample of a study over all ranks of an executor.
 
-Rank 0 is in this process: it decides what is measured, has the rows and writes the file, and
-measures its part like the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples,
-bit for bit, so the task and the file are the same.
+Rank 0 is in this process: it decides what is measured, writes the file, and measures its part like
+the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples, bit for bit.
 """
 
 from __future__ import annotations
@@ -110,10 +109,7 @@ class RankGroup:
     def row(
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
-        """Return the row of a sample, or None once it is to be ``left``.
-
-        InputError: what a rank cannot do.  WorkersLost: one has ended.
-        """
+        """Return a row; None once it is to be ``left``.  WorkersLost: a rank has ended."""
         assert self._leader is not None
         if self._error is not None:
             raise self._error

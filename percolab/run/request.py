@@ -1,12 +1,9 @@
 """A study and the file it goes to: what is there, what is requested, and what is added to it.
 
-Tasks are separate, so a file is extended in place: by more sizes, more p, more samples.  What was
-asked before, or less, is there already and adds nothing.  Refused is what contradicts the file:
-another lattice, seed, generator, model, boundary, method or measure.  The study of the file is then
-the union of all that was requested of it.
-
-What a request leaves open is as the file has it: the sizes, the p, and the samples or the target
-error that it was last made with, which the records of its runs have.
+A file is extended in place by more sizes, p, and samples; what was requested before adds nothing.
+What contradicts the file is refused.  The study of the file is then the union of all requests.
+What a request leaves open, sizes, p, and samples or target error, is as the records of the file's
+runs have it.
 """
 
 from __future__ import annotations
@@ -148,11 +145,7 @@ class Opened:
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
-    """Return what the file of a study has, or empty results, and what is requested of it.
-
-    InputError: the rule cannot end the study, there is no such labeler, or the file is of another
-    study.
-    """
+    """Return what the file of a study has, or empty results, and what is requested of it."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
@@ -194,10 +187,7 @@ def continue_results(
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
-    """Return stored results with what is requested; InputError if they are of another study.
-
-    path: of the file, for messages.  left_open: settings of LEFT_OPEN that were not given.
-    """
+    """Return stored results with what is requested; InputError if they are of another study."""
     if stored is None:
         return Opened(StoredResults(study), study, rule)
     if isinstance(study.structure, Graph):
@@ -208,7 +198,12 @@ def continue_results(
             "another --out"
         )
     _check_same(study, stored, path)
-    study = _adopt_stored_p(study, stored)
+    if study.p is not None:
+        # Where p differ in the last digits, those of stored tasks are meant.
+        there = {p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ())
+        known = sorted(there)
+        same = (next((own for own in known if is_same(own, p)), p) for p in study.p)
+        study = replace(study, p=tuple(same))
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
@@ -225,15 +220,6 @@ def continue_results(
     texts = [getattr(each.structure, "source", "") for each in (stored.study, results.study)]
     is_described = stored.study.description() == results.study.description()
     return Opened(results, requested, rule, is_described and texts[0] == texts[1])
-
-
-def _adopt_stored_p(study: Study, stored: StoredResults) -> Study:
-    """Return a study whose p are those of stored tasks, where they differ in the last digits."""
-    if study.p is None:
-        return study
-    known = sorted({p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ()))
-    p = (next((own for own in known if is_same(own, p)), p) for p in study.p)
-    return replace(study, p=tuple(p))
 
 
 def own_tasks(results: StoredResults) -> list[Task]:

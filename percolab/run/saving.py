@@ -26,10 +26,7 @@ _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
 
 class Saving:
-    """Saves checkpoints about once a minute, the first a minute from now, during the measuring.
-
-    checkpoints: where; None saves nothing, since there is no results file
-    """
+    """Saves checkpoints about once a minute, during the measuring; None saves nothing."""
 
     def __init__(self, checkpoints: Checkpoints | None) -> None:
         self._checkpoints = checkpoints
@@ -41,10 +38,7 @@ class Saving:
         return self._checkpoints is not None and time.monotonic() > self._next
 
     def begin(self, made: Callable[[], Checkpoint]) -> None:
-        """Begin to save a checkpoint.
-
-        The measuring waits for its being ``made`` and for the one before, not for writing.
-        """
+        """Begin to save; measuring waits until it is ``made``, and for the one before."""
         if self._checkpoints is None:
             return
         start = time.monotonic()
@@ -62,7 +56,7 @@ class Saving:
             writing.result()
 
 
-class RankCheckpointer:
+class RankCheckpointer(Checkpointer):
     """Saves the interface of one rank's first slabs in a checkpoint, for the rows of one task.
 
     That is done next to a results file that this rank sees; where it has another disk than rank 0
@@ -86,10 +80,7 @@ class RankCheckpointer:
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
     def begin(self, draw: SampleKey) -> Interface | None:
-        """Begin a row; return the interface that is kept of it, on the host, or None.
-
-        InputError: the checkpoint is damaged.
-        """
+        """Begin a row; return the interface that is kept of it, on the host, or None."""
         # First due in a minute; what was kept of the row before stays until that row is saved.
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
@@ -120,10 +111,7 @@ class RankCheckpointer:
 
 @dataclass(frozen=True)
 class CheckpointedJob(RankJob):
-    """A job whose ranks save checkpoints.
-
-    kept: the path of the results file, the task's id, and the samples of a block
-    """
+    """A job whose ranks save checkpoints; kept: results file, task's id, samples of a block."""
 
     kept: tuple[str, str, int] = ("", "", 1)
 

@@ -1,14 +1,11 @@
 """A threshold in three dimensions and more: which sizes are sampled next, where, and how much.
 
 p_c comes from the wrapping probabilities of all sizes in one fit
-(:mod:`percolab.analysis.wrapping_fit`).  A pilot finds a first p.  Nearly all samples of a size are
-made at one p next to p_c, and a few at two p on its sides: that takes 0.6 of the work of three
-equal p for the same error.  After each round the Fisher information of the fit says how many
-samples of which sizes reach the target with the least work; larger sizes are among them where they
-make it less, and where the systematic part of the error is not below the target.
-
-Every size is sampled at the p_c that is known when it begins.  The samples decide the p of later
-ones, which biases nothing: the likelihood is that of all samples at their p.
+(:mod:`percolab.analysis.wrapping_fit`).  Nearly all samples of a size are made at one p next to
+p_c, and a few at two p on its sides: 0.6 of the work of three equal p for the same error.  After
+each round the Fisher information of the fit says how many samples of which sizes reach the target
+with the least work; larger sizes are added where they make it less, or where the systematic part of
+the error is above the target.  That samples decide the p of later ones biases nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.fisher_information import Information
 from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.potts import potts_exponents
+from percolab.analysis.threshold import Information
 from percolab.analysis.wrapping_fit import (
     SIDE,
     SIDE_SHARE,
@@ -150,32 +147,25 @@ class ScalingSearch(Search):
             least = 0.0 if self._done(results) == 0 else 2.0 * self._fewest(results)
             samples = {size: max(float(_LEAST * 2), least) for size in results.study.sizes}
             return self._round(results, samples, p, None)
-        if self._is_reached(estimate) or estimate.threshold.quality.p_value < _HOPELESS:
+        value, error = estimate.threshold, self._goal.error
+        is_reached = error is not None and value.error <= error and not value.rejected
+        if is_reached or value.quality.p_value < _HOPELESS:
             return None
         plan = self._plan(estimate, results)
         if plan is None:
             return None
-        p_c = estimate.threshold.value
-        if self._goal.error is None:
-            return self._round(results, plan.samples, p_c, estimate)
+        if error is None:
+            return self._round(results, plan.samples, value.value, estimate)
         done = self._done(results)
         for part in _ROUNDS:
             samples = {size: max(part * n, _LEAST) for size, n in plan.samples.items()}
             if sum(self._cost(size) * n for size, n in samples.items()) > 1.2 * done:
-                return self._round(results, samples, p_c, estimate)
+                return self._round(results, samples, value.value, estimate)
         samples = {size: _GROWTH * n for size, n in self._samples(results).items()}
-        return self._round(results, dict(plan.samples) | samples, p_c, estimate)
-
-    def _is_reached(self, estimate: WrappingEstimate) -> bool:
-        value = estimate.threshold
-        error = self._goal.error
-        return error is not None and value.error <= error and not value.rejected
+        return self._round(results, dict(plan.samples) | samples, value.value, estimate)
 
     def _plan(self, estimate: WrappingEstimate, results: StoredResults) -> Division | None:
-        """Return the samples of all sizes, new ones among them, when the goal is reached.
-
-        None where the time is over.
-        """
+        """Return the samples of all sizes when the goal is reached; None where the time is over."""
         timed = self._goal.error is None
         work = self._work_in_time(self._done(results)) if timed else None
         if timed and work is None:

@@ -1,4 +1,4 @@
-"""What searches for a threshold share: their goal, rounds, clock, whole cells, rounded p."""
+"""What searches for a threshold share: goal, rounds, clock, whole cells, rounded p."""
 
 from __future__ import annotations
 
@@ -58,10 +58,7 @@ class Round:
 
 
 class Search:
-    """Decides what is sampled next, until a goal is reached.
-
-    rate: the work that is done in a second, roughly
-    """
+    """Decides what is sampled next, until a goal is reached; rate: work in a second, roughly."""
 
     def __init__(self, study: Study, goal: Goal, rate: float) -> None:
         self._study, self._goal, self._rate = study, goal, rate
@@ -84,10 +81,7 @@ class Search:
         raise NotImplementedError
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        """Return what is sampled next, or None where the goal is reached.
-
-        p: next to p_c, where that is not known from samples yet
-        """
+        """Return what is sampled next, by default next to p, or None where the goal is reached."""
         raise NotImplementedError
 
     def _done(self, results: StoredResults) -> float:

@@ -100,10 +100,7 @@ class Saver:
 
 
 def saving_seconds(sampling: float, one: float) -> float:
-    """Return the seconds of saving during so many of sampling, if the last save takes ``one``.
-
-    The file grows, so that those before take half as long on average.
-    """
+    """Return the seconds of saving a growing file during sampling; one: of the last save."""
     between = max(_SAVE_EVERY, _SAVE_SHARE * one / 2)
     return one + one / 2 * sampling / between
 

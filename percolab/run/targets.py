@@ -1,20 +1,13 @@
-"""Which blocks a study wants, and when it has them all.
+"""Which blocks a study needs, and when it has them all.
 
-With numbers of samples there is one round.  With a target error of p_c there are as many as it
-takes: each costs a fifth of what all before it cost together, and spends that on the sizes where it
-lowers the error most, as the fit of the rounds before it says.  Cost is counted in sites, not in
-seconds, and a round is assessed by its own blocks and none beyond: so the rounds of a study are the
-same on every machine, however often it is interrupted, and a smaller target goes on where a larger
-one ended.
+With a target error of p_c there are as many rounds as it takes: each costs a fifth of all before
+it, spent on the sizes where it lowers the error most by the fit so far.  Cost is counted in sites,
+and a round is assessed by its own blocks and none beyond: so the rounds are the same on every
+machine, however often a study is interrupted, and a smaller target goes on where a larger ended.
 
-The information of a study is the sum over its tasks of samples times the information of one
-sample, and that of the priors; the variance of p_c is an element of its inverse.  It is convex in
-the numbers of samples, so adding a little at a time where it falls fastest for the cost ends near
-the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
-
-The best division leaves sizes out: as many sizes as the fit has parameters of size are enough for a
-fit that is taken for granted.  The others are what can contradict it, so a part of the cost goes to
-all sizes in equal shares.
+The variance of p_c is convex in the numbers of samples, so adding a little where it falls fastest
+for the cost ends near the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23,
+255 (1952).  That leaves out sizes that could contradict the fit: a part of the cost goes to all.
 """
 
 from __future__ import annotations
@@ -117,8 +110,12 @@ def next_targets(
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
         information = compute_information(read_curves(stored), **choose_scaling(stored))
-    if information is not None and _is_out_of_reach(information, samples, rule.target_error):
-        return None
+    if information is not None:
+        # Far from the target the forecast is rough: what is out of reach by little is decided near.
+        target = rule.target_error
+        most = target if information.parts(samples)[0] <= 2 * target else 3 * target
+        if _remaining_systematic(information, samples, target) > most:
+            return None
     own = own_tasks(stored)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
@@ -131,16 +128,6 @@ def _remaining_systematic(
     statistical, _ = information.parts(samples)
     factor = max(1.0, (2 * statistical / target) ** 2)
     return information.parts({key: factor * n for key, n in samples.items()})[1]
-
-
-def _is_out_of_reach(information: Information, samples: Mapping[str, float], target: float) -> bool:
-    """Return whether more samples of the same sizes cannot bring the whole error to a target.
-
-    Far from the target the forecast is rough: what is out of reach by little is decided near it.
-    """
-    remains = _remaining_systematic(information, samples, target)
-    is_near = information.parts(samples)[0] <= 2 * target
-    return remains > (target if is_near else 3 * target)
 
 
 def foresee_targets(
@@ -177,10 +164,7 @@ def foresee_targets(
 
 
 def why_unmet(results: StoredResults, target: float) -> str | None:
-    """Return in one line why samples of these sizes do not reach a target error, or None.
-
-    Where larger sizes would, it says which.
-    """
+    """Return why samples of these sizes miss a target error, and which would reach it, or None."""
     stored = joined(results)
     samples = {key: float(item.num_samples) for key, item in stored.tasks.items() if item.blocks}
     curves, scaling = read_curves(stored), choose_scaling(stored)

@@ -1,22 +1,15 @@
 """A threshold to the requested precision: what is sampled next, until the error is small enough.
 
 In the plane p_c is the root of P(two directions) - P(no direction) on tori
-(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, on samples of its own.  The samples
-are then made at this one p: near its root the difference is a straight line, so its value there and
-its slope give the root.  The slope comes from the covariance with the number of open bonds, or of
-occupied sites; where some of these do not have p (sites and bonds, classes of bonds) it comes from
-two further p, one on each side, at a twentieth of the samples.  Where the samples show that p is so
-far from the root that the line bends, further ones are made at a p next to the root.
+(:mod:`percolab.analysis.roots`).  A pilot finds a p near it, where samples are made: there the
+difference is a straight line, so its value and its slope give the root.  The slope comes from the
+covariance with the number of open bonds or occupied sites; where some of these do not have p, from
+two further p at a twentieth of the samples.  Where p is so far from the root that the line bends,
+further samples are made next to the root.  Two sizes are sampled, so that the larger can contradict
+the smaller: the smallest whose drift is small enough, as the error after so much work grows as
+L^(1/4).  Elsewhere p_c comes from a fit of several sizes (:mod:`percolab.run.scaling_search`).
 
-Two sizes are sampled, with equal work, so that the larger can contradict the smaller.  They are the
-smallest ones whose drift is small enough for the target; larger ones cost more: the error of p_c
-after so much work grows as L^(1/4).
-
-In three dimensions and more p_c comes from the wrapping probabilities of several sizes, in one fit
-(:mod:`percolab.run.scaling_search`).
-
-Work is counted in sites, not in seconds, so that the same target gives about the same samples on
-every machine; a run that was interrupted continues from its file.
+Work is counted in sites, so that the same target gives about the same samples on every machine.
 """
 
 from __future__ import annotations
@@ -161,12 +154,9 @@ def _rate(study: Study, is_gpu: bool) -> float:
 
 
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Sample a study until its threshold is found, continuing what the writer's file holds.
+    """Sample a study of :func:`request_threshold` until its threshold is found.
 
-    study: of :func:`request_threshold`.
-
-    InputError: the file holds another study.  Interrupted: as for
-    :func:`percolab.run.runner.run_study`.
+    Errors as for :func:`percolab.run.runner.run_study`, whose file is continued, too.
     """
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
@@ -340,10 +330,7 @@ class _Search(Search):
         return Round(tuple(side for side in every_side if side.id not in stored), blocks)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
-        """Return of each size the task of one p with the most samples.
-
-        Where slopes are known, it is that next to the root.
-        """
+        """Return of each size the task of one p with most samples, or that next to a known root."""
         own = [task for task in own_tasks(results) if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
@@ -423,10 +410,7 @@ class _Search(Search):
 
 
 def _in_blocks(task: Task, work: float) -> Task:
-    """Return a task in blocks so large that so many sites are a few hundred of them.
-
-    Blocks that are chains are several times as long as their burn-in.
-    """
+    """Return a task in a few hundred blocks; chains are several times as long as their burn-in."""
     samples = work / task.num_points / _BLOCKS
     most = max(min(_MOST_BLOCK, _MOST_SITES // task.num_points), _LEAST_BLOCK)
     least = _LEAST_BLOCK
@@ -438,10 +422,7 @@ def _in_blocks(task: Task, work: float) -> Task:
 
 
 def _blocks_with(task: Task, work: float) -> int:
-    """Return the blocks whose samples have so many sites together; more than the sides have.
-
-    The error of a mean of chains is itself taken from them, and needs more.
-    """
+    """Return the blocks that have so many sites; chains need more, for the error of their mean."""
     least = (2 if task.kind.independent else 4) * roots.LEAST_BLOCKS
     return max(ceil(work / (task.num_points * task.block_size)), least)
 

@@ -1,11 +1,10 @@
 """Ising and Potts models by cluster updates: satisfied bonds, a forest, new spins.
 
-One *sweep* is one update of a configuration of spins.  Of the bonds between equal spins, the
-*satisfied* ones, each is open with probability p; the open bonds are joined to clusters by any
-labeler; and clusters get new spins, which ones says the rule of the update.  A *chain* is a
-configuration and its sweeps, a pure function of (seed, p, number of the chain): every random number
-is keyed by the sweep and by a bond word or a site, so that all labelers and devices give the same
-spins, bit for bit.
+One *sweep* is one update of a configuration.  Of the *satisfied* bonds, between equal spins, each
+is open with probability p; any labeler joins them to clusters; and clusters get new spins by the
+rule of the update.  A *chain* is a pure function of (seed, p, number of the chain): every random
+number is keyed by the sweep and by a bond word or a site, so that all labelers and devices give the
+same spins, bit for bit.
 
 Sources: R. H. Swendsen and J.-S. Wang, Phys. Rev. Lett. 58, 86 (1987); U. Wolff, Phys. Rev. Lett.
 62, 361 (1989); R. G. Edwards and A. D. Sokal, Phys. Rev. D 38, 2009 (1988).

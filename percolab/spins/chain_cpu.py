@@ -18,16 +18,7 @@ from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import count_words
 from percolab.measure.spins import SPIN_ROW_WIDTH
-from percolab.spins.kernels_cpu import (
-    Spins,
-    begin_spins,
-    choose_sites,
-    count_states,
-    open_satisfied,
-    paint_labels,
-    sweep_runs,
-    write_spin_numbers,
-)
+from percolab.spins import kernels_cpu as kernels
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
@@ -51,7 +42,7 @@ class CpuChain:
         batch: CpuBatch = labeler.batch
         top = batch.topology
         self._planes = int(rule.planes)
-        self.spins = Spins(
+        self.spins = kernels.Spins(
             planes=np.zeros(self._planes * top.num_words, np.uint32),
             counts=np.zeros(int(rule.states), np.int64),
             alive=np.zeros(batch.opened.size, np.uint32),
@@ -71,33 +62,30 @@ class CpuChain:
         return Memory(host=4 * (words + extent.num_points))
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
-        """Start a chain: with all spins 0, or with random ones."""
         (chain,), (is_random,) = chains, random
         self._generator, self._chain, self.sweep = generator, chain, 0
         occupied = self.labeler.batch.topology.occupied
-        begin_spins(generator, chain, self.rule, is_random, occupied, self.spins)
+        kernels.begin_spins(generator, chain, self.rule, is_random, occupied, self.spins)
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
-        """Go on from these spins, (1, planes, num_words), after so many sweeps."""
         self.spins.planes[:] = planes.ravel()
         occupied = self.labeler.batch.topology.occupied
-        count_states(self.spins.planes, self._planes, occupied, self.spins.counts)
+        kernels.count_states(self.spins.planes, self._planes, occupied, self.spins.counts)
         self.sweep = sweep
 
     def copy_planes(self) -> NDArray[np.uint32]:
-        """Return the spins, uint32 (1, planes, num_words)."""
-        found: NDArray[np.uint32] = self.spins.planes.reshape(1, self._planes, -1).copy()
-        return found
+        return np.asarray(self.spins.planes.reshape(1, self._planes, -1).copy())
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Do sweeps; return their rows (1, sweeps, row width) and numbers of spins.
-
-        These are (1, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
-        """
         rows = np.zeros((sweeps, self.labeler.row_width), np.int64)
         numbers = np.zeros((sweeps, SPIN_ROW_WIDTH), np.int64)
         if isinstance(self.labeler, Raster):
-            self._advance_runs(rows, numbers)
+            labeler, batch = self.labeler, self.labeler.batch
+            key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
+            there = batch.exists, batch.adjacency, batch.topology.occupied
+            forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
+            compiled = cast(Any, kernels.sweep_runs)
+            compiled(*key, *there, *forest, self.spins, rows, numbers)
         else:
             for n in range(sweeps):
                 self._sweep_labels(self.sweep + 1 + n, rows[n], numbers[n])
@@ -128,42 +116,29 @@ class CpuChain:
                 sweeps -= others
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the row of the sweep that comes next, at a threshold; no spin changes."""
         assert self._chain is not None
         chain = self._chain._replace(threshold=np.uint64(thresholds[0]))
         batch = self.labeler.batch
-        bonds = self._planes, batch.exists, batch.adjacency
-        open_satisfied(
-            self._generator, chain, np.uint64(self.sweep + 1), *bonds, self.spins, batch.opened
-        )
-        rows: NDArray[np.int64] = self.labeler.join(1).rows()
-        return rows
+        bonds = self._planes, batch.exists, batch.adjacency, self.spins, batch.opened
+        kernels.open_satisfied(self._generator, chain, np.uint64(self.sweep + 1), *bonds)
+        return np.asarray(self.labeler.join(1).rows())
 
     def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
-        """Do one sweep with another threshold."""
         assert self._chain is not None
         own = self._chain
         self._chain = own._replace(threshold=np.uint64(thresholds[0]))
         self.advance(1)
         self._chain = own
 
-    def _advance_runs(self, rows: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        labeler, batch = self.labeler, self.labeler.batch
-        key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
-        there = batch.exists, batch.adjacency, batch.topology.occupied
-        forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-        compiled = cast(Any, sweep_runs)
-        compiled(*key, *there, *forest, self.spins, rows, numbers)
-
     def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         batch = self.labeler.batch
         occupied, points = batch.topology.occupied, np.uint32(batch.topology.num_points)
         key = self._generator, self._chain, np.uint64(sweep)
         bonds = self._planes, batch.exists, batch.adjacency
-        satisfied, count = open_satisfied(*key, *bonds, self.spins, batch.opened)
-        write_spin_numbers(satisfied, count, self.spins.counts, numbers)
+        satisfied, count = kernels.open_satisfied(*key, *bonds, self.spins, batch.opened)
+        kernels.write_spin_numbers(satisfied, count, self.spins.counts, numbers)
         forest = self.labeler.join(1, Reading.LABELS)
         (row[:],) = forest.rows()
-        choose_sites(*key, occupied, points, self.spins.chosen)
+        kernels.choose_sites(*key, occupied, points, self.spins.chosen)
         (labels,) = forest.labels()
-        paint_labels(*key, self.rule, self._planes, occupied, labels, self.spins)
+        kernels.paint_labels(*key, self.rule, self._planes, occupied, labels, self.spins)

@@ -62,20 +62,6 @@ class Chains(Protocol):
 _CHAINS = {"cpu": "spins.chain_cpu:CpuChain", "cuda": "spins.chains_cuda:CudaChains"}
 
 
-def _class_for(kind: str) -> Any:
-    return load(_CHAINS[kind])
-
-
-def _serving_class(kind: str, labeler: Any, rule: UpdateRule) -> Any:
-    """Return the class of the chains that a labeler serves."""
-    if kind == "cuda":
-        from percolab.spins.one_block import OneBlockChains, is_one_block
-
-        if is_one_block(labeler, rule):
-            return OneBlockChains
-    return _class_for(kind)
-
-
 def compute_memory(
     name: str, kind: str, extent: Extent, states: int, needs: Needs, items: int = 1
 ) -> Memory:
@@ -83,7 +69,7 @@ def compute_memory(
     needs = needs._replace(labels=True)
     batch = batch_class(kind).memory(extent, BOND, items)
     labels = labeler_class(name, kind).memory(extent, needs, items)
-    chains = _class_for(kind).memory(extent, states, items)
+    chains = load(_CHAINS[kind]).memory(extent, states, items)
     found: Memory = batch.plus(labels).plus(chains)
     return found
 
@@ -102,5 +88,10 @@ def new_chains(
     Arguments as for :func:`percolab.labelers.new_labeler`.
     """
     labeler = new_labeler(name, kind, topology, capacity=capacity, tally=tally)
-    chains: Chains = _serving_class(kind, labeler, rule)(labeler, rule)
+    chosen = load(_CHAINS[kind])
+    if kind == "cuda":
+        from percolab.spins.one_block import OneBlockChains, is_one_block
+
+        chosen = OneBlockChains if is_one_block(labeler, rule) else chosen
+    chains: Chains = chosen(labeler, rule)
     return chains

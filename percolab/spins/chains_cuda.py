@@ -23,16 +23,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import count_words
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import SPIN_ROW_WIDTH
-from percolab.spins.kernels_cuda import (
-    COUNTS,
-    begin_kernel,
-    close_periodic_kernel,
-    keep_kernel,
-    keep_tallies_kernel,
-    mark_labels_kernel,
-    open_satisfied_kernel,
-    paint_labels_kernel,
-)
+from percolab.spins import kernels_cuda as kernels
 from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel, repaint_tiles_kernel
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
@@ -58,14 +49,13 @@ class Kept:
         """Return where what there is will be, (items, slots, width), until it is kept anew."""
         size = items * slots * self._width
         launches.download(self._flat[:size], self._pinned[:size])
-        found: NDArray[Any] = self._pinned[:size].reshape(items, slots, self._width)
-        return found
+        return np.asarray(self._pinned[:size].reshape(items, slots, self._width))
 
     def fetch(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
         """Wait, and return what there is, (items, slots, width), until it is kept anew."""
-        found = self.download(launches, items, slots)
+        there = self.download(launches, items, slots)
         launches.wait()
-        return found
+        return there
 
 
 class CudaChains:
@@ -82,9 +72,8 @@ class CudaChains:
         self._planes = int(rule.planes)
         self._num_words = top.num_words
         self.planes = cuda.device_array(self.capacity * self._planes * top.num_words, np.uint32)
-        self._counts = cuda.to_device(
-            np.zeros((self.capacity, COUNTS + int(rule.states)), np.uint64)
-        )
+        counts = np.zeros((self.capacity, kernels.COUNTS + int(rule.states)), np.uint64)
+        self._counts = cuda.to_device(counts)
         self._clock = cuda.device_array(self.capacity, np.uint64)
         self._begin = cuda.device_array(1, np.uint64)
         self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
@@ -109,12 +98,11 @@ class CudaChains:
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
         """Return the memory in addition to that of batch and labeler; kept tallies are left out."""
         words = count_words(extent.num_points)
-        of_item = 4 * (count_planes(states) + 1) * words + 8 * (COUNTS + states + 5)
+        of_item = 4 * (count_planes(states) + 1) * words + 8 * (kernels.COUNTS + states + 5)
         kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)
         return Memory(host=2 * kept, device=items * of_item + kept)
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
-        """Start chains: each with all spins 0, or with random ones."""
         self._launches.wait()
         self._items, self.sweep, self._generator = len(chains), 0, generator
         self.slots = self._room // len(chains)
@@ -126,48 +114,37 @@ class CudaChains:
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         starts = cuda.to_device(np.array(random, np.uint32))
         sites = self.batch.existing_sites
-        key = self._generator, self._chains, self.rule, self._planes
-        self._launches.one(
-            begin_kernel, self._num_words, len(chains), *key, starts, sites, self.planes
-        )
+        begun = self._generator, self._chains, self.rule, self._planes, starts, sites, self.planes
+        self._launches.one(kernels.begin_kernel, self._num_words, len(chains), *begun)
         self._launches.wait()
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
-        """Go on from these spins, (chains, planes, num_words), after so many sweeps."""
         self._launches.wait()
         self.planes[: planes.size].copy_to_device(np.ascontiguousarray(planes).ravel())
         self._clock.copy_to_device(np.full(self.capacity, sweep, np.uint64))
         self.sweep = sweep
 
     def copy_planes(self) -> NDArray[np.uint32]:
-        """Return the spins, uint32 (chains, planes, num_words)."""
         self._launches.wait()
         size = self._items * self._planes * self._num_words
-        found: NDArray[np.uint32] = self.planes[:size].copy_to_host()
-        return found.reshape(self._items, self._planes, self._num_words)
+        planes = np.asarray(self.planes[:size].copy_to_host())
+        return planes.reshape(self._items, self._planes, self._num_words)
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
-
-        These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
-        """
         rows = np.empty((self._items, sweeps, self.labeler.row_width), np.int64)
         numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
         for first in range(0, sweeps, self.slots):
             count = min(self.slots, sweeps - first)
             self._sweep(count)
-            own, chains = slice(first, first + count), (self._items, self.slots)
-            rows[:, own, :ROW_WIDTH] = self._kept.fetch(self._launches, *chains)[:, :count]
-            numbers[:, own, ROW_WIDTH:] = self._kept_numbers.fetch(self._launches, *chains)[
-                :, :count
-            ]
+            own, kept = slice(first, first + count), (self._launches, self._items, self.slots)
+            rows[:, own, :ROW_WIDTH] = self._kept.fetch(*kept)[:, :count]
+            numbers[:, own, ROW_WIDTH:] = self._kept_numbers.fetch(*kept)[:, :count]
             if rows.shape[2] > ROW_WIDTH:
-                tallies = self._kept_tallies.fetch(self._launches, *chains)[:, :count]
+                tallies = self._kept_tallies.fetch(*kept)[:, :count]
                 rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
         return rows, numbers
 
     def skip(self, sweeps: int) -> None:
-        """Do sweeps of which nothing is fetched."""
         self._sweep(sweeps)
 
     def _sweep(self, count: int) -> None:
@@ -190,16 +167,14 @@ class CudaChains:
         self.sweep += count
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the rows of the sweep that comes next, at thresholds; no spin changes."""
         self._set_thresholds(thresholds)
         self._open()
-        rows: NDArray[np.int64] = self.labeler.join(self._items, Reading.ROWS).rows()
+        rows = np.asarray(self.labeler.join(self._items, Reading.ROWS).rows())
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         self._set_thresholds(self._thresholds)
         return rows
 
     def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
-        """Do one sweep with another threshold in each chain."""
         self._set_thresholds(thresholds)
         self.advance(1)
         self._set_thresholds(self._thresholds)
@@ -209,17 +184,16 @@ class CudaChains:
         self._chains.threshold[: self._items].copy_to_device(np.asarray(thresholds, np.uint64))
 
     def _open(self) -> None:
-        """Launch what writes the open bonds of a sweep."""
-        batch, launch, items = self.batch, self._launches, self._items
-        bonds = self.planes, batch.exists, batch.existing_sites, batch.adjacency, batch.opened
-        key = self._generator, self._chains, self._clock, self.rule, self._planes
-        launch.one(open_satisfied_kernel, self._num_words, items, *key, *bonds, self._counts)
-        periodic = self.batch.topology.num_periodic_bonds
-        ends = self._planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
-        launch.one(close_periodic_kernel, periodic, items, *ends, batch.opened, self._counts)
+        batch, launch, items, planes = self.batch, self._launches, self._items, self._planes
+        key = self._generator, self._chains, self._clock, self.rule, planes, self.planes
+        bonds = batch.exists, batch.existing_sites, batch.adjacency, batch.opened, self._counts
+        launch.one(kernels.open_satisfied_kernel, self._num_words, items, *key, *bonds)
+        ends = planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
+        periodic = *ends, batch.opened, self._counts
+        count = batch.topology.num_periodic_bonds
+        launch.one(kernels.close_periodic_kernel, count, items, *periodic)
 
     def _enqueue(self) -> None:
-        """Launch one sweep."""
         self._open()
         if isinstance(self.labeler, Tiled):
             self._join_tiles()
@@ -231,12 +205,13 @@ class CudaChains:
         """Launch what keeps the rows and numbers of a sweep, and counts it."""
         launch, items, read = self._launches, self._items, self.labeler.read
         width, slots = int(read.tally_width), np.int64(self.slots)
+        when = self._clock, self._begin
         if width:
-            tallies = read.tallies, np.int64(width), self._clock, self._begin, slots
-            launch.one(keep_tallies_kernel, width, items, *tallies, self._kept_tallies.on_device)
-        counted = read.rows_on_device, self._counts, self._clock, self._begin, np.int64(items)
-        kept = slots, self._kept.on_device, self._kept_numbers.on_device
-        launch.one(keep_kernel, items, 1, *counted, *kept)
+            tallies = read.tallies, np.int64(width), *when, slots, self._kept_tallies.on_device
+            launch.one(kernels.keep_tallies_kernel, width, items, *tallies)
+        counted = read.rows_on_device, self._counts, *when, np.int64(items), slots
+        kept = self._kept.on_device, self._kept_numbers.on_device
+        launch.one(kernels.keep_kernel, items, 1, *counted, *kept)
 
     def _join_tiles(self) -> None:
         """Launch the labeler's tiles, the rows, and the painting of runs."""
@@ -253,19 +228,12 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        has_seeds = bool(self.rule.seeds or self.rule.by_word)
-        shared = int(labeler.nodes.room) + has_seeds * self._planes * TILE_WORDS
-        launch.blocks(
-            repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
-            labeler.tile_launch_grid(items),
-            TILE_WORDS,
-            *key,
-            self._planes,
-            *words,
-            self._marks,
-            self.planes,
-            shared=4 * shared,
-        )
+        has_planes = bool(self.rule.seeds or self.rule.by_word)
+        shared = 4 * (int(labeler.nodes.room) + has_planes * self._planes * TILE_WORDS)
+        kernel = repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel
+        size = labeler.tile_launch_grid(items), TILE_WORDS
+        painted = *key, self._planes, *words, self._marks, self.planes
+        launch.blocks(kernel, *size, *painted, shared=shared)
         self._clear_marks()
 
     def _join_labels(self) -> None:
@@ -276,9 +244,9 @@ class CudaChains:
         sites, points = self.batch.existing_sites, np.uint32(self.batch.topology.num_points)
         if self.rule.seeds:
             chosen = sites, points, labeler.labels, self._marks
-            launch.one(mark_labels_kernel, int(self.rule.seeds), items, *key, *chosen)
+            launch.one(kernels.mark_labels_kernel, int(self.rule.seeds), items, *key, *chosen)
         words = self._planes, sites, points, labeler.labels, self._marks, self.planes
-        launch.one(paint_labels_kernel, self._num_words, items, *key, *words)
+        launch.one(kernels.paint_labels_kernel, self._num_words, items, *key, *words)
         self._clear_marks()
 
     def _clear_marks(self) -> None:

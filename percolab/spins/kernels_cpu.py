@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit, uint32, uint64
-from numba.extending import overload
 
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
@@ -27,6 +26,7 @@ from percolab.spins.words import (
     spin_at,
     spin_change,
     write_digits,
+    write_spin,
 )
 
 
@@ -53,17 +53,13 @@ def begin_spins(generator, chain, rule, is_random, occupied, spins):
     for word in range(num_words):
         left = occupied[word]
         while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
+            site = uint32(32 * word + trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             spin = uint32(0)
             if is_random:
-                site = uint32(uint32(uint32(word) << uint32(5)) + bit)
                 spin = first_spin(generator, chain.spins, chain.number, site, rule)
             spins.counts[spin] += 1
-            for plane in range(rule.planes):
-                if has_bit(spin, plane):
-                    place = plane * num_words + word
-                    spins.planes[place] = uint32(spins.planes[place] | uint32(uint32(1) << bit))
+            write_spin(spins.planes, uint32(0), rule.planes, num_words, site, spin)
 
 
 @njit(nogil=True, cache=True)
@@ -92,40 +88,27 @@ def _keep_equal(plane, first, last, delta, alive):
         alive[word] = uint32(alive[word] & ~uint32(plane[word] ^ others))
 
 
-def keep_satisfied(planes, num_planes, adjacency, k, alive):
-    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins."""
-    for word in range(alive.size):
-        requested = alive[word]
-        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), requested)
+@njit
+def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
+    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins.
 
-
-@overload(keep_satisfied)
-def _keep_satisfied(planes, num_planes, adjacency, k, alive):
-    def looked_up(planes, num_planes, adjacency, k, alive):
-        here = uint32(0)
-        for word in range(alive.size):
-            alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
-            )
-
-    def computed(planes, num_planes, adjacency, k, alive):
-        here, count, delta = uint32(0), alive.size, int64(adjacency.ends[k])
+    ends: the adjacency's; Numba compiles for its dimension alone.
+    """
+    count = alive.size
+    first, last = count, count
+    if ends.ndim == 1:
+        # Other ends are found by an index difference: many words at a time.
+        delta = int64(ends[k])
         first = min(max(-(delta >> 5), 0), count)
         last = max(min(count, count - 1 - (delta >> 5)), first)
         for plane in range(num_planes):
             own = planes[plane * count : (plane + 1) * count]
             _keep_equal(own, first, last, delta, alive)
-        for word in range(first):
+    for begin, end in ((0, first), (last, count)):
+        for word in range(begin, end):
             alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
+                planes, uint32(0), num_planes, adjacency, k, uint32(word), alive[word]
             )
-        for word in range(last, count):
-            alive[word] = satisfied_word(
-                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
-            )
-
-    ends = adjacency[adjacency.fields.index("ends")]
-    return looked_up if ends.ndim == 2 else computed
 
 
 @njit(nogil=True, cache=True)
@@ -139,7 +122,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
         for word in range(num_words):
             beyond = uint32(periodic_word(periodic, begin + word))
             alive[word] = uint32(exists[begin + word] & ~beyond)
-        keep_satisfied(spins.planes, num_planes, adjacency, k, alive)
+        _keep_satisfied(spins.planes, num_planes, adjacency, adjacency.ends, k, alive)
         for word in range(num_words):
             satisfied += int64(popcount(alive[word]))
             beyond = uint32(periodic_word(periodic, begin + word))
@@ -164,7 +147,6 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
 
 @njit(nogil=True, cache=True)
 def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
-    """Write the chosen sites of a sweep."""
     seed = seed_at(chain.sites, sweep)
     for n in range(chosen.size):
         chosen[n] = int64(
@@ -273,8 +255,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
     for word in range(num_words):
         left = occupied[word]
         while left != uint32(0):
-            bit = uint32(trailing_zeros(left))
-            site = uint32(uint32(uint32(word) << uint32(5)) + bit)
+            site = uint32(32 * word + trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             root = uint32(labels[site])
             if root == site:
@@ -282,13 +263,8 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
                 is_chosen = marks[root] == uint32(_CHOSEN)
                 change = spin_change(generator, seed, chain.number, root, is_chosen, rule)
                 marks[root] = changed(old, change, rule)
-            spin = marks[root]
-            counts[spin] += 1
-            for plane in range(num_planes):
-                place = plane * num_words + word
-                cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
-                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
-                planes[place] = uint32(cleared | one)
+            counts[marks[root]] += 1
+            write_spin(planes, uint32(0), num_planes, num_words, site, marks[root])
 
 
 @njit(nogil=True, cache=True)

@@ -24,6 +24,7 @@ from percolab.spins.words import (
     satisfied_word,
     spin_at,
     spin_change,
+    write_spin,
 )
 
 cuda = load_cuda()
@@ -41,20 +42,16 @@ def begin_kernel(generator, chains, rule, num_planes, random, occupied, planes):
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
-        base = uint32(uint32(uint32(item * num_planes) * num_words) + word)
+        start = uint32(uint32(item * num_planes) * num_words)
         for plane in range(num_planes):
-            planes[uint32(base + uint32(uint32(plane) * num_words))] = uint32(0)
+            planes[uint32(uint32(start + uint32(uint32(plane) * num_words)) + word)] = uint32(0)
         left = occupied[word] if random[item] != uint32(0) else uint32(0)
         seed, number = chains.spins[item], chains.number[item]
         while left != uint32(0):
-            bit = uint32(lowest_one(left))
+            site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
-            site = uint32(uint32(word << uint32(5)) + bit)
             spin = first_spin(generator, seed, number, site, rule)
-            for plane in range(num_planes):
-                place = uint32(base + uint32(uint32(plane) * num_words))
-                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
-                planes[place] = uint32(planes[place] | one)
+            write_spin(planes, start, num_planes, num_words, site, spin)
 
 
 @cuda.jit(device=True)
@@ -166,14 +163,12 @@ def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, lab
 
 @cuda.jit(device=True)
 def mark_cluster(marks, item, num_words, label):
-    """Mark a cluster by its label."""
     place = uint32(uint32(item * num_words) + uint32(label >> uint32(5)))
     cuda.atomic.or_(marks, place, uint32(uint32(1) << uint32(label & uint32(31))))
 
 
 @cuda.jit(device=True)
 def is_marked(marks, item, num_words, label):
-    """Return whether a cluster is marked."""
     word = marks[uint32(uint32(item * num_words) + uint32(label >> uint32(5)))]
     return has_bit(word, uint32(label & uint32(31)))
 
@@ -192,9 +187,8 @@ def paint_labels_kernel(
         sites, left = uint32(item * uint32(num_points)), occupied[word]
         before, change = uint32(0xFFFFFFFF), uint32(0)
         while left != uint32(0):
-            bit = uint32(lowest_one(left))
+            site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
-            site = uint32(uint32(word << uint32(5)) + bit)
             label = uint32(labels[uint32(sites + site)])
             if label != before:
                 is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, num_words, label)
@@ -202,12 +196,7 @@ def paint_labels_kernel(
                 before = label
             old = spin_at(planes, start, num_planes, num_words, site)
             spin = changed(old, change, rule)
-            place = uint32(start + word)
-            for plane in range(num_planes):
-                cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
-                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
-                planes[place] = uint32(cleared | one)
-                place = uint32(place + num_words)
+            write_spin(planes, start, num_planes, num_words, site, spin)
 
 
 @cuda.jit(cache=True)

@@ -17,17 +17,8 @@ from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import SPIN_ROW_WIDTH
+from percolab.spins import one_block_cuda as kernels
 from percolab.spins.chains_cuda import CudaChains, Kept
-from percolab.spins.one_block_cuda import (
-    CLASS,
-    OTHER,
-    STATIC_BYTES,
-    ChainLattice,
-    dynamic_words,
-    scratch_words,
-    sweep_chosen_kernel,
-    sweep_kernel,
-)
 from percolab.spins.update import UpdateRule
 
 cuda = load_cuda()
@@ -48,7 +39,6 @@ def _choose_threads(topology: Topology) -> int:
 
 
 def _other_classes(topology: Topology) -> list[int]:
-    """Return the classes of bonds but the chain's."""
     return [k for k in range(topology.num_classes) if k != topology.chain]
 
 
@@ -79,9 +69,9 @@ def _list_capacity(topology: Topology) -> int:
 def shared_bytes(topology: Topology, planes: int) -> int:
     """Return the dynamic shared memory of a block, for spins with so many bit planes."""
     others, listed = len(_other_classes(topology)), _list_capacity(topology)
-    scratch = scratch_words(others, listed, _most_nodes(topology))
+    scratch = kernels.scratch_words(others, listed, _most_nodes(topology))
     beyond = topology.num_bond_words if topology.num_periodic_bonds else 0
-    return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
+    return 4 * kernels.dynamic_words(topology.num_words, scratch, beyond, planes)
 
 
 def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
@@ -97,7 +87,7 @@ def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     if any(top.compute_inside(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
         # A run's parent must come before it.
         return False
-    return shared_bytes(top, int(rule.planes)) + STATIC_BYTES <= _MOST_SHARED
+    return shared_bytes(top, int(rule.planes)) + kernels.STATIC_BYTES <= _MOST_SHARED
 
 
 class _Piece:
@@ -120,9 +110,9 @@ class OneBlockChains(CudaChains):
         others = _other_classes(top)
         listed, nodes = _list_capacity(top), _most_nodes(top)
         words, sites = np.divmod(top.periodic_bonds, 32 * top.num_words)
-        pairs = sites | top.periodic_ends.astype(np.int64) << OTHER | words << CLASS
+        pairs = sites | top.periodic_ends.astype(np.int64) << kernels.OTHER | words << kernels.CLASS
         end_sites, end_flags = labeler.end_flags
-        self._block = ChainLattice(
+        self._block = kernels.ChainLattice(
             exists=batch.exists,
             occupied=batch.existing_sites,
             shifts=tuple(np.int32(top.deltas[k]) for k in others),
@@ -137,7 +127,7 @@ class OneBlockChains(CudaChains):
             chain=np.int32(top.chain),
             listed=np.uint32(listed),
             nodes=np.uint32(nodes),
-            scratch=np.uint32(scratch_words(len(others), listed, nodes)),
+            scratch=np.uint32(kernels.scratch_words(len(others), listed, nodes)),
             axes=np.int32(top.num_axes),
             width=np.int32(period_width(top)),
         )
@@ -148,16 +138,14 @@ class OneBlockChains(CudaChains):
         self._pieces = [_Piece(self._room) for _ in range(2)]
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Do sweeps; return their rows and numbers of spins, as :class:`CudaChains` does."""
         rows = np.empty((self._items, sweeps, ROW_WIDTH), np.int64)
         numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
-        for own, found in self._launch_all(sweeps):
-            rows[:, own] = found[:, :, :ROW_WIDTH]
-            numbers[:, own, ROW_WIDTH:] = found[:, :, ROW_WIDTH:]
+        for own, measured in self._launch_all(sweeps):
+            rows[:, own] = measured[:, :, :ROW_WIDTH]
+            numbers[:, own, ROW_WIDTH:] = measured[:, :, ROW_WIDTH:]
         return rows, numbers
 
     def skip(self, sweeps: int) -> None:
-        """Do sweeps of which nothing is taken."""
         for _ in self._launch_all(sweeps):
             pass
 
@@ -169,8 +157,11 @@ class OneBlockChains(CudaChains):
         most, coming = min(self.slots, _MOST_SWEEPS), None
         for n, first in enumerate(range(0, sweeps, most)):
             count = min(most, sweeps - first)
-            found = self._launch(n % 2, count)
-            following = slice(first, first + count), found, self._launches.mark()
+            following = (
+                slice(first, first + count),
+                self._launch(n % 2, count),
+                self._launches.mark(),
+            )
             if coming is not None:
                 coming[2].synchronize()
                 yield coming[:2]
@@ -186,23 +177,13 @@ class OneBlockChains(CudaChains):
         piece.pinned[0] = count
         threads = choose_thread_parts(self.batch.topology, items) * self._threads
 
+        kernel = kernels.sweep_chosen_kernel if self.rule.seeds else kernels.sweep_kernel
+        key = self._generator, self._chains, self._clock, piece.count, self.rule
+        words = self._block, self.batch.adjacency, self.planes, piece.kept.on_device
+
         def work() -> None:
             launches.upload(piece.count, piece.pinned)
-            launches.blocks(
-                sweep_chosen_kernel if self.rule.seeds else sweep_kernel,
-                items,
-                threads,
-                self._generator,
-                self._chains,
-                self._clock,
-                piece.count,
-                self.rule,
-                self._block,
-                self.batch.adjacency,
-                self.planes,
-                piece.kept.on_device,
-                shared=self._shared,
-            )
+            launches.blocks(kernel, items, threads, *key, *words, shared=self._shared)
 
         launches.call(("one block", place, self._generator, items), work)
         return piece.kept.download(launches, items, count)

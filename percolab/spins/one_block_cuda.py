@@ -1,20 +1,15 @@
 """CUDA: chains of spins on small lattices, whole sweeps in the shared memory of one block.
 
-A block of threads has a chain: it does many sweeps in one launch, with barriers where larger
-lattices need a kernel of their own.  A word of sites has one, two or four threads, its *parts*:
-they draw the bonds of different classes, and each goes through the runs in its share of the bits.
-Few chains leave most of the device idle, and more parts make them faster; where there are many
-chains one part is best.
+A block of threads has a chain: it does many sweeps in one launch.  A word of sites has one, two or
+four threads, its *parts*: they draw the bonds of different classes, and each goes through the runs
+in its share of the bits.  More parts make few chains faster; of many chains one part is best.
 
 Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the
-bonds across periodic boundaries.  Runs are numbered in the order of their sites through the whole
-lattice, so that the root of a tree is its first run.
-
-A cluster so found becomes a *node* if an open bond leads from it across a periodic boundary, or if
-it holds a site of an end layer.  Nodes are numbered in the order of their first sites.  A forest of
-them, with periods, is joined by the bonds across periodic boundaries
-(:mod:`percolab.measure.wrapping_cuda`), so that its roots have the first sites of whole clusters,
-too.
+bonds across periodic boundaries.  Runs are numbered in the order of their sites, so that the root
+of a tree is its first run.  A cluster becomes a *node* if an open bond leads from it across a
+periodic boundary, or if it holds a site of an end layer.  Nodes are numbered in the order of their
+first sites, and joined by the bonds across periodic boundaries to a forest with periods
+(:mod:`percolab.measure.wrapping_cuda`), so that its roots have the first sites of whole clusters.
 
 ``info`` holds of every node:
 
@@ -125,6 +120,18 @@ class ThreadPart(NamedTuple):
     word: Any  # of sites, of as many as have a place
     number: Any  # which part of the word's threads it belongs to, of ``parts``
     parts: Any
+
+
+class Clusters(NamedTuple):
+    """The clusters of a sweep in shared memory, uint32 but for the forest."""
+
+    table: Any  # of runs
+    starts: Any  # where runs start, by words
+    first: Any  # the number of every word's first run
+    special: Any  # the sites that are first of a node, by words
+    numbers: Any  # the number of every word's first node
+    forest: Any  # of nodes, uint64
+    info: Any  # of nodes
 
 
 def scratch_words(classes: int, listed: int, nodes: int) -> int:
@@ -307,29 +314,30 @@ def _join_runs(table, starts, first, slots, chained, totals, links, queue, block
 
 
 @cuda.jit(device=True)
-def _root_at(table, starts, first, site):
+def _root_at(clusters, site):
     """Return the root, in the table, of a site's cluster."""
-    run = run_at(starts, first, uint32(site >> uint32(5)), uint32(site & uint32(31)))
-    return table_root(table, run)
+    word, bit = uint32(site >> uint32(5)), uint32(site & uint32(31))
+    return table_root(clusters.table, run_at(clusters.starts, clusters.first, word, bit))
 
 
 @cuda.jit(device=True)
-def _mark_node(table, starts, first, special, site):
+def _mark_node(clusters, site):
     """Let the cluster of a site become a node."""
-    root = _root_at(table, starts, first, site)
-    entry = uint32(cuda.atomic.or_(table, root, uint32(BORDER)))
+    root = _root_at(clusters, site)
+    entry = uint32(cuda.atomic.or_(clusters.table, root, uint32(BORDER)))
     if uint32(entry & uint32(BORDER)) == uint32(0):
         place = uint32(entry & uint32(PLACE))
         bit = uint32(uint32(1) << uint32(place & uint32(31)))
-        cuda.atomic.or_(special, uint32(place >> uint32(5)), bit)
+        cuda.atomic.or_(clusters.special, uint32(place >> uint32(5)), bit)
 
 
 @cuda.jit(device=True)
-def _number_node(entry, special, numbers):
+def _number_node(entry, clusters):
     """Return the number of the node whose root in the table has this entry."""
     word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
     below = uint32(uint32(uint32(1) << uint32(entry & uint32(31))) - uint32(1))
-    return uint32(numbers[word] + uint32(popcount(uint32(special[word] & below))))
+    before = popcount(uint32(clusters.special[word] & below))
+    return uint32(clusters.numbers[word] + uint32(before))
 
 
 @cuda.jit(device=True)
@@ -346,7 +354,7 @@ def _pair_word(pair, num_words):
 
 
 @cuda.jit(device=True)
-def _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond):
+def _mark_nodes(clusters, block, num_planes, planes, beyond):
     """Mark what becomes a node, and close the periodic bonds between different spins.
 
     Returns the satisfied and the open ones among these bonds, as :func:`_draw_bonds` does.
@@ -363,49 +371,50 @@ def _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond
             counted = uint32(counted + uint32(1))
             if is_open:
                 counted = uint32(counted + uint32(1 << 16))
-                _mark_node(table, starts, first, special, i)
-                _mark_node(table, starts, first, special, j)
+                _mark_node(clusters, i)
+                _mark_node(clusters, j)
         elif is_open:
             cuda.atomic.and_(beyond, index, uint32(~uint32(uint32(1) << bit)))
         n = uint32(n + threads)
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.end_sites.size):
-        _mark_node(table, starts, first, special, block.end_sites[n])
+        _mark_node(clusters, block.end_sites[n])
         n = uint32(n + threads)
     return counted
 
 
 @cuda.jit(device=True)
-def _begin_nodes(table, runs, special, numbers, forest, info):
+def _begin_nodes(clusters, runs):
     """Begin a node for every marked root."""
     n = uint32(cuda.threadIdx.x)
     while n < runs:
-        entry = table[n]
+        entry = clusters.table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT | BORDER):
-            node = _number_node(entry, special, numbers)
-            forest[node] = uint64(node)
+            node = _number_node(entry, clusters)
+            clusters.forest[node] = uint64(node)
             size = uint32(entry_field(entry) + run_length(entry))
-            info[node] = uint32(size | uint32(n << uint32(RUN)))
+            clusters.info[node] = uint32(size | uint32(n << uint32(RUN)))
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
 @cuda.jit(device=True)
-def _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond):
+def _join_nodes(clusters, loops, block, beyond):
     """Join the nodes at the ends of the open periodic bonds, and note what wraps."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.pairs.size):
         pair = block.pairs[n]
         i, j = _pair_ends(pair)
         if has_bit(beyond[_pair_word(pair, block.num_words)], uint32(i & uint32(31))):
-            one = _number_node(table[_root_at(table, starts, first, i)], special, numbers)
-            other = _number_node(table[_root_at(table, starts, first, j)], special, numbers)
-            note_loop(join_over_periods(forest, one, other, block.codes[n]), 0, loops)
+            one = _number_node(clusters.table[_root_at(clusters, i)], clusters)
+            other = _number_node(clusters.table[_root_at(clusters, j)], clusters)
+            note_loop(join_over_periods(clusters.forest, one, other, block.codes[n]), 0, loops)
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
 @cuda.jit(device=True)
-def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block):
+def _gather_nodes(clusters, nodes, block):
     """Give the roots of nodes the sites and the end layers of all their nodes."""
+    forest, info = clusters.forest, clusters.info
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     while n < nodes:
         root = root_in(forest, n)
@@ -414,8 +423,8 @@ def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, b
         n = uint32(n + threads)
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.end_sites.size):
-        entry = table[_root_at(table, starts, first, block.end_sites[n])]
-        root = root_in(forest, _number_node(entry, special, numbers))
+        entry = clusters.table[_root_at(clusters, block.end_sites[n])]
+        root = root_in(forest, _number_node(entry, clusters))
         flag = uint32(block.end_flags[n] << uint32(ENDS))
         if uint32(info[root] & flag) == uint32(0):
             cuda.atomic.or_(info, root, flag)
@@ -423,25 +432,25 @@ def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, b
 
 
 @cuda.jit(device=True)
-def _mark_chosen(generator, seed, number, rule, table, starts, first, special, numbers, forest,
-                 info, block):  # fmt: skip
-    """Mark the clusters of chosen sites."""
+def _mark_chosen(draw, rule, clusters, block):
+    generator, seed, number = draw
     n = uint32(cuda.threadIdx.x)
     while n < rule.seeds:
         site = chosen_site(generator, seed, number, uint64(n), block.points, block.occupied)
-        root = _root_at(table, starts, first, site)
-        entry = table[root]
+        root = _root_at(clusters, site)
+        entry = clusters.table[root]
         if uint32(entry & uint32(BORDER)) != uint32(0):
-            node = root_in(forest, _number_node(entry, special, numbers))
-            cuda.atomic.or_(info, node, uint32(CHOSEN_NODE))
+            node = root_in(clusters.forest, _number_node(entry, clusters))
+            cuda.atomic.or_(clusters.info, node, uint32(CHOSEN_NODE))
         else:
-            cuda.atomic.or_(table, root, uint32(_CHOSEN))
+            cuda.atomic.or_(clusters.table, root, uint32(_CHOSEN))
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
 @cuda.jit(device=True)
-def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, num_words):
+def _change_at(depends, draw, site, is_chosen, rule, digits, num_words):
     """Return what happens to the spin of a cluster with this first site."""
+    generator, seed, number = draw
     if not depends and rule.by_word != uint32(0):
         return spin_at(digits, uint32(0), rule.planes, num_words, site)
     if not depends:
@@ -450,9 +459,9 @@ def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, 
 
 
 @cuda.jit(device=True)
-def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
-             num_words, flags):  # fmt: skip
+def _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flags):
     """Return a thread's sums over clusters, and put into the table what happens to their spins."""
+    table, forest, info = clusters.table, clusters.forest, clusters.info
     sums = _empty()
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     while n < runs:
@@ -460,10 +469,8 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
             sums = _with_cluster(sums, uint32(entry_field(entry) + run_length(entry)))
             chosen = depends and uint32(entry & uint32(_CHOSEN)) != uint32(0)
-            change = _change_at(
-                depends, generator, seed, number, uint32(entry & uint32(PLACE)), chosen, rule,
-                digits, num_words,
-            )  # fmt: skip
+            place = uint32(entry & uint32(PLACE))
+            change = _change_at(depends, draw, place, chosen, rule, digits, num_words)
             table[n] = uint32(uint32(entry & uint32(_NO_FIELD)) | uint32(change << uint32(FIELD)))
         n = uint32(n + threads)
     n = uint32(cuda.threadIdx.x)
@@ -478,10 +485,8 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
         # Another thread may put a field into this entry meanwhile; its place stays.
         first = table[uint32(uint32(found >> uint32(RUN)) & uint32(_RUNS))]
         chosen = depends and uint32(found & uint32(CHOSEN_NODE)) != uint32(0)
-        change = _change_at(
-            depends, generator, seed, number, uint32(first & uint32(PLACE)), chosen, rule,
-            digits, num_words,
-        )  # fmt: skip
+        place = uint32(first & uint32(PLACE))
+        change = _change_at(depends, draw, place, chosen, rule, digits, num_words)
         run = uint32(uint32(info[n] >> uint32(RUN)) & uint32(_RUNS))
         entry = table[run]
         table[run] = uint32(uint32(entry & uint32(_NO_FIELD)) | uint32(change << uint32(FIELD)))
@@ -506,15 +511,15 @@ def _chosen_bits(one, bit, two, other, plane):
 
 
 @cuda.jit(device=True)
-def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part):
+def _mark_spins(depends, rule, num_planes, clusters, num_words, planes, marks, part):
     """Mark the starts of this thread's runs in the planes of their new spins."""
-    word = part.word
+    word, table = part.word, clusters.table
     if word >= num_words:
         return
-    ours, marked = starts[word], uint32(0)
+    ours, marked = clusters.starts[word], uint32(0)
     own, below = _thread_bits(part)
     left = uint32(ours & own)
-    run = uint32(first[word] + uint32(popcount(uint32(ours & below))))
+    run = uint32(clusters.first[word] + uint32(popcount(uint32(ours & below))))
     while left != uint32(0):
         # Two runs at a time, whose parents are read at once; of an odd count the last one twice.
         bit = uint32(left & uint32(~left + uint32(1)))
@@ -604,15 +609,13 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     digits = planes[plane_words:]
     marks = digits[plane_words:]
     loops = Loops(first_loop, flags, block.axes, block.width)
+    clusters = Clusters(table, starts, first, special, numbers, forest, info)
     # Load the spins; nothing is counted yet.
-    base, n = uint32(item * plane_words), thread
-    while n < plane_words:
-        planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
-        n = uint32(n + threads)
-    n = thread
-    while n < uint32(MOST_COUNTS):
+    base = uint32(item * plane_words)
+    for n in range(thread, plane_words, threads):
+        planes[n], marks[n] = memory[uint32(base + uint32(n))], uint32(0)
+    for n in range(thread, MOST_COUNTS, threads):
         counts[n] = uint32(0)
-        n = uint32(n + threads)
     if thread == uint32(0):
         for k in range(MOST_SUMS):
             totals[k] = uint32(0)
@@ -650,39 +653,34 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         nodes = uint32(0)
         # 3. Make clusters that touch a periodic boundary or an end layer nodes, and join these.
         if block.nodes != uint32(0):
-            more = _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond)
+            more = _mark_nodes(clusters, block, num_planes, planes, beyond)
             counted = uint32(counted + more)
             cuda.syncthreads()
             before, nodes = _number_block(numbers, uint32(popcount(special[word])), strips, part)
             if part.number == uint32(0):
                 numbers[word] = before
             cuda.syncthreads()
-            _begin_nodes(table, runs, special, numbers, forest, info)
+            _begin_nodes(clusters, runs)
             cuda.syncthreads()
-            _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond)
+            _join_nodes(clusters, loops, block, beyond)
             cuda.syncthreads()
-            _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block)
+            _gather_nodes(clusters, nodes, block)
         # 4. Choose the new spins of clusters, and measure the clusters.
         cuda.atomic.add(counts, 0, counted)
         if depends:
-            seed, number = seed_at(chains.sites[item], sweep), chains.number[item]
-            _mark_chosen(
-                generator, seed, number, rule, table, starts, first, special, numbers,
-                forest, info, block,
-            )  # fmt: skip
+            draw = generator, seed_at(chains.sites[item], sweep), chains.number[item]
+            _mark_chosen(draw, rule, clusters, block)
         cuda.syncthreads()
         seed, number = uint64(0), uint64(0)
         if not by_word:
             seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
-        sums = _measure(
-            depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
-            num_words, flags,
-        )  # fmt: skip
+        draw = generator, seed, number
+        sums = _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flags)
         add_atomically(totals, sums)
         cuda.syncthreads()
         add_second(totals, sums)
         # 5. Write the new spins, and keep the numbers of the sweep.
-        _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
+        _mark_spins(depends, rule, num_planes, clusters, num_words, planes, marks, part)
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)
         if thread == uint32(threads - uint32(1)):
@@ -690,10 +688,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
     # Store the spins.
-    n = thread
-    while n < plane_words:
-        memory[uint32(base + n)] = planes[n]
-        n = uint32(n + threads)
+    for n in range(thread, plane_words, threads):
+        memory[uint32(base + uint32(n))] = planes[n]
     if thread == uint32(0):
         clock[item] = sweep
 

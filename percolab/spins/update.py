@@ -6,8 +6,7 @@
   probability f, and only once if several of the sites are in it.  With f = 1 that would not be
   ergodic (Weigel, Phys. Rev. E 84, 036709 (2011), section III), so f is below 1.
 
-A step is one update, whatever it changes.  To update until so many spins have changed would prefer
-configurations whose clusters are large.
+A step is one update: to update until so many spins have changed would prefer large clusters.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Sweeps that cost their clusters and not the lattice: walks from the chosen sites, on the CPU.
 
-Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``),
-no other cluster need be known.  From a chosen site a walk goes breadth first over open bonds.  The
-open bonds of a word, satisfied ones among them, are drawn when the walk first needs one of them,
-from the very random numbers that label all clusters: the spins are the same, bit for bit.
-
-A site of a walk takes several times as long as one of a lattice whose clusters are all labeled, 32
-sites a word.  So a walk is given up where its clusters get large, before any spin has changed.
-
-Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
+Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``), a
+walk goes from each of these breadth first over open bonds.  The open bonds of a word are drawn when
+the walk first needs one of them, from the very random numbers that label all clusters: the spins
+are the same, bit for bit.  A site of a walk takes several times as long as one of a lattice whose
+clusters are all labeled, so a walk is given up where its clusters get large, before any spin has
+changed.  Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import find_periodic_number, periodic_word
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import Topology, pack_bits
 from percolab.spins.kernels_cpu import choose_sites
 from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
@@ -67,13 +65,30 @@ def _next_stamp(drawn, stamp):
     return uint32(stamp[0])
 
 
-@njit
-def _draw_word(generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, w):
+class _Bonds(NamedTuple):
+    """What the open bonds of a sweep are drawn from, and what is drawn of them."""
+
+    generator: Any
+    chain: Any
+    seed: Any  # of the words of bonds at this sweep
+    num_planes: Any
+    exists: Any
+    adjacency: Any
+    planes: Any
+    opened: Any
+    drawn: Any  # as Walk has it
+    stamp: Any  # of this sweep
+
+
+@njit(**UNCOUNTED)
+def _draw_word(bonds, k, w):
     """Write the open bonds of word w of class k."""
+    adjacency, planes, num_planes = bonds.adjacency, bonds.planes, bonds.num_planes
     num_words, here = int64(adjacency.num_words), uint32(0)
     index = k * num_words + w
-    there, beyond = uint32(exists[index]), uint32(periodic_word(adjacency.periodic_words, index))
-    inner, left = uint32(there & ~beyond), uint32(there & beyond)
+    there = uint32(bonds.exists[index])
+    beyond = uint32(there & periodic_word(adjacency.periodic_words, index))
+    inner, left = uint32(there & ~beyond), beyond
     alive = satisfied_word(planes, here, num_planes, adjacency, k, uint32(w), inner)
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
@@ -85,65 +100,66 @@ def _draw_word(generator, chain, seed, num_planes, exists, adjacency, planes, op
             alive = uint32(alive | uint32(uint32(1) << bit))
     found = uint32(0)
     if alive != uint32(0):
-        place = uint64(index)
-        found = open_word(generator, seed, chain.number, place, chain.threshold, alive)
-    opened[index] = found
+        number, threshold = bonds.chain.number, bonds.chain.threshold
+        found = open_word(bonds.generator, bonds.seed, number, uint64(index), threshold, alive)
+    bonds.opened[index] = found
 
 
-@njit
-def _walk_from(
-    site, begin, most, generator, chain, seed, num_planes, exists, adjacency, planes, opened, queue,
-    found, drawn, stamp, arrivals, landing, landed,
-):  # fmt: skip
+@njit(forceinline=True)
+def _read_word(bonds, k, w):
+    """Return the open bonds of word w of class k, which are drawn when first needed."""
+    index = k * int64(bonds.adjacency.num_words) + w
+    if bonds.drawn[index] != bonds.stamp:
+        bonds.drawn[index] = bonds.stamp
+        _draw_word(bonds, k, w)
+    return uint32(bonds.opened[index])
+
+
+@njit(forceinline=True)
+def _bit_of(site):
+    return uint32(uint32(1) << uint32(uint32(site) & uint32(31)))
+
+
+@njit(forceinline=True)
+def _visit(site, found, queue, tail):
+    """Put a site into the queue unless it has been found; return where the queue ends."""
+    if uint32(found[site >> 5] & _bit_of(site)) == uint32(0):
+        found[site >> 5] = uint32(found[site >> 5] | _bit_of(site))
+        queue[tail] = uint32(site)
+        tail += 1
+    return tail
+
+
+@njit(forceinline=True)
+def _walk_from(site, begin, most, bonds, queue, found, arrivals, landing, landed):
     """Write the sites of a cluster into ``queue`` from place ``begin`` on; return where they end.
 
     The walk ends where there are ``most`` sites or more in the queue.  site: is in no cluster that
     was found.
     """
+    adjacency = bonds.adjacency
     num_words, periodic = int64(adjacency.num_words), adjacency.periodic_words
-    queue[begin] = uint32(site)
-    found[site >> 5] = uint32(found[site >> 5] | uint32(uint32(1) << uint32(site & 31)))
-    head, tail = begin, begin + 1
+    head, tail = begin, _visit(site, found, queue, begin)
     while head < tail and tail < most:
         i = int64(queue[head])
         head += 1
-        w, own = i >> 5, uint32(uint32(1) << uint32(i & 31))
+        w, own = i >> 5, _bit_of(i)
         for k in range(len(adjacency.ends)):
             # The bonds of the site.
             delta, index = int64(adjacency.ends[k]), k * num_words + w
-            if drawn[index] != stamp:
-                drawn[index] = stamp
-                _draw_word(
-                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, w
-                )
-            if uint32(opened[index] & own) != uint32(0):
+            if uint32(_read_word(bonds, k, w) & own) != uint32(0):
                 j = i + delta
                 if uint32(periodic_word(periodic, index) & own) != uint32(0):
                     n = find_periodic_number(32 * index + (i & 31), adjacency.periodic_bonds)
                     j = int64(adjacency.periodic_ends[n])
-                bit = uint32(uint32(1) << uint32(j & 31))
-                if uint32(found[j >> 5] & bit) == uint32(0):
-                    found[j >> 5] = uint32(found[j >> 5] | bit)
-                    queue[tail] = uint32(j)
-                    tail += 1
+                tail = _visit(j, found, queue, tail)
             # The bond of the same class of another site that ends here.
             j = i - delta
-            if j < 0 or j >> 5 >= num_words:
+            if j < 0 or j >> 5 >= num_words or uint32(found[j >> 5] & _bit_of(j)) != uint32(0):
                 continue
-            bit = uint32(uint32(1) << uint32(j & 31))
-            if uint32(found[j >> 5] & bit) != uint32(0):
-                continue
-            index = k * num_words + (j >> 5)
-            if drawn[index] != stamp:
-                drawn[index] = stamp
-                _draw_word(
-                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, j >> 5
-                )
-            inner = uint32(opened[index] & ~uint32(periodic_word(periodic, index)))
-            if uint32(inner & bit) != uint32(0):
-                found[j >> 5] = uint32(found[j >> 5] | bit)
-                queue[tail] = uint32(j)
-                tail += 1
+            beyond = uint32(periodic_word(periodic, k * num_words + (j >> 5)))
+            if uint32(uint32(_read_word(bonds, k, j >> 5) & ~beyond) & _bit_of(j)) != uint32(0):
+                tail = _visit(j, found, queue, tail)
         # The periodic bonds of other sites that end here.
         if uint32(landed[w] & own) == uint32(0):
             continue
@@ -151,28 +167,21 @@ def _walk_from(
         while n < landing.size and landing[n] == i:
             bond = int64(adjacency.periodic_bonds[arrivals[n]])
             n += 1
-            index = bond >> 5
-            k, v = index // num_words, index % num_words
+            k, v = (bond >> 5) // num_words, (bond >> 5) % num_words
             j = 32 * v + (bond & 31)
-            bit = uint32(uint32(1) << uint32(j & 31))
-            if uint32(found[v] & bit) != uint32(0):
+            if uint32(found[v] & _bit_of(j)) != uint32(0):
                 continue
-            if drawn[index] != stamp:
-                drawn[index] = stamp
-                _draw_word(
-                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, v
-                )
-            if uint32(opened[index] & bit) != uint32(0):
-                found[v] = uint32(found[v] | bit)
-                queue[tail] = uint32(j)
-                tail += 1
+            if uint32(_read_word(bonds, k, v) & _bit_of(j)) != uint32(0):
+                tail = _visit(j, found, queue, tail)
     return tail
 
 
 @njit
 def _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, counts):
     """Give the cluster of these sites its new spin."""
-    root, num_words = sites.min(), planes.size // num_planes
+    root, num_words = sites[0], planes.size // num_planes
+    for site in sites:
+        root = min(root, site)
     old = spin_at(planes, uint32(0), num_planes, num_words, root)
     new = changed(old, spin_change(generator, seed, chain.number, root, True, rule), rule)
     if new == old:
@@ -183,11 +192,10 @@ def _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, counts
         if uint32(uint32(uint32(old ^ new) >> uint32(plane)) & uint32(1)) != uint32(0):
             for site in sites:
                 place = plane * num_words + int64(site >> uint32(5))
-                bit = uint32(uint32(1) << uint32(site & uint32(31)))
-                planes[place] = uint32(planes[place] ^ bit)
+                planes[place] = uint32(planes[place] ^ _bit_of(site))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def walk_sweeps(
     generator, chain, first, sweeps, most, rule, num_planes, exists, adjacency, occupied, opened,
     spins, walk,
@@ -201,17 +209,17 @@ def walk_sweeps(
     for n in range(sweeps):
         sweep = uint64(first + n)
         choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
-        stamp, tail = _next_stamp(walk.drawn, walk.stamp), int64(0)
-        seed = seed_at(chain.bonds, sweep)
+        tail = int64(0)
+        bonds = _Bonds(
+            generator, chain, seed_at(chain.bonds, sweep), num_planes, exists, adjacency, planes,
+            opened, walk.drawn, _next_stamp(walk.drawn, walk.stamp),
+        )  # fmt: skip
+        landings = walk.arrivals, walk.landing, walk.landed
         for m in range(spins.chosen.size):
             site = spins.chosen[m]
-            bit = uint32(uint32(1) << uint32(site & 31))
-            if uint32(uint32(occupied[site >> 5] & ~found[site >> 5]) & bit) != uint32(0):
-                tail = _walk_from(
-                    site, tail, most, generator, chain, seed, num_planes, exists, adjacency, planes,
-                    opened, queue, found, walk.drawn, stamp, walk.arrivals, walk.landing,
-                    walk.landed,
-                )  # fmt: skip
+            free = uint32(occupied[site >> 5] & ~found[site >> 5])
+            if uint32(free & _bit_of(site)) != uint32(0):
+                tail = _walk_from(site, tail, most, bonds, queue, found, *landings)
             walk.ends[m] = tail
             if tail >= most:
                 break

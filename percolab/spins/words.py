@@ -63,6 +63,18 @@ def spin_at(planes, start, num_planes, num_words, site):
 
 
 @njit
+def write_spin(planes, start, num_planes, num_words, site, spin):
+    """Write the spin of a site, uint32."""
+    bit, place = uint32(uint32(site) & uint32(31)), uint32(uint32(site) >> uint32(5))
+    place = uint32(uint32(start) + place)
+    for plane in range(num_planes):
+        cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
+        one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
+        planes[place] = uint32(cleared | one)
+        place = uint32(place + uint32(num_words))
+
+
+@njit
 def keyed_number(generator, seed, chain, place):
     """Return 64 random bits of a chain, keyed by a number below 2^32 such as a site's, as uint64.
 
@@ -89,9 +101,24 @@ def below(number, count):
 
 
 @njit
-def _select_plane(x0, x1, x2, x3, plane):
+def _begin_digits(generator, seed, chain, word):
+    """Return the state of a word's stream before its first plane, six uint32."""
+    if generator == XORWOW:
+        return xorwow_state(seed, chain, word)
+    none = uint32(0)
+    return none, none, none, none, none, none
+
+
+@njit
+def _take_digits(generator, seed, chain, word, plane, state):
+    """Return (the digit plane of that number, the state after it); planes are taken in order."""
+    if generator == XORWOW:
+        v0, v1, v2, v3, v4, d = state
+        found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+        return found, (v0, v1, v2, v3, v4, d)
+    x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
     part = plane % 4
-    return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3
+    return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3, state
 
 
 @njit
@@ -102,50 +129,31 @@ def write_digits(generator, seed, chain, word, num_planes, digits, where, right)
     places.  where: the first plane's place among ``digits``, and from one plane to the next.
     """
     at, step = where
-    if generator == XORWOW:
-        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
-        for plane in range(num_planes):
-            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-            digits[at + plane * step] = uint32(found >> right)
-        return
+    state = _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
-        digits[at + plane * step] = uint32(_select_plane(x0, x1, x2, x3, plane) >> right)
+        found, state = _take_digits(generator, seed, chain, word, plane, state)
+        digits[at + plane * step] = uint32(found >> right)
 
 
 @njit
 def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
     """Add the random digits of 32 sites to what is there, shifted to the left by so many places."""
     at, step = where
-    if generator == XORWOW:
-        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
-        for plane in range(num_planes):
-            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-            place = at + plane * step
-            digits[place] = uint32(digits[place] | uint32(found << left))
-        return
+    state = _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
+        found, state = _take_digits(generator, seed, chain, word, plane, state)
         place = at + plane * step
-        found = _select_plane(x0, x1, x2, x3, plane)
         digits[place] = uint32(digits[place] | uint32(found << left))
 
 
 @njit
-def spin_from_digits(generator, seed, chain, site, num_planes):
+def _read_spin(generator, seed, chain, site, num_planes):
     """Return the new spin of one site, from the digits of its word; uint32."""
     word, bit = uint32(uint32(site) >> uint32(5)), uint32(uint32(site) & uint32(31))
-    spin = uint32(0)
-    if generator == XORWOW:
-        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
-        for plane in range(num_planes):
-            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-            if has_bit(found, bit):
-                spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
-        return spin
+    spin, state = uint32(0), _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
-        if has_bit(_select_plane(x0, x1, x2, x3, plane), bit):
+        found, state = _take_digits(generator, seed, chain, word, plane, state)
+        if has_bit(found, bit):
             spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
     return spin
 
@@ -158,7 +166,7 @@ def spin_change(generator, seed, chain, root, is_chosen, rule):
     chosen site is in it, which decides nothing where every cluster gets a new spin.
     """
     if rule.by_word != uint32(0):
-        return spin_from_digits(generator, seed, chain, root, rule.planes)
+        return _read_spin(generator, seed, chain, root, rule.planes)
     if rule.seeds == uint32(0):
         return below(keyed_number(generator, seed, chain, root), rule.states)
     if not is_chosen:

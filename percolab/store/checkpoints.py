@@ -1,9 +1,7 @@
 """Checkpoints of blocks that are measured in parts, next to the results file.
 
-A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`).  That of a block has the rows that
-are finished; every rank of slabs, which may be alone, has one with the interface of its layers of
-the row in work.  Like a results file it is written next to its place and renamed, so that it is
-whole at any moment; nothing in it is evaluated.
+A checkpoint is a sealed HDF5 file, whole at any moment.  That of a block has the finished rows;
+every rank of slabs has one with the interface of its layers of the row in work.
 """
 
 from __future__ import annotations
@@ -100,10 +98,7 @@ class Checkpoints:
         replace_file(self.find_checkpoint(*checkpoint.key), buffer.getvalue())
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
-        """Return the checkpoint of a block, or of a rank; InputError if it is damaged.
-
-        None if there is none, or one of an earlier version.
-        """
+        """Return a checkpoint; None without one of this version, InputError if it is damaged."""
         path = self.find_checkpoint(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
@@ -117,10 +112,7 @@ class Checkpoints:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Return the checkpoint in a file, or None if it is of an earlier version.
-
-    InputError, in one line: it is damaged or no checkpoint.
-    """
+    """Return the checkpoint in a file; None for an earlier version, InputError if it is damaged."""
     if read_format(path) in _EARLIER:
         return None
     try:

@@ -301,10 +301,7 @@ def _find_task(node: Node, lattice: Structure) -> Task:
 
 
 def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
-    """Return the columns that a group holds, by the names that are stored in it.
-
-    Of a column that this version does not know there are the texts of the file alone.
-    """
+    """Return the columns that a group holds; of unknown ones there are the texts of the file."""
     if not task.kind.codec.holds_columns:
         return tuple(task.kind.codec.stored_columns(task, node.datasets))
     own = {column.name: column for column in task.observables}

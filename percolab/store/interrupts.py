@@ -36,6 +36,10 @@ def _interrupt(number: int, _: object) -> None:
     raise _raised
 
 
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def handle_signals() -> Iterator[None]:
     """Raise KeyboardInterrupt on SIGINT and Terminated on SIGTERM, in the main thread.
@@ -43,7 +47,7 @@ def handle_signals() -> Iterator[None]:
     A signal that somebody else handles already is left to them.
     """
     global _raised
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main_thread():
         yield
         return
     defaults: dict[int, Any] = {
@@ -84,7 +88,7 @@ def delay_interrupts() -> Iterator[None]:
 
     That is in the main thread, where they are handled.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main_thread():
         yield
         return
     arrived: list[tuple[int, Any]] = []
@@ -108,8 +112,7 @@ def default_signals() -> Iterator[None]:
     Python calls a handler only when it has control again.  Another handler than that of
     :func:`handle_signals` is left in place.
     """
-    is_ours = signal.getsignal(signal.SIGTERM) is _interrupt
-    if not is_ours or threading.current_thread() is not threading.main_thread():
+    if signal.getsignal(signal.SIGTERM) is not _interrupt or not _is_main_thread():
         yield
         return
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

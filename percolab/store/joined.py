@@ -1,16 +1,12 @@
 """Tasks of the same samples at different p, joined into one task.
 
-More p of a study are measured on the samples that it has already, by a task of their own.  Its
-rows are not independent of those of the first task, and an analysis that treated them as
-independent would give errors that are too small.  As the samples are the same, block for block, the
-two are joined along p instead: the result is, number for number, what one task at all these p
-measures.  Samples that only one of them has stay a task by themselves, which is independent of the
-others.
+More p of a study are measured on samples that it has already, by a task of their own, whose rows
+are not independent of the first.  Block for block the two are joined along p: the result is, number
+for number, what one task at all these p measures.  Samples that only one has stay by themselves.
 
-Where many blocks are added up to groups, those of a task with more blocks are larger.  Tasks are
-joined in the larger groups.  A group that has the samples of a part of another one cannot be
-divided, and is not independent of it.  Of such groups either the large ones or the parts of them
-are left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
+Where blocks are added up to groups, tasks are joined in the larger groups.  A group that has the
+samples of a part of another one cannot be divided: either the large ones or the parts of them are
+left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
 """
 
 from __future__ import annotations
@@ -58,10 +54,7 @@ def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
 
 
 def joined(results: StoredResults) -> StoredResults:
-    """Return results in which no two tasks hold the same samples at different p.
-
-    They are these results themselves where there is nothing to join.
-    """
+    """Return results in which no two tasks hold the same samples at different p."""
     groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])

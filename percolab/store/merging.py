@@ -61,10 +61,7 @@ def merge(
 
 
 def _merge_runs(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the records of the runs of all parts, without blocks that came from another part.
-
-    longest: the number of the part that a long chain was taken from, by task.
-    """
+    """Return the records of the runs of all parts; longest: the part that a chain is taken from."""
     merged = []
     for number, run in ((number, run) for number, runs in enumerate(parts) for run in runs):
         made = run["blocks"]

@@ -116,10 +116,7 @@ KINDS = {
 
 
 def check_suffix(path: str | Path, suffixes: Collection[str], what: str) -> None:
-    """Raise InputError unless a file's suffix is one of these, with their dots, in any case.
-
-    what: "a figure", "a page" ...
-    """
+    """Raise InputError unless a file's suffix is one of these; what: "a figure", "a page" ..."""
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes and not Path(path).is_dir():
         raise InputError(
@@ -158,10 +155,7 @@ def check_output(
 def free_name(
     path: str | Path, kind: Kind | None = None, inputs: Collection[str | Path] = ()
 ) -> Path:
-    """Return this name if it can be written, else the first of NAME-2, NAME-3 ... that can be.
-
-    InputError: the folder is none that can be written into.
-    """
+    """Return this name if it can be written, else the first of NAME-2, NAME-3 ... that can be."""
     path = Path(path)
     check_place(path.with_name(f"{path.stem}-2{path.suffix}"))
     names = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in count(2))
@@ -200,10 +194,7 @@ def write_output(path: str | Path, content: bytes, kind: Kind | None = None) -> 
 
 
 def write_rescued(path: Path, content: bytes) -> Path:
-    """Write a new file NAME-rescued, or NAME-rescued-2 ..., and return its name.
-
-    No existing file is touched, even if it appears meanwhile.  InputError: it cannot be written.
-    """
+    """Write a new file NAME-rescued, or NAME-rescued-2 ..., and return its name."""
     for end in ("-rescued", *(f"-rescued-{n}" for n in range(2, 1000))):
         rescued = path.with_name(f"{path.stem}{end}{path.suffix}")
         try:
@@ -236,10 +227,7 @@ def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> Non
 def large_array(
     path: Path, shape: tuple[int, ...], dtype: np.dtype, kind: Kind
 ) -> Iterator[np.ndarray]:
-    """Give a memory map to fill, which is an .npy file with the mark of its kind at the end.
-
-    The file is complete or is not there; one of the same name is replaced then.
-    """
+    """Give a memory map to fill: an .npy file with its mark, complete or not there."""
     import numpy as np
 
     place = Path(os.path.realpath(path))

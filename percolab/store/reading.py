@@ -1,8 +1,7 @@
 """The HDF5 files that percolab writes: their formats, and how they are read.
 
-HDF5 keeps checksums of its own over all but the data in these files, and they have no text of
-variable length, in whose heaps damage can make the HDF5 library loop for ever.  Any other HDF5 file
-is refused: of one that an earlier percolab wrote, only the number of its schema version is read.
+HDF5 keeps checksums of its own over all but the data in these files.  Any other HDF5 file is
+refused: of one that an earlier percolab wrote, only its schema version is read.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Results: what a file holds, read and written; every save is a complete new file.
 
-:mod:`percolab.store.hdf5_format` has the layout of a file.  A file is built in memory,
-written next to its target, flushed to the disk and renamed over it, so that at any moment there is
-a whole file, old or new.  A lock file keeps a second writer out.  What is read is compared with its
-checksums, and with what its runs say that they made: a file that lost something is refused, not
-continued.
+A file (:mod:`percolab.store.hdf5_format`) is built in memory, written next to its target, flushed
+and renamed over it, so that at any moment there is a whole file.  A lock file keeps a second writer
+out.  What is read is compared with its checksums, and with what its runs say that they made: a file
+that lost something is refused, not continued.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from percolab.store.interrupts import delay_interrupts
 from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
-from percolab.store.task_result import TaskResult, columns_in, lacking
+from percolab.store.task_result import TaskResult, columns_in
 from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
 
@@ -57,10 +56,7 @@ class StoredResults:
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
     def add_task(self, task: Task) -> TaskResult:
-        """Return the result of a task, an empty one if it is new.
-
-        A new one does without the columns that one of those before it lacks.
-        """
+        """Return the result of a task; a new one does without the columns that others lack."""
         if task.id not in self.tasks:
             without = self.lacking()
             own = [c for c in task.columns if c.name not in without]
@@ -73,7 +69,7 @@ class StoredResults:
 
     def lacking(self) -> list[str]:
         """Return the names of columns that this version measures and a task here lacks."""
-        return lacking(self.tasks.values())
+        return list(dict.fromkeys(n for item in self.tasks.values() for n in item.lacking()))
 
     def of_size(self, size: int) -> list[TaskResult]:
         return [item for item in self.tasks.values() if item.task.size == size]
@@ -133,17 +129,14 @@ class ResultsWriter:
         ValueError: the runs made more than there is, so that no reader would take the file.
         """
         with delay_interrupts():
-            self._save(results)
-
-    def _save(self, results: StoredResults) -> None:
-        _check_complete(results)
-        content = encode(results)
-        reason = self._reason_to_leave()
-        if reason:
-            raise InputError(f"{reason}; the results are in {self._write_rescued(content)}")
-        replace_file(self._target, content, name=self.path)
-        _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
-        self._seen = _identity(self._target)
+            _check_complete(results)
+            content = encode(results)
+            reason = self._reason_to_leave()
+            if reason:
+                raise InputError(f"{reason}; the results are in {self._write_rescued(content)}")
+            replace_file(self._target, content, name=self.path)
+            _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
+            self._seen = _identity(self._target)
 
     def _write_rescued(self, content: bytes) -> Path:
         """Write results to a new name, and later ones of this run in their place."""

@@ -169,10 +169,7 @@ class TaskResult(Shown):
         return self._of_columns("sums", len(self.observables))
 
     def squares(self, name: str) -> NDArray[np.float64]:
-        """Return the block sums of the squares of an observable, float64 (n_blocks, m).
-
-        InputError: not measured.
-        """
+        """Return block sums of squares, float64 (n_blocks, m); InputError if not measured."""
         names = squared_names(self.observables)
         if name not in names:
             return self.column(name).astype(float)
@@ -194,10 +191,7 @@ class TaskResult(Shown):
         return dict(self.task.kind.codec.layout(self.task, self.columns))
 
     def extra(self, name: str) -> NDArray[Any]:
-        """Return the block sums in a dataset next to the observables, (n_blocks, m, numbers).
-
-        InputError: not measured.
-        """
+        """Return block sums of a dataset, (n_blocks, m, numbers); InputError if not measured."""
         there = self._datasets(self.columns)
         if name not in there:
             known = self._datasets(_declared(self, self.task.measure))
@@ -210,6 +204,11 @@ class TaskResult(Shown):
         same = [item for item in self.columns if item.dataset == column.dataset]
         found = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(found[:, :, same.index(column)], np.float64)
+
+    def lacking(self) -> list[str]:
+        """Return the names of columns that this version measures and that are not here."""
+        declared = _declared(self, self.task.measure) if self.holds_columns else ()
+        return [column.name for column in declared if not self.has(column.name)]
 
     @property
     def has_cluster_sizes(self) -> bool:
@@ -226,20 +225,14 @@ class TaskResult(Shown):
         return np.asarray(low + high * 2.0**LOW_BITS)
 
     def all_thresholds(self) -> NDArray[np.uint64]:
-        """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes).
-
-        Without blocks where T was not measured.
-        """
+        """Return T of samples along open axes, uint64 (n_blocks, block_size, axes), or none."""
         if not self.holds_thresholds:
             axes = len(open_axes(self.task.boundary))
             return np.empty((0, self.task.block_size, axes), np.uint64)
         return self.stacked("thresholds")
 
     def thresholds(self, name: str) -> NDArray[np.uint64]:
-        """Return T of every sample for a spanning observable, uint64 (n_blocks, block_size).
-
-        For tasks with method "threshold" alone.  InputError: unknown observable.
-        """
+        """Return T of samples for a spanning observable, uint64 (n_blocks, block_size)."""
         found = self.all_thresholds()
         known = spanning_names(self.task.boundary)
         if name not in known:
@@ -256,26 +249,12 @@ class TaskResult(Shown):
 
 
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
-    """Return the columns that any of these tasks whose blocks are sums has.
-
-    Those that this version knows come first, in the order of their declarations.
-    """
+    """Return the columns of tasks whose blocks are sums, in the order of their declarations."""
     grids = _grids(items)
     found = {column.name: column for item in grids for column in item.columns}
     known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
     order = [name for name in known if name in found]
     return tuple(found[name] for name in [*order, *(name for name in found if name not in known)])
-
-
-def lacking(items: Iterable[TaskResult]) -> list[str]:
-    """Return the names of columns that this version measures and one of these tasks lacks."""
-    names = (
-        column.name
-        for item in _grids(items)
-        for column in _declared(item, item.task.measure)
-        if not item.has(column.name)
-    )
-    return list(dict.fromkeys(names))
 
 
 def not_in_all(items: Iterable[TaskResult]) -> list[str]:

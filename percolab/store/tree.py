@@ -1,9 +1,8 @@
-"""An HDF5 file as a tree of plain values, with checksums over all of it.
+"""An HDF5 file as a tree of plain values, with checksums over all of it (docs/hdf5-format.md).
 
-Everything in a file is read at once, by listing its members: a damaged member is then an error,
-while HDF5 reports a single one as missing.  Text is written as bytes of fixed length, since text of
-variable length lies in heaps, in which damage can make the HDF5 library loop for ever.
-docs/hdf5-format.md describes the files.
+Everything in a file is read at once, by listing its members: a damaged member is then an error.
+Text is written as bytes of fixed length, since text of variable length lies in heaps, in which
+damage can make the HDF5 library loop for ever.
 """
 
 from __future__ import annotations
@@ -44,10 +43,7 @@ class Data:
 
 @dataclass
 class Node:
-    """A group: its attributes, datasets and groups by name.
-
-    ValueError where something is missing, or of another type.
-    """
+    """A group; ValueError where something is missing, or of another type."""
 
     attributes: dict[str, Value] = field(default_factory=dict)
     datasets: dict[str, Data] = field(default_factory=dict)
@@ -74,10 +70,7 @@ class Node:
         return int(value)
 
     def array(self, name: str, kind: type, shape: Sequence[int] = ()) -> np.ndarray:
-        """Return a dataset of this type, its first axis of any length and the rest of this shape.
-
-        Floats must be finite.
-        """
+        """Return a dataset of this type, whose entries have this shape; floats must be finite."""
         if name not in self.datasets:
             raise ValueError(f"dataset {name} is missing")
         values = self.datasets[name].values
@@ -116,10 +109,7 @@ def seal(node: Node) -> None:
 
 
 def check_seal(node: Node, name: str = "") -> None:
-    """Raise ValueError unless a group and all below it match their checksums.
-
-    name: the group's, "" for the file itself.
-    """
+    """Raise ValueError unless a group, "" the file, and all below it match their checksums."""
     for key, group in node.groups.items():
         check_seal(group, f"{name}/{key}" if name else key)
     what = f"{name}:" if name else "its description:"
@@ -187,10 +177,7 @@ def _write_group(group: h5py.Group, node: Node) -> None:
 
 
 def _write_packed(group: h5py.Group, name: str, values: np.ndarray) -> h5py.Dataset:
-    """Write numbers in chunks that several threads pack, each as HDF5 would, which has one thread.
-
-    Packing is nearly all that writing takes, and a sweep ends with a save.
-    """
+    """Write numbers in chunks that threads pack as HDF5 would, which has one and takes long."""
     written = group.create_dataset(name, values.shape, values.dtype, **_PACKED)
     shape, places = written.chunks, list(written.iter_chunks())
 

@@ -1,4 +1,4 @@
-"""Stored results as flat tables: means and standard errors of every observable, and single T.
+"""Stored results as flat tables: means and standard errors, cluster sizes, and single T.
 
 A number that there is not is None.
 """
@@ -9,11 +9,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from percolab.analysis.statistics import standard_error
-from percolab.analysis.stored_spins import list_thermal, name_couplings, read_thermal_means
-from percolab.analysis.study_kinds import Mean, find_analysis
-from percolab.analysis.thermodynamics import ThermalName
+from percolab.analysis.statistics import Floats, standard_error
+from percolab.analysis.stored_data import has_sizes, load_counts
+from percolab.analysis.stored_spins import (
+    ThermalName,
+    finite,
+    list_thermal,
+    name_couplings,
+    read_thermal_means,
+)
+from percolab.analysis.study_kinds import Means, find_analysis
 from percolab.bonds.model import Model
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
@@ -21,44 +28,44 @@ from percolab.measure.columns import FLOW, FUNCTION, Column, SumColumn, axis_nam
 from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tables.sizes import single_means
 
 Table = tuple[list[str], list[list[Any]]]
-
-#: Mean and standard error.
-Pair = tuple[float | None, float | None] | Mean
 
 #: Beside the probabilities, what a table of thresholds alone has columns of, without numbers.
 _EMPTY_OF_THRESHOLDS = ("clusters", "largest", "second_largest", "sum_squares")
 
-#: Columns of :func:`long_table`.
-LONG_HEADER = (
-    "lattice", "model", "boundary", "L", "sites", "seed", "p", "samples",
-    "observable", "unit", "mean", "error",
-)  # fmt: skip
+_LEAD = ("lattice", "model", "boundary", "L", "sites", "seed", "p", "samples")
+#: Columns of :func:`long_table` and of :func:`size_table`.
+LONG_HEADER = (*_LEAD, "observable", "unit", "mean", "error")
+SIZE_HEADER = (*_LEAD, "s_low", "s_high", "count", "n_s", "error")
 
 
 def task_means(
     results: StoredResults, p: Sequence[float] | None = None
-) -> Iterator[tuple[TaskResult, float, dict[str, Pair]]]:
-    """Yield (task's result, p, {observable: (mean, standard error)}), small sizes first.
+) -> Iterator[tuple[TaskResult, Floats, Means]]:
+    """Yield tasks, their p (m,), and means with errors, small sizes first.
 
-    p: of tasks that are known at every p, None for the rest; over the transition unless given.
-    Those of method "threshold" give R alone.  InputError: ``p`` is given, and a task is known at
-    its own alone.
+    p: of tasks that are known at every p, over the transition unless given.  Those of method
+    "threshold" give R alone.  InputError: ``p`` is given, and a task is known at its own alone.
     """
     for item in _ordered(results):
         if p is not None and item.holds_columns:
             raise InputError(
                 "-p: only studies of method threshold and microcanonical are known at every p"
             )
-        if item.holds_columns:
-            thermal = read_thermal_means(item)
-            for n, (x, columns) in enumerate(_grid_means(item)):
-                yield item, x, columns | (thermal[n] if thermal else {})
-        else:
-            for x, means in find_analysis(item.task).means(item, p):
-                yield item, x, dict(means)
+        grid, means = find_analysis(item.task).means(item, p)
+        yield item, grid, means | read_thermal_means(item) | _mean_single_sums(item)
+
+
+def _mean_single_sums(item: TaskResult) -> Means:
+    """Return what is one sum for each p, as powers of sizes are; errors by scatter of blocks."""
+    means = {}
+    for column in item.columns:
+        if column.is_single_sum:
+            sums, samples = item.single_sum(column), item.samples
+            error = standard_error(sums / samples[:, None], samples)
+            means[column.name] = sums.sum(axis=0) / item.num_samples, error
+    return means
 
 
 def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
@@ -73,30 +80,34 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     InputError: ``p`` is given, and a task is known at its own alone.
     """
     names = [column.name for column in tabulated(results)]
-    own = [
+    names += [
         column.name
         for column in results.columns()
         if isinstance(column.gathered, SumColumn) and column.gathered.source in (FUNCTION, FLOW)
     ]
-    names += own
     header = ["lattice", "L", "sites", "seed", "p", "samples"]
     header += [column for name in names for column in (name, f"{name}_error")]
-    header += _coupling_names(results)
     rows = []
-    for item, x, means in task_means(results, p):
-        task = item.task
-        lead = [task.structure.name, task.size, task.num_sites, task.seed, x, item.num_samples]
-        if own:
-            means = means | {column.name: pair for column, pair in _single_sums(item, x)}
-        pairs = (means.get(name, (None, None)) for name in names)
-        numbers = [number for pair in pairs for number in pair]
-        rows.append([*lead, *numbers, *name_couplings(task.draw, x).values()])
-    return header, rows
+    for item, grid, means in task_means(results, p):
+        lead = _list_leading(item)
+        columns = [array for name in names for array in means.get(name, (None, None))]
+        columns += name_couplings(item.task.draw, grid).values()
+        for n, x in enumerate(grid.tolist()):
+            numbers = [None if array is None else finite(array[n]) for array in columns]
+            rows.append([lead[0], *lead[3:], x, item.num_samples, *numbers])
+    return [*header, *_coupling_names(results)], rows
+
+
+def _list_leading(item: TaskResult) -> list[Any]:
+    """Return the first columns of a task's rows, up to the seed."""
+    task = item.task
+    boundary = ",".join(task.boundary)
+    return [task.structure.name, task.model, boundary, task.size, task.num_sites, task.seed]
 
 
 def _coupling_names(results: StoredResults) -> list[str]:
     """Return the names of the columns of T and of the coupling; [] without spins."""
-    return list(name_couplings(Model.parse(results.study.model), 0.5))
+    return list(name_couplings(Model.parse(results.study.model), np.empty(0)))
 
 
 def tabulated(results: StoredResults) -> list[Column | ThermalName]:
@@ -104,11 +115,11 @@ def tabulated(results: StoredResults) -> list[Column | ThermalName]:
 
     They are those that the file has of method "grid", or by method "microcanonical" all.
     """
-    found = [column for column in results.columns() if column.is_observable]
+    measured = [column for column in results.columns() if column.is_observable]
     codec = results.study.kind.codec
-    if not found and not codec.holds_columns and not codec.holds_thresholds:
+    if not measured and not codec.holds_columns and not codec.holds_thresholds:
         return [*results.study.observables, *list_thermal(results)]
-    return [*found, *list_thermal(results)] or [
+    return [*measured, *list_thermal(results)] or [
         column
         for column in results.study.observables
         if column.is_probability or column.name in _EMPTY_OF_THRESHOLDS
@@ -124,26 +135,16 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     """
     rows: list[list[Any]] = []
     observables = tabulated(results)
-    for item, x, means in task_means(results, p):
-        task = item.task
-        lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
-        lead += [task.num_sites, task.seed, x, item.num_samples]
-        end = name_couplings(task.draw, x).values()
-        own: list[tuple[Column | ThermalName, Pair]] = [
-            (column, means[column.name]) for column in observables if column.name in means
-        ]
-        rows += [
-            [*lead, column.name, column.unit, *pair, *end]
-            for column, pair in (*own, *_single_sums(item, x))
-        ]
+    for item, grid, means in task_means(results, p):
+        lead, couplings = _list_leading(item), name_couplings(item.task.draw, grid).values()
+        columns = [*observables, *(column for column in item.columns if column.is_single_sum)]
+        columns = [column for column in columns if column.name in means]
+        for n, x in enumerate(grid.tolist()):
+            end = [finite(array[n]) for array in couplings]
+            for column in columns:
+                pair = [finite(array[n]) for array in means[column.name]]
+                rows.append([*lead, x, item.num_samples, column.name, column.unit, *pair, *end])
     return [*LONG_HEADER, *_coupling_names(results)], rows
-
-
-def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:
-    """Yield what is one sum for each p in addition to the observables, at a p of the grid."""
-    for column, mean, error in single_means(item):
-        at = item.task.p.index(p)
-        yield column, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
 
 
 def threshold_table(results: StoredResults) -> Table:
@@ -155,39 +156,56 @@ def threshold_table(results: StoredResults) -> Table:
     items = [item for item in _ordered(results) if item.holds_thresholds]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
-    return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], list(
-        _single_rows(items)
-    )
-
-
-def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
-    for item in items:
-        task = item.task
-        for number in sorted(item.blocks):
-            for n, found in enumerate(item.blocks[number].thresholds):  # type: ignore[union-attr]
-                values = [None if t == np.uint64(NEVER) else float(t) / TOP for t in found]
-                sample = number * task.block_size + n
-                yield [task.structure.name, task.size, task.seed, sample, *values]
+    rows = []
+    for task, number, block in ((i.task, n, i.blocks[n]) for i in items for n in sorted(i.blocks)):
+        for n, thresholds in enumerate(block.thresholds):  # type: ignore[union-attr]
+            values = [None if t == np.uint64(NEVER) else float(t) / TOP for t in thresholds]
+            sample = number * task.block_size + n
+            rows.append([task.structure.name, task.size, task.seed, sample, *values])
+    return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], rows
 
 
 def _ordered(results: StoredResults) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first, then small p."""
-    found = [item for item in joined_if_whole(results).tasks.values() if item.blocks]
     return sorted(
-        found, key=lambda item: (item.task.size, item.task.seed, item.task.p[:1], item.task.id)
+        (item for item in joined_if_whole(results).tasks.values() if item.blocks),
+        key=lambda item: (item.task.size, item.task.seed, item.task.p[:1], item.task.id),
     )
 
 
-def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
-    """Yield (p, {observable: (mean, standard error)}) of every observable of a task."""
-    names, count = [column.name for column in item.observables], item.num_samples
-    total = item.sums().sum(axis=0, dtype=np.float64)
-    squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)
-    means = total / count
-    variance = np.maximum(squares / count - means**2, 0.0)
-    errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
-    if not item.task.kind.independent:
-        errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
-    for p, mean, error in zip(item.task.p, means, errors, strict=True):
-        known = [float(each) if np.isfinite(each) else None for each in error]
-        yield p, dict(zip(names, zip(mean.tolist(), known), strict=True))
+def size_table(results: StoredResults) -> Table:
+    """Return (SIZE_HEADER, rows): one row a size, p and bin of cluster sizes.
+
+    A bin holds the sizes from s_low to s_high, both included; count is the number of clusters in
+    all samples; n_s = count / (samples * sites * (s_high - s_low + 1)), with its standard error by
+    a jackknife over blocks, None for a single block.  InputError: sizes were not counted.
+    """
+    rows: list[list[Any]] = []
+    sized = filter(has_sizes, joined_if_whole(results).tasks.values())
+    for item in sorted(sized, key=lambda item: item.task.size):
+        counts, lead = load_counts(item), _list_leading(item)
+        bins = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
+        arrays = counts.counts.sum(axis=0), counts.numbers(), counts.errors()
+        for n, p in enumerate(item.task.p):
+            count, numbers, errors = (array[n].tolist() for array in arrays)
+            columns = zip(*bins, count, numbers, map(finite, errors), strict=True)
+            rows += [[*lead, p, item.num_samples, *row] for row in columns]
+    if not rows:
+        raise InputError("no cluster sizes were counted here: sweep with --measure sizes")
+    return list(SIZE_HEADER), rows
+
+
+def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[Any]]:
+    """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
+
+    Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
+    no task has them.
+    """
+    counted = {n: load_counts(item) for n, item in enumerate(tasks) if has_sizes(item)}
+    if not counted:
+        return {}
+    edges = max((own.edges for own in counted.values()), key=len)
+    numbers = np.full((2, len(tasks), points, edges.size - 1), np.nan)
+    for n, own in counted.items():
+        numbers[:, n, : own.p.size, : own.edges.size - 1] = own.numbers(), own.errors()
+    return dict(zip(("s_low", "s_high", "n_s", "n_s_error"), (edges[:-1], edges[1:] - 1, *numbers)))

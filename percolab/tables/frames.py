@@ -9,7 +9,6 @@ import importlib
 import io
 import json
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,9 @@ import numpy as np
 
 from percolab.analysis.stored_spins import name_couplings
 from percolab.errors import InputError
-from percolab.measure.columns import Column
-from percolab.store.joined import joined_if_whole
 from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, marked_archive
 from percolab.store.results import StoredResults, check_results
-from percolab.store.task_result import TaskResult
-from percolab.tables.flat import Pair, Table, long_table, tabulated, task_means
-from percolab.tables.sizes import single_arrays, size_arrays, size_table
+from percolab.tables.flat import Table, long_table, size_arrays, size_table, tabulated, task_means
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +32,7 @@ def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFram
     of spins T and K or beta too, and their thermal means are among the observables.  The error is
     one standard error of the mean of independent samples.  Of method "threshold" there are the
     spanning probabilities alone, over the transition.  sizes: the cluster numbers instead
-    (:func:`percolab.tables.sizes.size_table`).  InputError: pandas is not installed, or no sizes
+    (:func:`percolab.tables.flat.size_table`).  InputError: pandas is not installed, or no sizes
     were counted.
 
     >>> import percolab
@@ -69,37 +64,28 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     """
     check_results(results)
     module = imported("xarray")
-    points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
-    for result, p, means in task_means(results):
-        points.setdefault(result.task.id, []).append((p, means))
-    stored = joined_if_whole(results).tasks
-    tasks = [stored[key] for key in points]
-    study = results.study
-    observables = tabulated(results)
-    shape = (len(tasks), max(map(len, points.values()), default=0))
-    grid, numbers = np.full(shape, np.nan), np.full((*shape, len(observables), 2), np.nan)
-    for n, found in enumerate(points.values()):
-        grid[n, : len(found)] = [p for p, _ in found]
-        pairs = [[means.get(item.name, (None, None)) for item in observables] for _, means in found]
-        numbers[n, : len(found)] = np.array(pairs, float)
-    variables = {}
-    for k, item in enumerate(observables):
-        for which, (name, words) in enumerate(
-            ((item.name, "mean of"), (f"{item.name}_error", "standard error of the mean of"))
-        ):
-            meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
-            variables[name] = (("task", "point"), numbers[:, :, k, which], meaning)
-    variables |= _extras(results.columns(), tasks, shape)
+    measured, study = list(task_means(results)), results.study
+    tasks = [item for item, _, _ in measured]
+    shape = (len(tasks), max((grid.size for _, grid, _ in measured), default=0))
     arrays = size_arrays(tasks, shape[1])
-    bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
-    couplings = [
-        [name_couplings(item.task.draw, p) for p in own[np.isfinite(own)].tolist()]
-        for item, own in zip(tasks, grid, strict=True)
-    ]
-    scales = {name: np.full(shape, np.nan) for own in couplings[:1] for name in own[0]}
-    for name, array in scales.items():
-        for n, own in enumerate(couplings):
-            array[n, : len(own)] = [np.nan if at[name] is None else at[name] for at in own]
+    bins = {name: ("bin", arrays.pop(name)) for name in ("s_low", "s_high") if arrays}
+    there = {*arrays, *(name for _, _, means in measured for name in means)}
+    extras = (column for column in results.columns() if not column.is_observable)
+    columns = [*tabulated(results), *(column for column in extras if column.name in there)]
+    places: dict[str, Any] = {"p": np.full(shape, np.nan)}
+    for name in [column.name for column in columns if column.name not in arrays]:
+        arrays |= {name: np.full(shape, np.nan), f"{name}_error": np.full(shape, np.nan)}
+    for n, (item, grid, means) in enumerate(measured):
+        for name, values in {"p": grid, **name_couplings(item.task.draw, grid)}.items():
+            places.setdefault(name, np.full(shape, np.nan))[n, : grid.size] = values
+        for name in means.keys() & arrays.keys():
+            arrays[name][n, : grid.size], arrays[f"{name}_error"][n, : grid.size] = means[name]
+    variables = {}
+    for column in columns:
+        for name, words in ((column.name, ""), (f"{column.name}_error", "standard error of the ")):
+            long_name = f"{words}mean of {column.name}: {column.meaning}"
+            axes = ("task", "point", "bin")[: arrays[name].ndim]
+            variables[name] = (axes, arrays[name], {"long_name": long_name, "units": column.unit})
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
     data: xarray.Dataset = module.Dataset(
         variables,
@@ -108,8 +94,8 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
             "sites": ("task", [item.task.num_sites for item in tasks]),
             "seed": ("task", [item.task.seed for item in tasks]),
             "samples": ("task", [item.num_samples for item in tasks]),
-            "p": (("task", "point"), grid, varying),
-            **{name: (("task", "point"), array) for name, array in scales.items()},
+            "p": (("task", "point"), places.pop("p"), varying),
+            **{name: (("task", "point"), array) for name, array in places.items()},
             **bins,
         },
         attrs={
@@ -121,27 +107,6 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
         },
     )
     return data
-
-
-def _extras(
-    columns: Sequence[Column], tasks: list[TaskResult], shape: tuple[int, int]
-) -> dict[str, tuple[Any, ...]]:
-    """Return the variables of what was measured in addition to the observables."""
-    found: dict[str, tuple[Any, ...]] = {}
-    arrays = size_arrays(tasks, shape[1])
-    for item in columns:
-        if item.is_observable:
-            continue
-        if item.name in arrays:
-            numbers = arrays["n_s"], arrays["n_s_error"]
-        else:
-            numbers = single_arrays(tasks, item.name, shape[1])
-        if not any(np.isfinite(array).any() for array in numbers):
-            continue
-        for words, suffix, array in zip(("mean of", "standard error of"), ("", "_error"), numbers):
-            meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
-            found[item.name + suffix] = (("task", "point", "bin")[: array.ndim], array, meaning)
-    return found
 
 
 def parquet_bytes(table: Table) -> bytes:
@@ -165,16 +130,12 @@ def npz_bytes(table: Table) -> bytes:
     header, rows = table
     columns = list(zip(*rows)) or [()] * len(header)
     buffer = io.BytesIO()
-    arrays = {name: _array(column) for name, column in zip(header, columns)}
+    arrays = {
+        name: np.array(column, np.float64 if None in column else None)
+        for name, column in zip(header, columns)
+    }
     np.savez(buffer, allow_pickle=False, **arrays)
     return marked_archive(buffer.getvalue(), NPZ_TABLE)
-
-
-def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a column; None becomes NaN."""
-    if None in column:
-        return np.array(column, np.float64)
-    return np.array(column)
 
 
 def netcdf_bytes(results: StoredResults) -> bytes:

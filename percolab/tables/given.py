@@ -84,34 +84,34 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
     """
     requested = take_roles(columns)
     if isinstance(source, str | Path):
-        name, numbered = str(source), list(_read_rows(Path(source)))
+        name, rows = str(source), dict(_read_rows(Path(source)))
     elif is_frame(source) or isinstance(source, Mapping):
-        name, numbered = "the table", list(_rows_of_columns(source))
+        name, rows = "the table", _rows_of_columns(source)
     else:
         raise InputError(
             f"a table is a file, a data frame or a mapping, no {type(source).__name__}"
         )
-    if not numbered:
+    if not rows:
         raise InputError(f"{name}: has no rows below its header")
-    rows, metadata = _with_metadata(name, numbered)
-    roles = _find_roles(name, list(rows[0][1]), requested)
+    metadata = _add_metadata(name, rows)
+    columns_there = list(next(iter(rows.values())))
+    roles = _find_roles(name, columns_there, requested)
     values, notes = _read_values(name, rows, roles)
-    texts = [row for _, row in rows]
-    names = _splitting(name, texts, roles, requested, metadata)
-    groups: dict[str, list[int]] = {}
-    for at in values:
-        label = ", ".join(f"{key}={texts[at].get(key, '')}" for key in names)
-        groups.setdefault(label, []).append(at)
+    names = _splitting(name, list(rows.values()), roles, requested, metadata)
+    groups: dict[str, list[tuple[float, ...]]] = {}
+    for number, numbers in values.items():
+        label = ", ".join(f"{key}={rows[number].get(key, '')}" for key in names)
+        groups.setdefault(label, []).append(numbers)
     if not groups:
         raise InputError(f"{name}: no row has all its numbers")
     used = {*roles.values(), *names, *_BOOKKEEPING, _DISCARDS}
-    varied = [key for key in rows[0][1] if len({row[key] for row in texts}) > 1]
+    varied = [key for key in columns_there if len({row[key] for row in rows.values()}) > 1]
     unused = [key for key in varied if key not in used]
     if unused:
         notes.append(f"not used: the columns {few(unused)}")
     series = {}
     for label, own in sorted(groups.items()):
-        series[label], repeats = _make_series(label, [values[at] for at in own], roles)
+        series[label], repeats = _make_series(label, own, roles)
         if repeats:
             notes.append(
                 f"{counted(repeats, 'row')} of {label or 'the table'} repeat a {roles['size']} and "
@@ -126,17 +126,17 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
     >>> take_roles("size=d, x=p")
     {'size': 'd', 'x': 'p'}
     """
-    pairs: list[tuple[str, ...]]
     if isinstance(given, Mapping):
         pairs = [(str(role), str(column)) for role, column in given.items()]
     else:
-        pairs = [tuple(part.strip().split("=", 1)) for part in (given or "").split(",") if part]
-    for pair in pairs:
-        if len(pair) != 2 or not pair[1]:
+        parts = [part.strip().partition("=") for part in (given or "").split(",") if part]
+        pairs = [(role, column) for role, _, column in parts]
+    for role, column in pairs:
+        if not column:
             raise InputError(f"--columns {given}: give them as size=d,x=p,count=errors,total=shots")
-        if pair[0] not in ROLES:
-            raise InputError(f"--columns {given}: {pair[0]!r}; {nearest(pair[0], ROLES)}")
-    return dict(pairs)  # type: ignore[arg-type]
+        if role not in ROLES:
+            raise InputError(f"--columns {given}: {role!r}; {nearest(role, ROLES)}")
+    return dict(pairs)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -147,42 +147,34 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as text: {error}") from error
-    header: list[str] | None = None
+    header: list[str] = []
     delimiter, comment = "", ""
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text[0] in "#%":
-            comment = text.lstrip("#% ") if header is None and text else comment
+            comment = text.lstrip("#% ") if not header and text else comment
             continue
-        if header is None:
-            header, is_data = _header(text, comment)
-            delimiter = _delimiter(text)
-            _check_header(path, number, header)
-            if not is_data:
-                continue
+        delimiter = delimiter if header else _delimiter(text)
         cells = _split(text, delimiter)
+        if not header:
+            header = cells
+            # Below a header in a comment the first line is a row.
+            named = _split(comment, _delimiter(comment))
+            is_row = all(map(_is_number, cells)) and len(named) == len(cells)
+            header = named if is_row else cells
+            _check_header(path, number, header)
+            if not is_row:
+                continue
         if len(cells) != len(header):
-            raise InputError(
-                f"{path}: line {number}: {counted(len(cells), 'column')}, but the header has "
-                f"{len(header)}"
-            )
+            there = f"{counted(len(cells), 'column')}, but the header has {len(header)}"
+            raise InputError(f"{path}: line {number}: {there}")
         yield number, dict(zip(header, cells))
-    if header is None:
+    if not header:
         raise InputError(f"{path}: is empty; a table has a header and rows")
 
 
-def _header(text: str, comment: str) -> tuple[list[str], bool]:
-    """Return the header, and whether this line is a row: below a header in a comment."""
-    cells = _split(text, _delimiter(text))
-    if comment and all(_is_number(cell) for cell in cells):
-        named = _split(comment, _delimiter(comment))
-        if len(named) == len(cells):
-            return named, True
-    return cells, False
-
-
 def _check_header(path: Path, number: int, header: Sequence[str]) -> None:
-    if all(_is_number(cell) for cell in header):
+    if all(map(_is_number, header)):
         raise InputError(
             f"{path}: line {number} has numbers alone, but a table begins with the names of its "
             "columns, as in L,p,k,n"
@@ -211,41 +203,38 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rows_of_columns(table: Any) -> Iterator[tuple[int, Row]]:
-    """Yield number, from 1, and cells of every row of a data frame or a mapping."""
+def _rows_of_columns(table: Any) -> dict[int, Row]:
+    """Return the cells of every row of a data frame or a mapping by its number, from 1."""
     names = list(table.columns) if is_frame(table) else list(table)
     columns = [
         [printable(str(cell)) for cell in np.asarray(table[name]).tolist()] for name in names
     ]
     if len({len(column) for column in columns}) > 1:
         raise InputError("the columns of a table must be of one length")
-    for number, cells in enumerate(zip(*columns), 1):
-        yield number, dict(zip(map(str, names), cells))
+    rows = (dict(zip(map(str, names), cells)) for cells in zip(*columns))
+    return dict(enumerate(rows, 1))
 
 
-def _with_metadata(
-    name: str, rows: list[tuple[int, Row]]
-) -> tuple[list[tuple[int, Row]], tuple[str, ...]]:
-    """Return the rows with what json_metadata holds as columns, and the names of these."""
-    if _METADATA not in rows[0][1]:
-        return rows, ()
-    found, keys = [], dict[str, None]()
-    for number, row in rows:
+def _add_metadata(name: str, rows: dict[int, Row]) -> tuple[str, ...]:
+    """Give rows what json_metadata holds as columns, and return the names of these."""
+    added: dict[int, Row] = {}
+    for number, row in rows.items():
+        if _METADATA not in row:
+            return ()
         try:
-            item = json.loads(row[_METADATA])
+            metadata = json.loads(row[_METADATA])
         except (ValueError, RecursionError):
-            item = None
-        if not isinstance(item, dict):
+            metadata = None
+        if not isinstance(metadata, dict):
             raise InputError(f"{name}: line {number}: {_METADATA} is no JSON object")
-        texts = {
+        added[number] = {
             printable(key): printable(value if isinstance(value, str) else json.dumps(value))
-            for key, value in item.items()
+            for key, value in metadata.items()
             if key not in row
         }
-        keys |= dict.fromkeys(texts)
-        found.append((number, texts))
-    blank = dict.fromkeys(keys, "")
-    return [(n, row | blank | texts) for (n, row), (_, texts) in zip(rows, found)], tuple(keys)
+    blank = dict.fromkeys((key for texts in added.values() for key in texts), "")
+    rows |= {number: row | blank | added[number] for number, row in rows.items()}
+    return tuple(blank)
 
 
 def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -> dict[str, str]:
@@ -253,39 +242,35 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
     roles = {}
     lower = {column.lower(): column for column in reversed(there) if len(column) > 1}
     lower |= {column: column for column in there}
+    listed = ", ".join(there)[:200]
     for role, words in WORDS.items():
-        if role in requested:
-            if requested[role] not in there:
-                raise InputError(
-                    f"--columns {role}={requested[role]}: {name} has {', '.join(there)[:200]}"
-                )
-            roles[role] = requested[role]
-            continue
         known = [lower[word] for word in words if word in lower]
         known = [column for column in known if column not in requested.values()]
+        if role in requested:
+            known = [requested[role]]
+            if requested[role] not in there:
+                raise InputError(f"--columns {role}={requested[role]}: {name} has {listed}")
         if known:
             roles[role] = known[0]
-    means = {"mean", "error"} <= roles.keys()
-    asked = {"mean", "error"} & requested.keys()
-    pair = ("mean", "error") if means and asked else ("count", "total")
-    if not set(pair) <= roles.keys():
-        pair = ("mean", "error")
+    counts, means = ("count", "total"), ("mean", "error")
+    wants_means = set(means) <= roles.keys() and set(means) & requested.keys()
+    pair = counts if set(counts) <= roles.keys() and not wants_means else means
     lacking = [role for role in ("size", "x", *pair) if role not in roles]
     if lacking:
         raise InputError(
             f"{name}: no column for {', '.join(lacking)}; a table has a size, x, and count and "
             f"total, or mean and error; name them by --columns {lacking[0]}=NAME: there are "
-            f"{', '.join(there)[:200]}"
+            f"{listed}"
         )
     return {role: roles[role] for role in ("size", "x", *pair)}
 
 
 def _read_values(
-    name: str, rows: Sequence[tuple[int, Row]], roles: Mapping[str, str]
+    name: str, rows: Mapping[int, Row], roles: Mapping[str, str]
 ) -> tuple[dict[int, tuple[float, ...]], list[str]]:
     """Return size, x and the two other numbers of every row that has them, and notes."""
-    found, missing, exact = {}, 0, 0
-    for at, (number, row) in enumerate(rows):
+    values, missing, exact = {}, 0, 0
+    for number, row in rows.items():
         cells = {role: row[column] for role, column in roles.items()}
         if any(cell.lower() in (*MISSING, "nan") for cell in cells.values()):
             missing += 1
@@ -298,16 +283,15 @@ def _read_values(
             numbers[role] = value
         if "total" in roles and _DISCARDS in row and _is_number(row[_DISCARDS]):
             numbers["total"] -= float(row[_DISCARDS])
-        problem = _problem(numbers)
-        if problem:
+        if problem := _problem(numbers):
             raise InputError(f"{name}: line {number}: {roles[problem[0]]} {problem[1]}")
         if numbers.get("error") == 0 or numbers.get("total") == 0:
             exact += 1
             continue
-        found[at] = tuple(numbers.values())
+        values[number] = tuple(numbers.values())
     notes = [f"{counted(missing, 'row')} without all numbers left out"] * bool(missing)
     why = "no trials" if "total" in roles else "an error of 0"
-    return found, notes + [f"{counted(exact, 'row')} with {why} left out"] * bool(exact)
+    return values, notes + [f"{counted(exact, 'row')} with {why} left out"] * bool(exact)
 
 
 def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
@@ -338,21 +322,21 @@ def _splitting(
             if column not in rows[0]:
                 raise InputError(f"--columns series={column}: {name} has {', '.join(rows[0])}")
         return chosen
-    found: list[str] = []
+    splitting: list[str] = []
     for column in rows[0]:
         values = {row[column] for row in rows}
         if column in (*roles.values(), *_BOOKKEEPING, _DISCARDS) or len(values) < 2:
             continue
         # As the unit follows from the observable.
-        if any(_follows(rows, column, other) for other in found):
-            continue
+        follows = any(_follows(rows, column, other) for other in splitting)
         is_text = not all(_is_number(value) or not value for value in values)
-        if is_text or (
+        is_choice = is_text or (
             column in metadata
             and not any(_follows(rows, column, roles[role]) for role in ("size", "x"))
-        ):
-            found.append(column)
-    return found
+        )
+        if is_choice and not follows:
+            splitting.append(column)
+    return splitting
 
 
 def _follows(rows: Sequence[Row], column: str, other: str) -> bool:

@@ -170,10 +170,7 @@ def make_tree_blocks(
     sums: Sequence[dict[str, NDArray[np.int64]]],
     observables: Sequence[Column],
 ) -> list[Block]:
-    """Return the blocks of samples whose trees have these rows, int64 (samples, 1, width).
-
-    sums: of every sample the numbers of its datasets, (numbers,) by their names.
-    """
+    """Return the blocks of samples whose trees have these rows and sums, by dataset."""
     blocks = len(numbers)
     extras = {
         name: np.sum(np.reshape([own[name] for own in sums], (blocks, -1, 1, first.size)), axis=1)
@@ -219,20 +216,14 @@ def make_summed_blocks(
 
 
 def squared_names(observables: Iterable[Column]) -> list[str]:
-    """Return the names of the observables whose squares are summed.
-
-    Probabilities are 0 or 1 in each sample, and so are their squares.
-    """
+    """Return the names of the observables whose squares are summed: not of probabilities."""
     return [item.name for item in observables if not item.is_probability]
 
 
 def with_columns(
     block: Block, before: Sequence[Column], after: Sequence[Column], extras: Collection[str]
 ) -> Block:
-    """Return a block of other observables, in another order, and with these extras alone.
-
-    before: the observables that the block has.  after: some of them.
-    """
+    """Return a block with some of its columns, in another order, and with these extras alone."""
     names = [item.name for item in before]
     places = [names.index(item.name) for item in after]
     own = squared_names(before)

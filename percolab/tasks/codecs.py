@@ -17,13 +17,7 @@ from percolab.bonds.words import NEVER, TOP
 from percolab.measure.columns import Column, axis_names, list_datasets, open_axes
 from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
 from percolab.measure.rows import OPENINGS
-from percolab.tasks.blocks import (
-    AnyBlock,
-    Block,
-    OpeningsBlock,
-    ThresholdBlock,
-    squared_names,
-)
+from percolab.tasks.blocks import AnyBlock, Block, OpeningsBlock, ThresholdBlock, squared_names
 from percolab.tasks.study import Task
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -73,10 +67,7 @@ class Codec:
         raise NotImplementedError
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError where stored arrays, of all blocks, cannot be true.
-
-        samples: of every block, int64 (n_blocks,).
-        """
+        """Raise ValueError where arrays of blocks, with so many samples each, cannot be true."""
         raise NotImplementedError
 
 

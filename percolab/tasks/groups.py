@@ -1,17 +1,12 @@
 """Groups of neighbouring blocks, so that the file of a long study stays small.
 
 A group is 2^k neighbouring blocks that are added up to one; the number of its first block is a
-multiple of 2^k.  Every block of a task is in the largest group that there can be of at most 2^K
-blocks, where K is the smallest with which the blocks of the task would be at most ``most`` groups:
+multiple of 2^k.  Every block is in the largest group that there can be of at most 2^K blocks, where
+K is the smallest with ceil(blocks / 2^K) <= ``most``.  A group needs both of its halves, and each
+of its integers 64 bits.  So groups follow from which blocks a task has, in whatever order they
+came; K never falls, and those of a part of a study are groups of the whole study, too.
 
-    ceil(blocks / 2^K) <= most.
-
-There can be a group where both of its halves are there, and where each of its integers is one of 64
-bits.  So the groups follow from which blocks a task has, in whatever order they came.  K never
-falls when blocks are added, and those of a part of a study are groups of the whole study, too.
-
-Integers are exact; floats are added in pairs, the first half to the second, so that each sum is the
-same on every machine.
+Floats are added in pairs, first half to second, so that each sum is the same on every machine.
 """
 
 from __future__ import annotations
@@ -53,7 +48,7 @@ def group_neighbours(blocks: dict[int, AnyBlock], numbers: Iterable[int], larges
 
 def _add_up(first: Any, second: Any, *, count: int) -> AnyBlock | None:
     """Return two halves of so many blocks each as one; None if one lacks, or they do not fit."""
-    if first is None or second is None or first.count != count or second.count != count:
+    if any(half is None or half.count != count for half in (first, second)):
         return None
     others, arrays = second.arrays, {}
     for name, own in first.arrays.items():
@@ -61,5 +56,5 @@ def _add_up(first: Any, second: Any, *, count: int) -> AnyBlock | None:
         if own.dtype.kind == "i" and np.any((own ^ total) & (others[name] ^ total) < 0):
             return None
         arrays[name] = total
-    found: AnyBlock = first.with_arrays(arrays, 2 * count)
-    return found
+    whole: AnyBlock = first.with_arrays(arrays, 2 * count)
+    return whole

@@ -81,10 +81,7 @@ class Algorithms(Protocol):
         """Raise InputError unless there is one of this name, on any device; nothing is loaded."""
 
     def choose(self, name: str | None, kind: str, structure: Structure) -> tuple[str, str]:
-        """Return the one to use, and why it is not the one named, or "".
-
-        InputError: unknown, or not available on that kind of device.
-        """
+        """Return the one to use, and why not the one named, or ""; InputError if there is none."""
 
     def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
         """Return the most grid points that one can have, or None if something else bounds them."""

@@ -1,11 +1,8 @@
 """Part k of n of a study: every n-th run of blocks of every task, for job arrays (``--part k/n``).
 
-A block is a pure function of its number, so that parts need know nothing of each other, and their
-files merged are the undivided run's.
-
-A run is one block at first.  From block 2048 on it is two neighbours, from 4096 on four, ..., so
-that the file of a part has groups of blocks as well (:mod:`percolab.tasks.groups`), and which part
-has a block depends on its number alone, however many there are in the end.
+Parts need know nothing of each other, and their files merged are the undivided run's.  A run is one
+block at first, from block 2048 on two neighbours, from 4096 on four, ..., so that the file of a
+part has groups of blocks as well (:mod:`percolab.tasks.groups`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
@@ -55,6 +55,20 @@ _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 def _taken_as_it_is(key: str, value: Any) -> Any:
     return value
+
+
+def _from(low: int, high: int, shown_high: str) -> Callable[[str, Any], int]:
+    """Return a check of an integer in [low, high]."""
+
+    def check(key: str, value: Any) -> int:
+        number = take_integer(key, value)
+        if not low <= number <= high:
+            raise InputError(
+                f"{key} = {number}, but it must be an integer from {low} to {shown_high}"
+            )
+        return number
+
+    return check
 
 
 def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
@@ -107,6 +121,53 @@ class Setting:
         return f"{self.help}  [default: {default}]" if default else self.help
 
 
+def _order(key: str, value: Any) -> str:
+    names = (*ORDERS, GIVEN)
+    return value if value in names else check_one_of(names)(key, value)
+
+
+def _slabs(key: str, value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
+    number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
+    if type(number) is not int or number < 1:
+        raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
+    return number
+
+
+def _text(example: str, key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
+    return value
+
+
+def _executor(key: str, value: Any) -> str | Executor:
+    if isinstance(value, Executor):
+        return value
+    if value == MPI:
+        raise InputError(
+            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
+            "in Python give an executor of mpi4py.futures (docs/clusters.md)"
+        )
+    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
+    if not is_dask and value not in EXECUTORS:
+        raise InputError(
+            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
+            f"{DASK}ADDRESS"
+        )
+    return str(value)
+
+
+def _chains(key: str, value: int) -> int:
+    if value not in (0, 1):
+        raise InputError(
+            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
+            "chain of its own"
+        )
+    return value
+
+
 def _coupling(name: str, meaning: str) -> Setting:
     return Setting(
         group=SPINS,
@@ -128,13 +189,18 @@ def _integer_of_spins(low: int, text: str, **more: Any) -> Setting:
     return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **reads, **more)
 
 
+_of_lattice = partial(Setting, group=LATTICE)
+_of_amount = partial(Setting, group=HOW_MUCH)
+_of_measures = partial(Setting, group=MEASURED)
+_of_machine = partial(Setting, group=MACHINE, read=None)
+
+
 class LatticeSetting(TypedDict, total=False):
     """The one setting that Python takes by position, too."""
 
     lattice: Annotated[
         str | Path | Structure | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Name (percolab lattices), .toml file, or bethe:z.",
             shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
@@ -149,8 +215,7 @@ class Settings(TypedDict, total=False):
 
     graph: Annotated[
         Any,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
@@ -161,8 +226,7 @@ class Settings(TypedDict, total=False):
     ]
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
             "if one cluster has a site of the source and one of the target.",
@@ -171,16 +235,14 @@ class Settings(TypedDict, total=False):
     ]
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="The sites that a spanning cluster joins to the source.",
             read=values.read_terminals,
         ),
     ]
     multi: Annotated[
         bool,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
@@ -189,8 +251,7 @@ class Settings(TypedDict, total=False):
     ]
     columns: Annotated[
         str | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Of an edge list with a header: names of the columns of the sites, and of the "
             "weight: source,target,weight.",
             doc="of a data frame, or of an edge list with a header, the names of the columns of "
@@ -200,8 +261,7 @@ class Settings(TypedDict, total=False):
     ]
     L: Annotated[
         int | str | Sequence[int | str | tuple[int, ...]] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
             "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
@@ -286,7 +346,7 @@ class Settings(TypedDict, total=False):
             1,
             "measure only every n-th update, which pays where those of wolff are small.",
             default=1,
-            check=lambda key, value: _every(value),
+            check=_from(1, 10**9, "10^9"),
         ),
     ]
     chains: Annotated[
@@ -297,13 +357,12 @@ class Settings(TypedDict, total=False):
             "ended.",
             default=0,
             shown_default="a chain for every block",
-            check=lambda key, value: _chains(value),
+            check=_chains,
         ),
     ]
     method: Annotated[
         str,
-        Setting(
-            group=MEASURED,
+        _of_measures(
             default="grid",
             help="grid: measure at these p; threshold: find T, the p at which each sample begins "
             "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
@@ -324,14 +383,13 @@ class Settings(TypedDict, total=False):
             "after every removal; a file of docs/networks.md; a list of sites, the first removed "
             "first; or a mapping of sites to scores.",
             read=values.read_order,
-            check=lambda key, value: _order(key, value),
+            check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",
         ),
     ]
     measure: Annotated[
         str | Sequence[str],
-        Setting(
-            group=MEASURED,
+        _of_measures(
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
@@ -345,8 +403,7 @@ class Settings(TypedDict, total=False):
     ]
     observables: Annotated[
         Mapping[str, Function] | str | Sequence[str] | None,
-        Setting(
-            group=MEASURED,
+        _of_measures(
             help="Beside the others: one of a package that is installed, by its name "
             "(percolab observables).",
             doc="functions of your own by name: of the labels of a sample, int32 as "
@@ -363,8 +420,7 @@ class Settings(TypedDict, total=False):
     ]
     boundary: Annotated[
         str | Sequence[str] | None,
-        Setting(
-            group=LATTICE,
+        _of_lattice(
             help="open, periodic, or one per axis: open,periodic.",
             shown_default="open",
             read=values.read_words('"open", "periodic", or a list with one of them an axis'),
@@ -372,11 +428,11 @@ class Settings(TypedDict, total=False):
     ]
     samples: Annotated[
         int | Sequence[int] | None,
-        Setting(
-            group=HOW_MUCH,
-            help="Samples of each size; of spins, the measured sweeps of all its chains.  Python "
-            "also takes a list of one number a size.",
+        _of_amount(
+            help="Samples of each size; of spins, the measured sweeps of all its chains.",
             shown_default=str(DEFAULT_SAMPLES),
+            doc="how many of each size, one number or one for each size; of spins, the measured "
+            "sweeps of all chains.",
             kind=int,
             low=1,
             read=values.read_counts,
@@ -384,8 +440,7 @@ class Settings(TypedDict, total=False):
     ]
     target_error: Annotated[
         float | None,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             help="Sample until the error of p_c is this small.",
             kind=float,
             read=Table.number,
@@ -402,7 +457,7 @@ class Settings(TypedDict, total=False):
             high=MAX_SEED,
             read=values.read_integer(0, MAX_SEED),
             take=take_integer,
-            check=lambda key, value: _seed(value),
+            check=_from(0, MAX_SEED, "2^63 - 1"),
         ),
     ]
     rng: Annotated[
@@ -415,8 +470,7 @@ class Settings(TypedDict, total=False):
     ]
     block_size: Annotated[
         int,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             default=0,
             help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
@@ -426,53 +480,44 @@ class Settings(TypedDict, total=False):
     ]
     device: Annotated[
         str,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             default="auto",
             help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Numbers "
             "are the same on all.",
-            read=None,
         ),
     ]
     labeler: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="How clusters are found; the numbers are the same with all: "
             f"{list_names(LABELERS)}.",
             shown_default="the device's fastest",
-            read=None,
         ),
     ]
     workers: Annotated[
         int | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
             shown_default="all cores",
             kind=int,
             low=1,
-            read=None,
             take=_unless_none(take_integer),
         ),
     ]
     executor: Annotated[
         str | Executor | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
             "dask:ADDRESS.",
             shown_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
-            read=None,
-            take=_unless_none(lambda key, value: _executor(value)),
+            take=_unless_none(_executor),
         ),
     ]
     part: Annotated[
         str | None,
-        Setting(
-            group=HOW_MUCH,
+        _of_amount(
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
             read=None,
@@ -480,45 +525,37 @@ class Settings(TypedDict, total=False):
     ]
     slabs: Annotated[
         int | str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            read=None,
-            check=_unless_none(lambda key, value: _slabs(value)),
+            check=_unless_none(_slabs),
         ),
     ]
     split: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
-            read=None,
             check=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            read=None,
-            check=_unless_none(lambda key, value: _text(key, value, "4x4x2")),
+            check=_unless_none(partial(_text, "4x4x2")),
         ),
     ]
     merge: Annotated[
         str | None,
-        Setting(
-            group=MACHINE,
+        _of_machine(
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            read=None,
-            check=_unless_none(lambda key, value: _text(key, value, "quad:bubbles,runs")),
+            check=_unless_none(partial(_text, "quad:bubbles,runs")),
         ),
     ]
     out: Annotated[
@@ -531,66 +568,6 @@ class Settings(TypedDict, total=False):
             kind=Path,
         ),
     ]
-
-
-def _order(key: str, value: Any) -> str:
-    names = (*ORDERS, GIVEN)
-    return value if value in names else check_one_of(names)(key, value)
-
-
-def _slabs(value: Any) -> int | str:
-    if value == "auto":
-        return "auto"
-    digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
-    number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
-    if type(number) is not int or number < 1:
-        raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
-    return number
-
-
-def _text(key: str, value: Any, example: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
-    return value
-
-
-def _seed(value: int) -> int:
-    value = take_integer("seed", value)
-    if not 0 <= value <= MAX_SEED:
-        raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
-    return value
-
-
-def _executor(value: Any) -> str | Executor:
-    if isinstance(value, Executor):
-        return value
-    if value == MPI:
-        raise InputError(
-            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
-            "in Python give an executor of mpi4py.futures (docs/clusters.md)"
-        )
-    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
-    if not is_dask and value not in EXECUTORS:
-        raise InputError(
-            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
-            f"{DASK}ADDRESS"
-        )
-    return str(value)
-
-
-def _every(value: int) -> int:
-    if not 1 <= value <= 10**9:
-        raise InputError(f"every = {value}, but it must be an integer from 1 to 10^9")
-    return value
-
-
-def _chains(value: int) -> int:
-    if value not in (0, 1):
-        raise InputError(
-            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
-            "chain of its own"
-        )
-    return value
 
 
 def _declared(table: Any) -> dict[str, Setting]:
@@ -618,41 +595,34 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
+    return lambda function: takes_settings(function, names)
+
+
+def takes_settings(
+    function: Callable[_P, _R], names: Sequence[str] = tuple(SETTINGS)
+) -> Callable[_P, _R]:
     """Return a function of a lattice and ``**Unpack[Settings]`` that shows them one by one.
 
     Its signature has every setting with its type and default, where it had ``**``; in its
     documentation a line "{settings}" becomes the list of what they mean.
     """
-    return takes_some_settings(*SETTINGS)(function)
-
-
-def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
-    return lambda function: _show_settings(function, names)
-
-
-def _show_settings(function: Callable[_P, _R], names: Sequence[str]) -> Callable[_P, _R]:
     own = dict(signature(function).parameters)
     own.popitem()  # **settings
-    arguments = [
-        own.pop(name).replace(annotation=item.annotation)
-        if name in own
-        else Parameter(
-            name, Parameter.KEYWORD_ONLY, default=item.default, annotation=item.annotation
-        )
-        for name, item in ((name, SETTINGS[name]) for name in names)
-    ]
-    arguments = sorted([*arguments, *own.values()], key=lambda item: item.kind)
-    known = {item.name for item in arguments}
+    arguments = []
+    for setting in (SETTINGS[name] for name in names):
+        usual = Parameter(setting.name, Parameter.KEYWORD_ONLY, default=setting.default)
+        argument = own.pop(setting.name, usual)
+        arguments.append(argument.replace(annotation=setting.annotation))
+    arguments = sorted([*arguments, *own.values()], key=lambda argument: argument.kind)
+    known = {argument.name for argument in arguments}
 
     @wraps(function)
     def checked(*args: _P.args, **given: _P.kwargs) -> _R:
-        for name in given:
-            if name not in known:
-                raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
-                )
+        for name in (name for name in given if name not in known):
+            message = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            raise TypeError(message)
         return function(*args, **given)
 
     shown = Signature(arguments, return_annotation=signature(function).return_annotation)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -39,15 +38,7 @@ from percolab.tasks.values import AUTO, check_choice
 #: docs/randomness.md says what was wrong with version 1.
 SAMPLE_VERSION = 2
 #: What random words serve; each purpose has words of its own.
-PURPOSES = (
-    "percolation",
-    "pilot",
-    "plan",
-    "chain",
-    "spins",
-    "weights",
-    "bootstrap",
-)
+PURPOSES = ("percolation", "pilot", "plan", "chain", "spins", "weights", "bootstrap")
 
 _SITES_PER_BLOCK = 2**24
 _MIN_BLOCK, _MAX_BLOCK = 10, 100
@@ -61,9 +52,8 @@ _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 def default_block_size(num_points: int, largest_sum: int | None = None) -> int:
     """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
 
-    Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
-    largest sum of a block must fit in an int64.  largest_sum: of one sample, by default that of
-    squared cluster sizes.
+    Bootstrap needs many blocks, an interrupted run loses at most the block in work, and sums must
+    fit in an int64.  largest_sum: of one sample, by default that of squared cluster sizes.
     """
     usual = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
     return max(min(usual, _MOST_SUM // (largest_sum or num_points**2)), 1)
@@ -132,8 +122,7 @@ class Sampling(Shown):
 
     @property
     def is_serial(self) -> bool:
-        found: bool = self.kind.is_serial(self)
-        return found
+        return bool(self.kind.is_serial(self))
 
     @property
     def states(self) -> int:
@@ -157,13 +146,12 @@ class Sampling(Shown):
     def _settle_model(self, structure: Structure) -> None:
         """Have the model as a structure names it; InputError if that has no such model."""
         self._check("model")
-        found = Model.parse(self.model).on(structure)
-        object.__setattr__(self, "model", str(found))
+        object.__setattr__(self, "model", str(Model.parse(self.model).on(structure)))
 
     def refusal(self, what: str) -> str:
         """Return why this kind of study has not what a word stands for, or "" if it has it."""
-        reason: str = self.kind.refusals.get(what, "")
-        return reason.format(model=self.model, method=self.method)
+        reason = self.kind.refusals.get(what, "")
+        return str(reason.format(model=self.model, method=self.method))
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -211,7 +199,9 @@ class Task(Sampling):
         if self.functions and self.refusal("functions"):
             raise InputError(f"observables: {self.refusal('functions')}")
         check_functions(self.functions, self._own_columns)
-        if self.draw.draws_sites and self._has_single_layer:
+        lattice = self.structure
+        sides = lattice.sides(self.size) if isinstance(lattice, Lattice) else (self.size,) * 3
+        if self.draw.draws_sites and any(sides[axis] < 2 for axis in open_axes(self.boundary)):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
             size = default_block_size(self.num_points, self._largest_sum)
@@ -224,13 +214,9 @@ class Task(Sampling):
             )
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "task": self.id,
-            "of": self.structure.name,
-            "L": self.size,
-            **({"p": few(self.p)} if self.p else {}),
-            **_told(self),
-        }
+        p = {"p": few(self.p)} if self.p else {}
+        own = {"task": self.id, "of": self.structure.name, "L": self.size}
+        return own | p | _shared_facts(self)
 
     def _check_size(self) -> None:
         """Raise InputError unless there is this size; a lattice may be too large for one piece."""
@@ -245,16 +231,8 @@ class Task(Sampling):
             )
 
     @property
-    def _has_single_layer(self) -> bool:
-        axes, lattice = open_axes(self.boundary), self.structure
-        if not isinstance(lattice, Lattice):
-            return self.size < 2 and bool(axes)
-        return any(lattice.sides(self.size)[axis] < 2 for axis in axes)
-
-    @property
     def _largest_sum(self) -> int:
-        largest: int = self.kind.largest_sum(self.num_points)
-        return largest
+        return int(self.kind.largest_sum(self.num_points))
 
     @property
     def is_wide(self) -> bool:
@@ -278,22 +256,16 @@ class Task(Sampling):
 
     @property
     def _own_columns(self) -> tuple[Column, ...]:
-        columns: tuple[Column, ...] = self.kind.columns(
-            self.boundary, self.measure, wide=self.is_wide
-        )
-        return columns
+        return tuple(self.kind.columns(self.boundary, self.measure, wide=self.is_wide))
 
     def chain(self, number: int, p: float) -> Chain:
         """Return the keys of a chain: different for every p, for every size, and for every use.
 
         They do not depend on ``chains``: one long chain begins as chain 0 of many does.
         """
-        content = self._samples_content | {"p": p.hex()}
-        digest = _digest(content)
-        bonds, spins, sites = (
-            np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16)
-        )
-        return Chain(bonds, spins, sites, np.uint64(number), np.uint64(p_to_threshold(p)))
+        digest = _digest(self._samples_content | {"p": p.hex()})
+        keys = np.frombuffer(digest[:24], "<u8").astype(np.uint64)
+        return Chain(keys[0], keys[1], keys[2], np.uint64(number), np.uint64(p_to_threshold(p)))
 
     def sweeps_after(self, blocks: int) -> int:
         """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
@@ -320,12 +292,10 @@ class Task(Sampling):
         if not isinstance(lattice, Lattice):
             return self.num_points
         # An open boundary may cut a cell, so the points of each residue are counted.
-        vacant = sum(
-            prod(
-                (n - at + cell - 1) // cell for n, at, cell in zip(self.shape, point, lattice.cell)
-            )
-            for point in lattice.vacant
-        )
+        vacant = 0
+        for point in lattice.vacant:
+            axes = zip(self.shape, point, lattice.cell)
+            vacant += prod((n - at + cell - 1) // cell for n, at, cell in axes)
         return self.num_points - vacant
 
     @cached_property
@@ -364,7 +334,7 @@ class Task(Sampling):
         if self.measure:
             measured["measure"] = self.measure
         if self.functions:
-            measured["functions"] = [str(item) for item in self.functions]
+            measured["functions"] = list(map(str, self.functions))
         return _digest(self._samples_content | measured).hex()[:16]
 
     @cached_property
@@ -376,14 +346,13 @@ class Task(Sampling):
         return int.from_bytes(_digest(self._samples_content)[:8], "little")
 
 
-def _told(item: Task | Study) -> dict[str, Any]:
-    measure = {"measure": ", ".join(item.measure)} if item.measure else {}
+def _shared_facts(item: Task | Study) -> dict[str, Any]:
     return {
         "model": item.model,
         "boundary": ", ".join(item.boundary) or "none",
         "method": item.method,
         **({} if item.order == RANDOM else {"order": item.order}),
-        **measure,
+        **({"measure": ", ".join(item.measure)} if item.measure else {}),
         "seed": item.seed,
         "block size": item.block_size or "of each size",
     }
@@ -409,10 +378,7 @@ def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
 
 
 def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
-    """Return the boundary of every axis; one that is given alone is that of all, None the default.
-
-    given: a text, with commas between those of several axes, or a list of texts
-    """
+    """Return the boundary of every axis: texts, one text for all or with commas, or the default."""
     kinds = structure.boundaries[0] if given is None else given
     if isinstance(kinds, str):
         kinds = [kind.strip() for kind in kinds.split(",")]
@@ -429,7 +395,7 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError("p: the list is empty")
     for value in p:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (is_number and math.isfinite(value) and 0 <= value <= 1):
+        if not (is_number and 0 <= value <= 1):
             raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
     if any(high <= low for low, high in pairwise(p)):
         shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")
@@ -479,12 +445,8 @@ class Study(Sampling):
 
     def _facts(self) -> dict[str, Any]:
         p = "placed by a pilot" if self.p is None else few(self.p)
-        return {
-            "study": self.structure.name,
-            "L": few(self.sizes),
-            **({} if self.kind.fixed_p == () else {"p": p}),
-            **_told(self),
-        }
+        own = {"study": self.structure.name, "L": few(self.sizes)}
+        return own | ({} if self.kind.fixed_p == () else {"p": p}) | _shared_facts(self)
 
     def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
         """Return the task of one size, at given p; by default at the study's, or at one p."""
@@ -528,14 +490,9 @@ class Study(Sampling):
         if isinstance(self.structure, Graph) and Model.parse(self.model).draws_sites:
             self.structure.topology(self.structure.shape(self.sizes[0])).check_end_layers()
 
-    @property
-    def _shown_p(self) -> str | list[float]:
-        if self.kind.fixed_p == ():
-            return "all"
-        return "pilot" if self.p is None else list(self.p)
-
     def description(self) -> dict[str, Any]:
         """Return what identifies the study, as plain JSON values."""
+        p = "pilot" if self.p is None else list(self.p)
         added = {
             name: _plain(getattr(self, name))
             for name in ADDED
@@ -545,14 +502,14 @@ class Study(Sampling):
         if self.sweeps:
             added["sweeps"] = self.sweeps
         if self.functions:
-            added["functions"] = [str(item) for item in self.functions]
+            added["functions"] = list(map(str, self.functions))
         return added | {
             "lattice": self.structure.name,
             "lattice_digest": self.structure.digest,
             "L": list(self.sizes),
             "boundary": list(self.boundary),
             "method": self.method,
-            "p": self._shown_p,
+            "p": "all" if self.kind.fixed_p == () else p,
             "seed": self.seed,
             "rng": self.rng,
             "model": self.model,
@@ -561,10 +518,7 @@ class Study(Sampling):
 
     @classmethod
     def from_description(cls, record: dict[str, Any], lattice: Structure) -> Study:
-        """Return the study of a description; ValueError or the like if it is none of this lattice.
-
-        What was added later is at its default where a description lacks it.
-        """
+        """Return the study of a description; ValueError or the like if it is of another lattice."""
         known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
         table = Table(record, known | {"functions", "sample_version"}, "its study")
         check_sample_version(table.integer("sample_version", low=1, high=MAX_SEED, default=1))

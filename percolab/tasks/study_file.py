@@ -5,7 +5,7 @@ They come from Python, from the command line, or from a study file (TOML).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from math import lcm
@@ -23,6 +23,7 @@ from percolab.lattices.removal import RANDOM, needs_weights, order_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
+from percolab.tasks import values
 from percolab.tasks.kind_registry import find_kind
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import (
@@ -39,18 +40,14 @@ from percolab.tasks.settings import (
 from percolab.tasks.shapes import take_shapes
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, axis_boundaries, explain_refusal
-from percolab.tasks.values import (
-    ascending,
-    take_counts,
-    take_couplings,
-    take_path,
-    take_probabilities,
-)
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 
 _SUFFIXES = (".h5", ".hdf5")
+#: Settings of a request that no study has.
+_TAKEN = ("device", "labeler", "workers", "executor")
+_CHECKED = ("slabs", "split", "blocks", "merge")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
     item.name
@@ -63,11 +60,10 @@ _OF_STUDY = tuple(
 class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
-    device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
-    them.  part: the blocks that are made here.  slabs: of a sample, "auto", or None, which measures
-    it as a whole.  split: "lattice" has the workers measure every sample together; blocks, merge:
-    in boxes along each axis, and how these are merged.
-    left_open: what was not given and has its default, unless the file says otherwise
+    labeler, workers, executor: None chooses them.  part: the blocks that are made here.  slabs: of
+    a sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers
+    measure every sample together; blocks, merge: in boxes along each axis, and how these are
+    merged.  left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
 
@@ -125,19 +121,11 @@ def make_request(
     return SweepRequest(
         study,
         StopRule(_per_size(samples, sizes), target_error),
-        _results_path(
-            take_path("out", DEFAULT_OUT if settings["out"] is None else settings["out"])
-        ),
+        _results_path(settings["out"]),
         frozenset(left_open),
-        **{
-            name: SETTINGS[name].take(name, settings[name])
-            for name in ("device", "labeler", "workers", "executor")
-        },
         part=WHOLE if settings["part"] is None else JobPart.parse(settings["part"]),
-        **{
-            name: SETTINGS[name].check(name, settings[name])
-            for name in ("slabs", "split", "blocks", "merge")
-        },
+        **{name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN},
+        **{name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED},
     )
 
 
@@ -147,25 +135,22 @@ _COUPLINGS = ("beta", "T", "K")
 
 def _read_p(settings: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
-    found = [name for name in ("p", *_COUPLINGS) if settings[name] is not None]
-    if len(found) > 1:
-        raise InputError(
-            f"{found[0]} and {found[1]} are both given, but one follows from the other"
-        )
-    name = found[0] if found else "p"
+    name, *others = [name for name in ("p", *_COUPLINGS) if settings[name] is not None] or ["p"]
+    if others:
+        raise InputError(f"{name} and {others[0]} are both given, but one follows from the other")
     if name == "p":
-        given = take_probabilities("p", settings["p"])
-        return None if given is None else ascending(given)
+        given = values.take_probabilities("p", settings["p"])
+        return None if given is None else values.ascending(given)
     model = Model.parse(settings["model"])
     if name not in find_kind(settings["method"], model.has_spins).settings:
         raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")
-    couplings = take_couplings(name, settings[name]) or ()
+    couplings = values.take_couplings(name, settings[name]) or ()
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
-    return ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
+    return values.ascending([float(f"{model.coupling_to_p(value):.14g}") for value in couplings])
 
 
 def _choose_structure(
@@ -174,16 +159,16 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        model = Model.parse(settings["model"])
+        for key, value in given.items():
+            if value is not None:
+                shown = list(value) if isinstance(value, tuple) else value
+                raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
+        model, source = Model.parse(settings["model"]), of_graph["source"]
         of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
-        source, measure = (
-            of_graph["source"],
-            SETTINGS["measure"].take("measure", settings["measure"]),
-        )
+        measure = SETTINGS["measure"].take("measure", settings["measure"])
         if "source" in measure and source is not None and of_graph["target"] is None:
-            of_graph["source"] = None
-            return _make_graph(settings["graph"], of_graph, given).with_source(source)
-        return _make_graph(settings["graph"], of_graph, given)
+            return make_graph(settings["graph"], **of_graph | {"source": None}).with_source(source)
+        return make_graph(settings["graph"], **of_graph)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
@@ -207,8 +192,9 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
     return order_graph(structure, order, sites=sites)
 
 
-def _results_path(path: Path) -> Path:
+def _results_path(out: Any) -> Path:
     """Return the path of a results file; InputError if it ends as something else does."""
+    path = values.take_path("out", DEFAULT_OUT if out is None else out)
     if path.suffix not in _SUFFIXES and not path.is_dir():
         ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         allowed = " or ".join(_SUFFIXES)
@@ -217,10 +203,7 @@ def _results_path(path: Path) -> Path:
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
-    """Return the sizes that a study of a structure has unless they are given.
-
-    Those of a lattice are multiples of its unit cell, so that all of them end alike.
-    """
+    """Return the usual sizes: of a lattice multiples of its cell, so that all end alike."""
     if isinstance(structure, Graph):
         return (structure.num_sites,)
     if isinstance(structure, BetheLattice):
@@ -230,19 +213,10 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
 
 
-def _make_graph(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
-    """Return a graph or read it; InputError if it is given what only a lattice has."""
-    for key, value in given.items():
-        if value is not None:
-            shown = list(value) if isinstance(value, tuple) else value
-            raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    return make_graph(graph, **options)
-
-
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
     if samples is None:
         return None
-    counts = take_counts("samples", samples)
+    counts = values.take_counts("samples", samples)
     if np.ndim(samples) == 0:
         counts *= len(sizes)
     if len(counts) != len(sizes):
@@ -251,15 +225,13 @@ def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> di
 
 
 def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
-    """Return the request in a study file, with options of the command line put over its keys.
-
-    InputError names the file and the key at fault.
-    """
+    """Return the request in a study file, with options put over its keys."""
     table = Table(parse_toml(read_text(path), where=str(path)), FILE_KEYS, str(path))
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
-    settings = {name: read(table, name) for name, read in _readers() if name in table.data}
+    readers = {name: item.read for name, item in SETTINGS.items() if name in table.data}
+    settings = {name: read(table, name) for name, read in readers.items() if read is not None}
     try:
         request = make_request(**{**settings, **overrides})
         request.rule.check(request.study)
@@ -268,8 +240,3 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
         named = [name for name in overrides if name in FILE_KEYS]
         given = f" with {', '.join(named)} given" if named else ""
         raise InputError(f"{path}{given}: {error}") from error
-
-
-def _readers() -> list[tuple[str, Callable[[Table, str], Any]]]:
-    """Return the keys of a study file, and what reads them."""
-    return [(name, item.read) for name, item in SETTINGS.items() if item.read is not None]

@@ -31,10 +31,7 @@ def study_names() -> list[str]:
 
 
 def find_study(given: str) -> Path:
-    """Return the study file of this path, or else the study of this name.
-
-    InputError: there is neither, or the file's name does not end in .toml.
-    """
+    """Return the study file of this path, or of this study; InputError if there is none."""
     path = Path(given)
     if given in study_names() and not path.is_file():
         return studies_folder() / f"{given}{_SUFFIX}"

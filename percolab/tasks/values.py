@@ -96,10 +96,8 @@ def check_couplings(key: str, values: Any) -> tuple[float, ...]:
     couplings = _take_floats(key, values, "only numbers are allowed")
     for value in couplings:
         if not 0 < value < math.inf:
-            raise InputError(
-                f"{key} = {value:g}, but it must be above 0: cluster updates are those of "
-                "ferromagnets"
-            )
+            reason = "cluster updates are those of ferromagnets"
+            raise InputError(f"{key} = {value:g}, but it must be above 0: {reason}")
     if not couplings:
         raise InputError(f"{key}: the list is empty")
     return couplings
@@ -165,11 +163,17 @@ def parse_sizes(text: str) -> tuple[Size, ...]:
     >>> parse_sizes("64:512:4"), parse_sizes("10:20:3"), parse_sizes("32x64,64x128")
     ((64, 128, 256, 512), (10, 14, 20), ((32, 64), (64, 128)))
     """
-    if ":" in text:
-        low, high, count = _read_size_range(text)
-        found = (low * (high / low) ** (n / (count - 1)) for n in range(count))
-        return tuple(dict.fromkeys(map(round, found)))
-    return tuple(_parse_size(part.strip(), text) for part in text.split(","))
+    if ":" not in text:
+        return tuple(_parse_size(part.strip(), text) for part in text.split(","))
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"L = {shown(text)}, but a range is from:to:count, as in 64:512:4")
+    low, high, count = (int(part[:18]) for part in parts)
+    if not (1 <= low < high and 2 <= count <= _MAX_COUNT):
+        allowed = f"at least 1 and below to, and count from 2 to {_MAX_COUNT}"
+        raise InputError(f"L = {shown(text)}: from must be {allowed}")
+    sizes = (low * (high / low) ** (n / (count - 1)) for n in range(count))
+    return tuple(dict.fromkeys(map(round, sizes)))
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:
@@ -191,20 +195,6 @@ def _parse_size(text: str, whole: str) -> Size:
         if len(digits) > 18:
             raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
     return int(text) if len(sides) == 1 else tuple(map(int, sides))
-
-
-def _read_size_range(text: str) -> tuple[int, int, int]:
-    """Return from, to and count of a range of sizes."""
-    parts = text.split(":")
-    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise InputError(f"L = {shown(text)}, but a range is from:to:count, as in 64:512:4")
-    low, high, count = (int(part[:18]) for part in parts)
-    if not (1 <= low < high and 2 <= count <= _MAX_COUNT):
-        raise InputError(
-            f"L = {shown(text)}: from must be at least 1 and below to, and count from 2 to "
-            f"{_MAX_COUNT}"
-        )
-    return low, high, count
 
 
 def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
@@ -249,9 +239,8 @@ def take_seconds(key: str, value: Any) -> float:
     try:
         return float(number) * _SECONDS[text[len(number) :].strip()]
     except (KeyError, ValueError) as error:
-        raise InputError(
-            f"{key} = {shown(value)}, but it must be a time such as 60s, 5m or 2h"
-        ) from error
+        allowed = "it must be a time such as 60s, 5m or 2h"
+        raise InputError(f"{key} = {shown(value)}, but {allowed}") from error
 
 
 # Of a key of a study file.
@@ -305,9 +294,8 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
     if items and all(isinstance(item, str) for item in items):
         return items
     if not items or not all(type(item) is int and 0 <= item < MAX_POINTS for item in items):
-        raise table.error(
-            key, "a site, a list of sites or of their names, or the name of a file with one a line"
-        )
+        allowed = "a site, a list of sites or of their names, or the name of a file with one a line"
+        raise table.error(key, allowed)
     return items
 
 
@@ -322,9 +310,8 @@ def read_counts(table: Table, key: str) -> int | list[int]:
 def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
     """Return sizes: a positive integer, a shape or a range as text, or a list of sizes."""
     given = table.data[key]
-    if (isinstance(given, list) and any(map(_is_shape, given))) or (
-        isinstance(given, str) and _MARKS & set(given)
-    ):
+    is_range = isinstance(given, str) and _MARKS & set(given)
+    if is_range or (isinstance(given, list) and any(map(_is_shape, given))):
         return _of_file(table, partial(take_sizes, key), given)
     value = read_counts(table, key)
     return tuple(value) if isinstance(value, list) else (value,)
@@ -364,13 +351,13 @@ def ascending(values: Sequence[float]) -> tuple[float, ...]:
     >>> ascending([0.6, 0.1 + 0.2, 0.3, 0.6])
     (0.3, 0.6)
     """
-    found: list[float] = []
+    different: list[float] = []
     for value in sorted(values):
-        if found and is_same(found[-1], value):
-            found[-1] = min(found[-1], value, key=lambda one: len(repr(one)))
+        if different and is_same(different[-1], value):
+            different[-1] = min(different[-1], value, key=lambda one: len(repr(one)))
         else:
-            found.append(value)
-    return tuple(found)
+            different.append(value)
+    return tuple(different)
 
 
 def is_same(one: float, other: float) -> bool:
@@ -437,13 +424,11 @@ def take_counts(key: str, value: Any) -> tuple[int, ...]:
     >>> take_counts("samples", 1e4), take_counts("samples", [100, 2e3])
     ((10000,), (100, 2000))
     """
-    counts = [_as_whole(item) for item in value] if np.ndim(value) else _as_whole(value)
-    return take_integers(key, counts)
 
+    def whole(count: Any) -> Any:
+        return int(count) if isinstance(count, float) and count.is_integer() else count
 
-def _as_whole(value: Any) -> Any:
-    """Return a float without a fraction as an int; anything else as it is."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return take_integers(key, list(map(whole, value)) if np.ndim(value) else whole(value))
 
 
 def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:

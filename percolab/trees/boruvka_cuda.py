@@ -1,12 +1,10 @@
 """Minimum spanning trees of many samples on a CUDA device, by Boruvka's algorithm.
 
-A lattice is cut into tiles, boxes of sites that a block of threads joins in shared memory as far as
-their inner bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other
-topologies, is joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).
-
-How many rounds it takes depends on the weights.  Calls of some rounds are captured as graphs; a
-round for which no bond is left takes a few microseconds, and the host looks only at the end of a
-call whether there is one left.
+A lattice is cut into tiles that a block of threads joins in shared memory as far as their inner
+bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other topologies, is
+joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).  Calls of some rounds are
+captured as graphs; a round for which no bond is left takes a few microseconds, and the host looks
+only at the end of a call whether there is one left.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from percolab.lattices.grid import parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, find_set_bits
 from percolab.trees import rounds_cuda as rounds
 from percolab.trees import tiles_cuda as tiles
+from percolab.trees.kruskal_tiles import count_crossing
 
 cuda = load_cuda()
 
@@ -110,7 +109,7 @@ class BoruvkaCuda:
         room = extent.num_classes * points
         own = CudaBatch.memory(extent, BOND, items)
         if are_tiled(extent.shape, extent.num_classes):
-            crossing = min(most_crossing(extent), room)
+            crossing = min(count_crossing(extent, tile_extents(len(extent.shape))), room)
             room = min(room, crossing + estimate_undecided_bonds(points))
             # Which bonds are inner ones, and the numbers of the others, are the same for all items.
             shared = 4 * (extent.num_words + crossing)
@@ -119,7 +118,6 @@ class BoruvkaCuda:
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
-        """Cut the topology into tiles."""
         top = self.topology
         extents = tile_extents(len(top.shape))
         shape = [*top.shape, 1, 1][:_AXES]
@@ -153,7 +151,6 @@ class BoruvkaCuda:
         self._crossing = cuda.to_device(np.concatenate(numbers))
 
     def _make_lists(self, room: int) -> None:
-        """Make two lists for so many bonds of the whole batch."""
         self._room = room
         # What is there goes first, so that both need not fit.
         self._lists: tuple[rounds.CandidateList, ...] = ()
@@ -295,14 +292,3 @@ def estimate_undecided_bonds(points: int) -> int:
     Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.
     """
     return points // 4 + 1024
-
-
-def most_crossing(extent: Extent) -> int:
-    """Return a bound on the bonds between tiles of a sample."""
-    shape, edges = extent.shape, tile_extents(len(extent.shape))
-    cuts = [
-        prod(shape) // n * -(-n >> edge) * min(abs(offset[axis]), n)
-        for offset in extent.offsets
-        for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
-    ]
-    return sum(cuts) + extent.periodic_bonds

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError, import_networkx
 from percolab.kernels.device import Device
+from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
-from percolab.trees.heap import make_bond_keys
 from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import BondWeights, given_weights, make_sample_weights, values_to_keys
+from percolab.trees.weights import BondWeights, given_weights, make_bond_keys, values_to_keys
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63
@@ -199,72 +199,31 @@ def keys_to_values(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
 
 
-def tree_from_keys(
+def check_tree_memory(extent: Extent, method: str | None, device: str) -> None:
+    """Raise InputError unless a tree of given weights, with topology and keys, fits into memory."""
+    target = Device.parse(device).resolve()
+    needed = tree_class(method, target.kind).memory(extent, 1, given=True)
+    made = extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
+    for where, bytes_needed in ((Device("cpu"), needed.host + made), (target, needed.device)):
+        what, of = f"the tree of {extent.num_points} sites needs", f" of memory on {where}"
+        check_free(what, bytes_needed, where.free_memory(), of)
+
+
+def find_tree(
     topology: Topology,
-    keys: NDArray[np.uint64],
-    kind: str,
+    weights: BondWeights,
+    kind: str = "",
     *,
     method: str | None = None,
     device: str = "cpu",
     **facts: Any,
 ) -> SpanningTree:
-    """Return the tree of given keys.
+    """Return the tree of a topology by weights.
 
-    keys: uint64 (32 * words of all classes,).  kind: of the values that they come from, as numpy's.
+    kind: of the values that given keys come from, as numpy's; "" of a sample's uniform numbers.
     facts: what else the tree knows: structure, boundary, names, notes.
     InputError: an unknown method or device, or too little memory.
     """
-    check_tree_memory(Extent.of_topology(topology), method, device, made=True)
-    return _found(topology, given_weights(keys), kind, method, device, facts)
-
-
-def sample_tree(
-    topology: Topology,
-    generator: int,
-    seed: int,
-    sample: int,
-    *,
-    method: str | None = None,
-    device: str = "cpu",
-    **facts: Any,
-) -> SpanningTree:
-    """Return the tree of a sample, whose weights are its uniform numbers; else as tree_of_keys.
-
-    seed: of the random streams
-    """
-    weights = make_sample_weights(generator, seed, sample)
-    return _found(topology, weights, "", method, device, facts)
-
-
-def check_tree_memory(
-    extent: Extent, method: str | None, device: str, *, made: bool = False
-) -> None:
-    """Raise InputError unless a tree of given weights fits into the free memory.
-
-    made: whether topology and keys are there already
-    """
-    target = Device.parse(device).resolve()
-    needed = tree_class(method, target.kind).memory(extent, 1, given=True)
-    host, on_device = needed.host, needed.device
-    if not made:
-        host += extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
-    for where, bytes_needed in ((Device("cpu"), host), (target, on_device)):
-        free = where.free_memory()
-        if bytes_needed > free:
-            raise InputError(
-                f"the tree of {extent.num_points} sites needs {bytes_needed / 1e9:.1f} GB of memory"
-                f" on {where}; {free / 1e9:.1f} GB are free"
-            )
-
-
-def _found(
-    topology: Topology,
-    weights: BondWeights,
-    kind: str,
-    method: str | None,
-    device: str,
-    facts: dict[str, Any],
-) -> SpanningTree:
     target = Device.parse(device).resolve()
     with target.driven():
         trees = new_trees(method, target.kind, topology)

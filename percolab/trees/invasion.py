@@ -2,16 +2,12 @@
 
 From a source the invader takes, step by step, the bond with the smallest weight of all that lead to
 a site that is not invaded yet (Prim's algorithm); in the site model the site with the smallest
-weight of all that a bond joins to an invaded one.  Weights are the uniform numbers of a sample, the
-same that decide what is open at p, or given ones; equal ones are ordered by the bond's or site's
-number.  So the invasion from a site until all is invaded takes the bonds of the minimum spanning
-tree, and one from a side to the opposite side ends with the spanning threshold T of the sample as
-the largest weight it took: T is one above its 63 digits.
+weight of all next to an invaded one.  Weights are the uniform numbers of a sample, or given ones;
+equal ones are ordered by number.  So an invasion of everything takes the bonds of the minimum
+spanning tree, and one from side to side ends with the spanning threshold T as its largest weight.
 
-With *trapping* the defender cannot be compressed: a region of it that is cut off from the target,
-its way out, is never invaded.
-
-Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
+With *trapping* a region of the defender that is cut off from the target, its way out, is never
+invaded.  Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
 """
 
 from __future__ import annotations
@@ -108,7 +104,6 @@ class InvasionWeights:
         return self.model == "site"
 
     def draw(self, class_size: int) -> FrontierDraw:
-        """Return what the kernels are given."""
         ranks = np.empty(0, np.uint32)
         if self.keys is not None:
             # Equal weights in the order of their numbers; spread over all that 32 digits can say.
@@ -403,55 +398,16 @@ def invade(
         state.fronts, stop == "spanning", most,
     ):  # fmt: skip
         state.make_room()
-    kept = None
     state.fronts[:free] = state.fronts[free - 1] if free else 0
-    if exits is not None:
-        entrance = sources if not is_free else sources[:0]
-        kept = _untrapped(ground, by_site, state, free, entrance, exits)
-    has_target = bool(target.layers.any() or target.sites.size)
-    return _make_invasion(state, weights, draw, free, num_sites, stop, has_target, kept)
-
-
-def _untrapped(
-    ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
-) -> tuple[NDArray[np.bool_], Integers]:
-    """Return (which steps there are with trapping, after which step each site is cut off)."""
-    sites = state.sites[: state.count[kernels.STEPS]]
-    lengths = ground.axes[:, 0]
-    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
-    steps = np.full(num_points, -1, np.int32)
-    steps[sites] = np.arange(sites.size, dtype=np.int32)
-    is_exit = np.zeros(num_points, bool)
-    is_exit[exits] = True
-    parents, members = np.empty((2, num_points + 1), np.int32)
-    contacts, cut = np.empty((2, num_points), np.int32)
-    kept = np.ones(sites.size, bool)
-    scratch = np.empty((2, ground.degree), np.int64)
-    kernels.give_back(
-        ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
-        np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
-    )  # fmt: skip
-    return kept, cut.astype(np.int64)
-
-
-def _make_invasion(
-    state: State,
-    weights: InvasionWeights,
-    draw: FrontierDraw,
-    free: int,
-    num_sites: int,
-    stop: Stop,
-    has_target: bool,
-    trapping: tuple[NDArray[np.bool_], Integers] | None,
-) -> Invasion:
     count = state.count
     steps, reached = int(count[kernels.STEPS]), int(count[kernels.REACHED])
     items, sites = state.items[: count[kernels.ITEMS]], state.sites[:steps]
     taken, fronts = state.taken[:steps], state.fronts[:steps]
-    if trapping is None:
+    if exits is None:
         frontier = _Frontier(items, items["following"] == kernels.TAKEN, taken, sites, slice(None))
     else:
-        kept, cut = trapping
+        entrance = sources[:0] if is_free else sources
+        kept, cut = _untrapped(ground, by_site, state, free, entrance, exits)
         chosen = np.flatnonzero(kept)
         if isinstance(stop, int):
             chosen = chosen[: max(stop, free)]
@@ -475,8 +431,30 @@ def _make_invasion(
         model=weights.model,
         touched=int(count[kernels.WORDS]),
         shape=tuple(state.ground.axes[:, 0].tolist()),
-        has_target=has_target,
+        has_target=bool(target.layers.any() or target.sites.size),
         _draw=draw,
         _given=weights.given,
         _frontier=frontier,
     )
+
+
+def _untrapped(
+    ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
+) -> tuple[NDArray[np.bool_], Integers]:
+    """Return (which steps there are with trapping, after which step each site is cut off)."""
+    sites = state.sites[: state.count[kernels.STEPS]]
+    lengths = ground.axes[:, 0]
+    num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1
+    steps = np.full(num_points, -1, np.int32)
+    steps[sites] = np.arange(sites.size, dtype=np.int32)
+    is_exit = np.zeros(num_points, bool)
+    is_exit[exits] = True
+    parents, members = np.empty((2, num_points + 1), np.int32)
+    contacts, cut = np.empty((2, num_points), np.int32)
+    kept = np.ones(sites.size, bool)
+    scratch = np.empty((2, ground.degree), np.int64)
+    kernels.give_back(
+        ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
+        np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
+    )  # fmt: skip
+    return kept, cut.astype(np.int64)

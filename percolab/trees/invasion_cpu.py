@@ -1,17 +1,15 @@
 """The kernels of invasion percolation on the CPU.
 
 An invasion costs what it touches.  Words of 32 sites, and the random words of their bonds or of the
-sites themselves, have an entry in a hash table from their first touch on; a neighbour is computed
-from the lattice's shape and offsets, or looked up in a graph's list.
-
-The frontier is a *near* heap of the smallest keys, which stays in a cache, and 2^16 buckets by the
-first binary digits of the key for the others, most of which are never taken.  Keys are compared by
-32 digits, and by all 63 and the bond's or site's number where these agree.
+sites themselves, have an entry in a hash table from their first touch on.  The frontier is a *near*
+heap of the smallest keys, which stays in a cache, and 2^16 buckets by the first binary digits of
+the key for the others, most of which are never taken.  Keys are compared by 32 digits, and by all
+63 and the bond's or site's number where these agree.
 
 With trapping an invasion is run without it first.  Then the invaded sites are given back to the
 defender in reverse order, by union-find: what has a way to the target at its own step was not
-trapped.  A trapped region touches nothing but invaded sites, so the order of the others is the same
-with it and without it.  Source of the two steps: Y. Masson, Comput. Geosci. 90, 41 (2016).
+trapped.  The order of the others is the same with trapping and without.  Source of the two steps:
+Y. Masson, Comput. Geosci. 90, 41 (2016).
 """
 
 from typing import Any, NamedTuple

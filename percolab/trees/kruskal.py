@@ -104,7 +104,6 @@ class Kruskal(OneTree):
         self._most_bonds = found
 
     def _join_listed(self, weights: BondWeights, count: int, parents: NDArray[np.int32]) -> int:
-        """Join the listed bonds in ascending order; return how many are in the tree."""
         bonds, ends, items = self._listed
         row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, items, count)
         ordered = items[row, :count]

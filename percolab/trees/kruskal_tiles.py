@@ -1,13 +1,11 @@
 """Kruskal's algorithm in tiles of a lattice: it leaves over what only the whole lattice decides.
 
-A *tile* is a box of grid points that is small enough for the fastest cache.  Bonds inside it are
-joined in ascending order.  A bond that closes a cycle of smaller ones is in no minimum spanning
-tree, whatever is outside.  A bond between two clusters is in it for certain if it is the least that
-leaves one of them, and it is that as long as no smaller bond leads from this cluster out of the
-tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are met
-in the same order, and their clusters are *touched*.  A bond between two touched clusters is left
-over.  Each such bond makes one touched cluster of two, so that they are fewer than the sites of a
-tile with crossing bonds.
+A *tile* is a box of grid points that fits into the fastest cache.  Bonds inside it are joined in
+ascending order.  One that closes a cycle of smaller ones is in no tree.  One between two clusters
+is in the tree if it is the least that leaves one of them: if no smaller bond leads from there out
+of the tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are
+met in the same order, and their clusters are *touched*.  A bond between two touched clusters is
+left over; it makes one of two, so there are fewer than sites of a tile with crossing bonds.
 
 A *fragment* is what certain bonds join: a node of the graph of what is left over, which with all
 crossing bonds holds the rest of the tree.
@@ -15,6 +13,7 @@ crossing bonds holds the rest of the tree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -79,16 +78,20 @@ def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]
     return tuple(bits)
 
 
-def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
-    """Return how many bonds of a lattice cross the borders of tiles, at most."""
-    bits = tile_bits(extent.shape, total)
-    found = 0
+def count_crossing(extent: Extent, bits: Sequence[int]) -> int:
+    """Return how many bonds of a lattice cross the borders of tiles with edges 2^bits, at most."""
+    crossing = 0
     for offset in extent.offsets:
-        for axis, points in enumerate(extent.shape):
+        for points, bit, step in zip(extent.shape, bits, offset):
             # As many layers of owners as the bond is long, at each border.
-            borders = (points + (1 << bits[axis]) - 1) >> bits[axis]
-            found += extent.num_points // points * min(borders * abs(offset[axis]), points)
-    return found
+            borders = (points + (1 << bit) - 1) >> bit
+            crossing += extent.num_points // points * min(borders * abs(step), points)
+    return crossing
+
+
+def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
+    """Return how many bonds of a lattice cross the borders of tiles of 2^total sites, at most."""
+    return count_crossing(extent, tile_bits(extent.shape, total))
 
 
 def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
@@ -158,7 +161,6 @@ def _places(
 
 
 def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
-    """Return memory for the tiles of a lattice."""
     sites = 1 << int(tiles.bits.sum())
     places = len(tiles.offsets) * sites + int(np.diff(tiles.first).max(initial=0))
     return TileScratch(

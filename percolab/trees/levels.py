@@ -1,12 +1,10 @@
 """The levels at which given values percolate: energies, heights, pore sizes, weights of bonds.
 
-At level t all sites, or bonds, with values of at most t are open.  Along every axis there is a
-lowest level at which a cluster spans it (open) or wraps around it (periodic), and for every number
-of directions a lowest level at which one cluster has so many.  All are values of the array.
-
-What clusters reach only grows with t.  So t is bisected over a sample of the values, a labeling
-each; where few values are left, bonds are opened one by one in ascending order, as Newman and Ziff
-(2001) do.
+At level t all sites, or bonds, with values of at most t are open.  The lowest levels are found at
+which a cluster spans an open axis or wraps around a periodic one, and has so many directions; all
+are values of the array.  What clusters reach only grows with t.  So t is bisected over a sample of
+the values, a labeling each; where few values are left, bonds are opened one by one in ascending
+order, as Newman and Ziff (2001) do.
 """
 
 from __future__ import annotations
@@ -190,7 +188,6 @@ class LevelSearch:
         self.found: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
-        """Return all levels, with the paths."""
         tried = self._candidates()
         if tried.size:
             self._look(tried, -1, 0, len(tried) - 1, self._label(self._open_bonds(tried[-1])))
@@ -251,7 +248,6 @@ class LevelSearch:
         return int(np.count_nonzero(self.used <= level))
 
     def _open_bonds(self, level: Any) -> NDArray[np.uint32]:
-        """Return the words of the bonds that are open at a level."""
         words, opened = pack_bits(self.values <= level), np.empty_like(self.exists)
         if self.by_site:
             words &= self.topology.occupied

@@ -1,11 +1,9 @@
 """Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
 
-Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*.
-Those few that agree in them are put in order by all digits, and then by their numbers.  Given keys
-are sorted by all their bits.
-
-Digit k of the 32 bonds of a word is one word of its stream, a *plane*.  Turned over, 32 planes are
-32 prefixes; many words are made side by side.
+Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*;
+those few that agree in them by all digits, and then by their numbers.  Given keys are sorted by all
+their bits.  Digit k of the 32 bonds of a word is one word of its stream, a *plane*: turned over, 32
+planes are 32 prefixes.
 """
 
 from __future__ import annotations
@@ -112,7 +110,6 @@ BOND_LIST_BYTES = 4 + 8 + 16
 
 
 def new_bond_list(room: int) -> BondList:
-    """Return an empty list with room for so many bonds."""
     bonds, ends = np.empty(room, np.uint32), np.empty(2 * room, np.int32)
     return BondList(bonds, ends, np.empty((2, room), np.uint64))
 
@@ -221,7 +218,6 @@ def sort_bonds(weights, prefixes, bonds, items, count):
 
 @njit(nogil=True, cache=True)
 def add_to_tree(tree, bond):
-    """Set the bit of a bond in the words of a tree."""
     word = uint32(uint32(bond) >> uint32(5))
     tree[word] = uint32(tree[word] | uint32(uint32(1) << uint32(uint32(bond) & uint32(31))))
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types, uint32, uint64
 from numpy.typing import NDArray
 
-from percolab.bonds.digits import fill_planes
+from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
@@ -38,16 +38,6 @@ _WORDS_A_THREAD = 8
 BONDS, WEIGHT, SUMS = 0, 1, 2
 
 
-@cuda.jit(device=True)
-def _weight_bin(planes, base, bit):
-    """Return the bin of a bond by the first digits of its number."""
-    found = uint32(0)
-    for k in range(BIN_DIGITS):
-        digit = uint32(uint32(planes[uint32(base + uint32(k))] >> bit) & uint32(1))
-        found = uint32(uint32(found << uint32(1)) | digit)
-    return found
-
-
 @cuda.jit(cache=True)
 def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins):
     """Count the bonds of every tree, sum up their weights, and sort these into bins.
@@ -62,10 +52,8 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
     numbers = cuda.shared.array(THREADS, types.uint32)
     thread, item = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
     base = uint32(thread * uint32(_PLANES))
-    k = thread
-    while k < uint32(BINS):
-        counts[k] = uint32(0)
-        k = uint32(k + uint32(THREADS))
+    for n in range(thread, BINS, THREADS):
+        counts[n] = uint32(0)
     cuda.syncthreads()
     total, number = uint64(0), uint32(0)
     sample = samples[uint32(item + uint32(1))]
@@ -86,7 +74,7 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                cuda.atomic.add(counts, _weight_bin(columns, base, bit), uint32(1))
+                cuda.atomic.add(counts, leading_digits(planes, BIN_DIGITS, bit), uint32(1))
         word = uint32(word + uint32(cuda.gridsize(1)))
     weights[thread], numbers[thread] = total, number
     width = THREADS // 2
@@ -98,15 +86,12 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
         width //= 2
     cuda.syncthreads()
     if thread == uint32(0):
-        cuda.atomic.add(
-            sums, uint32(uint32(item * uint32(SUMS)) + uint32(BONDS)), uint64(numbers[0])
-        )
-        cuda.atomic.add(sums, uint32(uint32(item * uint32(SUMS)) + uint32(WEIGHT)), weights[0])
-    k = thread
-    while k < uint32(BINS):
-        if counts[k] != uint32(0):
-            cuda.atomic.add(bins, uint32(uint32(item * uint32(BINS)) + k), counts[k])
-        k = uint32(k + uint32(THREADS))
+        own = uint32(item * uint32(SUMS))
+        cuda.atomic.add(sums, uint32(own + uint32(BONDS)), uint64(numbers[0]))
+        cuda.atomic.add(sums, uint32(own + uint32(WEIGHT)), weights[0])
+    for n in range(thread, BINS, THREADS):
+        if counts[n] != uint32(0):
+            cuda.atomic.add(bins, uint32(uint32(item * uint32(BINS)) + uint32(n)), counts[n])
 
 
 @cuda.jit(cache=True)
@@ -147,9 +132,8 @@ def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
                 j = uint32(i - uint32(adjacency.ends[k]))
                 if j < points:
                     word = uint32(first + uint32(j >> uint32(5)))
-                    if has_bit(
-                        inner_word(tree, adjacency.periodic_words, base, word), j & uint32(31)
-                    ):
+                    inner = inner_word(tree, adjacency.periodic_words, base, word)
+                    if has_bit(inner, j & uint32(31)):
                         degree = uint32(degree + uint32(1))
             degrees[uint32(uint32(item * points) + i)] = degree
 
@@ -169,10 +153,9 @@ def periodic_degrees_kernel(tree, adjacency, words_per_item, degrees):
 def tally_degrees_kernel(degrees, occupied, points, width, tallies):
     """Count the sites by how many bonds they have; tallies: uint32 (items * width,), cleared."""
     counts = cuda.shared.array(SHARED_DEGREES, types.uint32)
-    item, k = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
-    while k < uint32(SHARED_DEGREES):
+    item = uint32(cuda.blockIdx.y)
+    for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
         counts[k] = uint32(0)
-        k = uint32(k + uint32(THREADS))
     cuda.syncthreads()
     begin = uint32(item * width)
     for step in range(PER_THREAD):
@@ -184,11 +167,9 @@ def tally_degrees_kernel(degrees, occupied, points, width, tallies):
             else:
                 cuda.atomic.add(tallies, uint32(begin + degree), uint32(1))
     cuda.syncthreads()
-    k = uint32(cuda.threadIdx.x)
-    while k < uint32(SHARED_DEGREES):
+    for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
         if counts[k] != uint32(0):
-            cuda.atomic.add(tallies, uint32(begin + k), counts[k])
-        k = uint32(k + uint32(THREADS))
+            cuda.atomic.add(tallies, uint32(begin + uint32(k)), counts[k])
 
 
 class TreeSums(NamedTuple):
@@ -228,12 +209,10 @@ class ReadingsBatch:
         trees.launches.call(("read", trees.generator, items), lambda: self._enqueue(items))
         trees.launches.wait()
         sums, bins, degrees = (array.reshape(trees.capacity, -1)[:items] for array in self._pinned)
-        whole = sums.astype(np.int64)
-        tallies = degrees.astype(np.int64)
-        return TreeSums(whole[:, BONDS], whole[:, WEIGHT], tallies, bins.astype(np.int64))
+        read = sums[:, BONDS], sums[:, WEIGHT], degrees, bins
+        return TreeSums(*(each.astype(np.int64) for each in read))
 
     def _enqueue(self, items: int) -> None:
-        """Launch what reads the first trees, and fetch it."""
         trees, launch, batch = self._trees, self._trees.launches, self._trees.batch
         top, drawn = trees.topology, trees.generator is not None
         for device, zeros in zip(self._device, self._zeros, strict=True):

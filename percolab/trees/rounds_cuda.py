@@ -1,25 +1,20 @@
-"""CUDA kernels of Boruvka's algorithm: prefixes of all keys, and rounds over listed bonds.
+"""CUDA kernels of Boruvka's algorithm (1926): prefixes of all keys, and rounds over listed bonds.
 
-O. Boruvka, 1926: every cluster takes the least bond that leads out of it, and clusters joined by
-such bonds are one in the next round.  Whatever is joined in a round, clusters at least halve.
-
-A batch is treated as one graph that is not connected: site i of item n is ``n * points + i``, and
-bond b of item n is ``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.
-The order of the bonds of an item is (key, number).  Bonds are listed as ``prefix << 32 | number``,
-where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
-prefixes are equal, and then all digits are compared.
-
-Bonds with a large prefix, the *heavy* ones, wait while rounds go over the others, the *light* ones:
-most of them turn out to be within one cluster, and so are dropped without having been through a
-round.  The tree is the same, for a cluster that has a light bond has a light one as its least, and
-one that has none does not choose.
-
-``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
-how many bonds wait, at the end of the second list's memory.
+A batch is one graph that is not connected: site i of item n is ``n * points + i``, and bond b is
+``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.  Bonds are listed as
+``prefix << 32 | number``, where the prefix is the first 32 binary digits of the key: in the order
+(key, number) but for equal prefixes, where all digits are compared.
 
 A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
 bonds between two clusters are listed *again*, with what these are now.
+
+Bonds with a large prefix, the *heavy* ones, wait while rounds go over the *light* ones: most of
+them turn out to be within one cluster, and never go through a round.  The tree is the same, for a
+cluster that has a light bond has a light one as its least, and one that has none does not choose.
+
+``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
+how many bonds wait, at the end of the second list's memory.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +23,7 @@ from numba import int64, types, uint32, uint64
 
 from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_number
-from percolab.kernels.bits import highest_one, lowest_one
+from percolab.kernels.bits import highest_one, lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import find_periodic_number, has_bit, other_end, periodic_word
@@ -177,8 +172,26 @@ def prefixes_kernel(keys, words, words_per_item, prefixes):
 
 @cuda.jit(device=True)
 def listed_bond(prefixes, number):
-    """Return a bond as it is listed."""
     return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
+
+
+@cuda.jit(device=True)
+def _place_in(shared, counts, target, number):
+    """Return from where on among those that counts[target] counts a thread's bonds go, so many.
+
+    All threads of a block call it.  shared: uint32 (2,).
+    """
+    slot = uint32(0)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    if number != uint32(0):
+        slot = cuda.atomic.add(shared, 0, number)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, target, shared[0])
+    cuda.syncthreads()
+    return uint32(shared[1] + slot)
 
 
 @cuda.jit(cache=True)
@@ -186,23 +199,10 @@ def list_all_kernel(exists, words, prefixes, listed, counts):
     """Append all bonds to the first list: one thread a word."""
     shared = cuda.shared.array(2, types.uint32)
     word = uint32(cuda.grid(1))
-    left, slot = uint32(0), uint32(0)
+    left = uint32(0)
     if word < words:
         left = exists[uint32(word % uint32(exists.size))]
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
-    cuda.syncthreads()
-    count, rest = uint32(0), left
-    while rest != uint32(0):
-        rest = uint32(rest & uint32(rest - uint32(1)))
-        count = uint32(count + uint32(1))
-    if count != uint32(0):
-        slot = cuda.atomic.add(shared, 0, count)
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(counts, 0, shared[0])
-    cuda.syncthreads()
-    place = uint32(shared[1] + slot)
+    place = _place_in(shared, counts, 0, uint32(popcount(left)))
     while left != uint32(0):
         number = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
         left = uint32(left & uint32(left - uint32(1)))
@@ -240,31 +240,12 @@ def _find_root(parents, i):
 
 
 @cuda.jit(device=True)
-def _place_in(shared, counts, target, stays):
-    """Return where among those that counts[target] counts a thread's bond goes, if it stays.
-
-    All threads of a block call it.  shared: uint32 (2,).
-    """
-    slot = uint32(0)
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
-    cuda.syncthreads()
-    if stays:
-        slot = cuda.atomic.add(shared, 0, uint32(1))
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(counts, target, shared[0])
-    cuda.syncthreads()
-    return uint32(shared[1] + slot)
-
-
-@cuda.jit(device=True)
 def _append(shared, counts, target, forest, bond, i, j, listed):
     """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
 
     The roots begin their next round without an offer; all threads write the same there.
     """
-    place = _place_in(shared, counts, target, i != j)
+    place = _place_in(shared, counts, target, uint32(i != j))
     if i != j:
         listed.bonds[place] = bond
         listed.ends[place] = uint64(uint64(uint64(i) << uint64(32)) | uint64(j))
@@ -309,7 +290,7 @@ def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
             if not is_heavy:
                 i, j = _find_roots(forest, adjacency, slots, bond)
         _append(shared, counts, 1, forest, bond, i, j, listed)
-        place = _place_in(shared, counts, HEAVY, is_heavy)
+        place = _place_in(shared, counts, HEAVY, uint32(is_heavy))
         if is_heavy:
             listed.bonds[uint32(last - place)] = bond
         begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
@@ -383,7 +364,6 @@ def _comes_before(one, other, keys, are_whole):
 
 @cuda.jit(device=True)
 def _offer(best, root, bond, keys, are_whole):
-    """Make a bond the best of a root, unless there is a better one."""
     old = best[root]
     while _comes_before(bond, old, keys, are_whole):
         found = cuda.atomic.cas(best, root, old, bond)

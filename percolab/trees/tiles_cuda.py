@@ -4,18 +4,16 @@ A tile is a box of sites.  Its clusters choose their least bond as long as that 
 with both ends in the tile; for this every site next to another tile knows the least prefix of the
 bonds that lead there.  When no cluster can choose any more, what was chosen is of the tree.
 
-Then bonds to other tiles are left out of account, and it goes on: a bond that is not in the tree of
-the inner bonds alone is not in the whole tree, for it is the greatest of a circle.  So of the inner
-bonds no more are listed for the rounds of :mod:`percolab.trees.rounds_cuda` than are chosen now.
+Then bonds to other tiles are left out of account, and it goes on: an inner bond that is not chosen
+now is the greatest of a circle, and in no tree.  The others are listed for the rounds of
+:mod:`percolab.trees.rounds_cuda`, like all that a tile leaves undecided.
 
-Prefixes lose a digit here: the lowest bit of an inner bond's is 1, and 0 is left to what makes a
-cluster choose nothing.  That is a bond to another tile, and two inner bonds of one prefix, since no
-more digits are compared here.  Whatever a tile leaves undecided is listed.
+The lowest bit of an inner bond's prefix is 1; 0 makes a cluster choose nothing.  That is a bond to
+another tile, and two inner bonds of one prefix, since no more digits are compared here.
 
-Every warp has a list of bonds of its own, which gets shorter with every round: bonds within one
-cluster are dropped.  Heavy bonds are put aside, to the end of the warp's memory, for the first
-rounds: many never need to be offered.  In the first part a bond after the least outward ones of
-both its clusters cannot be chosen any more, and is put aside until the second.
+Every warp has a list of bonds of its own, from which bonds within one cluster are dropped.  Put
+aside at the end of its memory are heavy bonds for the first rounds, and in the first part bonds
+after the least outward ones of both their clusters, which cannot be chosen until the second.
 """
 
 from typing import Any, NamedTuple
@@ -168,14 +166,12 @@ def _bond_at(tiles, corner, item, identity):
 
 @cuda.jit(device=True)
 def _list_bond(prefixes, number, bonds, place):
-    """List a bond if there is room."""
     if place < uint32(bonds.size):
         bonds[place] = listed_bond(prefixes, number)
 
 
 @cuda.jit(device=True)
 def _write_chosen(tiles, corner, item, chosen, tree):
-    """Set the bits of the chosen bonds of a tile in the words of the tree."""
     wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
     pieces = uint32(uint32(uint32(len(tiles.shifts)) << uint32(SITE_BITS)) >> wide)
     piece = uint32(cuda.threadIdx.x)
@@ -198,7 +194,6 @@ def _write_chosen(tiles, corner, item, chosen, tree):
 
 @cuda.jit(device=True)
 def _write_roots(tiles, corner, item, parents, forest):
-    """Write the roots of the sites of a tile."""
     first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
     while place < uint32(TILE_SITES):
         inside, i = _locate_site(tiles, corner, place)
@@ -332,14 +327,10 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
     begin = uint32(warp * size)
     lists = memory, far, begin, uint32(begin + size)
-    place = thread
-    while place < uint32(TILE_SITES):
-        parents[place], best[place] = place, uint32(NO_SITE)
-        place = uint32(place + uint32(TILE_THREADS))
-    word = thread
-    while word < uint32(_CHOSEN_WORDS):
+    for site in range(thread, TILE_SITES, TILE_THREADS):
+        parents[site], best[site] = uint32(site), uint32(NO_SITE)
+    for word in range(thread, _CHOSEN_WORDS, TILE_THREADS):
         chosen[word] = uint32(0)
-        word = uint32(word + uint32(TILE_THREADS))
     if thread < uint32(_OWN):
         counters[thread] = uint32(0)
     count, aside = _list_inner(

@@ -1,12 +1,9 @@
 """Weights of bonds: a sample's uniform numbers, or given ones, as integers that are compared.
 
 A bond is known by its *number*, 32 * word + bit in the words of all classes, one class after the
-other: as in :mod:`percolab.coupled.bond_order`.  Its *key* is an integer, uint64, that is smaller
-where its weight is.  Bonds are ordered by (key, number), so that no two are equal and the minimum
-spanning tree is one and the same however it is found.
-
-The key of a sample's bond is its uniform number u, all of its 63 binary digits.  Bonds with smaller
-numbers than p are open at p, so that the tree cut at p has the clusters of the sample at p.
+other.  Its *key* is an integer, uint64, that is smaller where its weight is: of a sample's bond all
+63 binary digits of its uniform number.  Bonds are ordered by (key, number), so that the minimum
+spanning tree is one and the same however it is found; cut at p, it has the sample's clusters at p.
 """
 
 from __future__ import annotations
@@ -37,7 +34,6 @@ class BondWeights(NamedTuple):
 
 
 def make_sample_weights(generator: int, seed: int, sample: int) -> BondWeights:
-    """Return the weights that the bonds of a sample have."""
     return BondWeights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
 
 
@@ -53,6 +49,15 @@ def compute_key(weights, bond):
         return weights.given[bond]
     word, bit = uint32(uint32(bond) >> uint32(5)), uint32(uint32(bond) & uint32(31))
     return uniform_number(weights.generator, weights.seed, weights.sample, word, bit)
+
+
+@njit(nogil=True, cache=True)
+def make_bond_keys(weights, bonds):
+    """Return the keys of bonds by their numbers, uint32 to uint64."""
+    keys = np.empty(bonds.size, np.uint64)
+    for n in range(bonds.size):
+        keys[n] = compute_key(weights, bonds[n])
+    return keys
 
 
 def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from percolab.lattices.lattice import lattice_names
 from percolab.validation import (
     duals,
     exact,
@@ -23,7 +24,7 @@ def list_checks(conditions: Conditions) -> tuple[Check, ...]:
     return (
         *generator.CHECKS,
         *lanes.CHECKS,
-        *(parity.full_checks() if conditions.full else parity.checks()),
+        *parity.checks(lattice_names() if conditions.full else parity.QUICK),
         *exact.CHECKS,
         *duals.CHECKS,
         *tori.DENSITIES,

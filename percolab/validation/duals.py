@@ -75,10 +75,7 @@ class Dual(NamedTuple):
 def count_violations(
     labeler: Any, dual: Dual, seed: int, samples: NDArray[np.uint64], p: float
 ) -> int:
-    """Return in how many samples of a torus the identity does not hold.
-
-    labeler: one of :mod:`percolab.labelers`, for this torus.
-    """
+    """Return in how many samples of a labeler's torus the identity does not hold."""
     batch = labeler.batch
     opened, rows = [], []
     for first in range(0, samples.size, batch.capacity):
@@ -96,10 +93,8 @@ def count_violations(
 
 
 def _identity(conditions: Conditions) -> Iterator[Outcome]:
-    for name in lattice_names():
-        lattice = load_lattice(name)
-        if is_drawn_planar(lattice):
-            yield from _identity_on(lattice, conditions)
+    for lattice in filter(is_drawn_planar, map(load_lattice, lattice_names())):
+        yield from _identity_on(lattice, conditions)
 
 
 def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
@@ -123,10 +118,9 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
                 seed = conditions.stream_seed("duals", name, shape, part)
                 own = count_violations(coupling.labeler, dual, seed, samples, part * middle)
                 wrong[labeler_name] += own
-    total = count * len(shapes) * len(_PARTS)
+    note = f"{count * len(shapes) * len(_PARTS)} samples"
     for labeler_name in names:
-        text = f"C - C* - V + E, {labeler_name} on {name}"
-        yield differing(text, wrong[labeler_name], f"{total} samples")
+        yield differing(f"C - C* - V + E, {labeler_name} on {name}", wrong[labeler_name], note)
 
 
 CHECKS = (Check("dual clusters", "planar lattices", _identity),)

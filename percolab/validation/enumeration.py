@@ -46,9 +46,7 @@ _MOST_BONDS = 20
 
 
 def count_configurations(
-    num_sites: int,
-    bonds: Bonds,
-    ends: Sequence[tuple[Collection[int], Collection[int]]] = (),
+    num_sites: int, bonds: Bonds, ends: Sequence[tuple[Collection[int], Collection[int]]] = ()
 ) -> list[Counts]:
     """Return sums over the configurations with n open bonds, n = 0 ... E, of several quantities.
 

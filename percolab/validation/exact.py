@@ -10,21 +10,25 @@ import numpy as np
 
 from percolab.bonds.words import TOP, XORWOW
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import LABELERS
 from percolab.labelers.forest import Labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.enumeration import (
     Counts,
     count_configurations,
     evaluate_counts,
     mean_threshold,
 )
-from percolab.validation.sampling import coupling_for, fraction_outcome, mean_outcome, sampled_rows
+from percolab.validation.sampling import (
+    coupling_for,
+    fraction_outcome,
+    list_labelers,
+    mean_outcome,
+    sampled_rows,
+)
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.
 _TINY = {
@@ -69,9 +73,7 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
     for bond, (k, owner) in enumerate(topology.bonds()[:, :2].tolist()):
         words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
     num_open = is_open.sum(axis=1)
-    able = [item for item, entry in LABELERS.items() if device.kind in entry.classes]
-    # Tiles need a grid, which the Bethe lattice has not.
-    for labeler in able if topology.shape else [item for item in able if item != "tiled"]:
+    for labeler in list_labelers(device.kind, topology):
         coupling = coupling_for(device, topology, name=labeler, items=len(words))
         rows = _compute_rows(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold, uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import xorwow_next
 from percolab.lattices.topology import unpack_bits
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import as_normal
+from percolab.validation.check import Check, Conditions, Outcome, as_normal, differing
 
 #: cuRAND 13.0's XORWOW: the state after curand_init, v and d, and the next outputs of curand();
 #: by (seed, subsequence, offset), read off an NVIDIA H200.
@@ -75,13 +75,9 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
     seed = np.uint64(conditions.stream_seed("definition"))
     exists, opened = np.full(count, 2**32 - 1, np.uint32), np.empty(count, np.uint32)
     for rng, generator in GENERATORS.items():
+        bits = ((np.uint32(word), np.uint32(bit)) for word in range(count) for bit in range(32))
         numbers = np.array(
-            [
-                uniform_number(generator, seed, sample, np.uint32(word), np.uint32(bit))
-                for word in range(count)
-                for bit in range(32)
-            ],
-            np.uint64,
+            [uniform_number(generator, seed, sample, *bit) for bit in bits], np.uint64
         )
         wrong = 0
         for p in (0.0, *_P, float(numbers[7]) / 2**63, 1.0):
@@ -117,19 +113,18 @@ class _Counts:
 
 
 def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
-    for rng, generator in GENERATORS.items():
-        for p in _P:
-            yield from _list_tests(_count(conditions, rng, generator, p), f"p = {p:.4g}, {rng}", p)
+    for rng, p in product(GENERATORS, _P):
+        yield from _list_tests(_count(conditions, rng, p), f"p = {p:.4g}, {rng}", p)
 
 
-def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Counts:
+def _count(conditions: Conditions, rng: str, p: float) -> _Counts:
     counts, seed = _Counts(), np.uint64(conditions.stream_seed("uniformity", rng, p))
     exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(p_to_threshold(p))
     pair = np.empty((2, _WORDS), np.uint32)
     for first in range(0, conditions.count(quick=16, full=512), 2):
         for n, opened in enumerate(pair):
             sample = np.uint64(first + n)
-            fill_open_bonds(generator, seed, sample, limit, np.uint64(0), exists, opened)
+            fill_open_bonds(GENERATORS[rng], seed, sample, limit, np.uint64(0), exists, opened)
         counts.add(pair)
     return counts
 

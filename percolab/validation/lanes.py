@@ -1,8 +1,7 @@
 """Are the 32 bonds of a word independent of one another?  All pairs and triples of them.
 
-A fault of single bonds is seen in few words.  A correlation of two bonds of a word changes no
-single bond and no word, and is seen only in these two: sample version 1 had correlations of 2e-3,
-which 2^26 words show at 17 sigma (docs/randomness.md).
+A correlation of two bonds of a word is seen only in these two: sample version 1 had correlations of
+2e-3, which 2^26 words show at 17 sigma (docs/randomness.md).
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.validation.check import Check, Conditions, Outcome
-from percolab.validation.deviates import as_normal, largest_as_normal
+from percolab.validation.check import Check, Conditions, Outcome, as_normal, largest_as_normal
 from percolab.validation.lane_counts import count_lanes
 
 #: 1/3, and p of many digits: of the triangular and the honeycomb lattice nearly p_c.
@@ -84,10 +83,9 @@ def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[O
 
 def _lanes(conditions: Conditions) -> Iterator[Outcome]:
     count = conditions.count(quick=2**26, full=2**27)
-    for rng, generator in GENERATORS.items():
-        for p in P:
-            fill = _filled(generator, conditions.stream_seed("lanes", rng, p), p)
-            yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
+    for (rng, generator), p in product(GENERATORS.items(), P):
+        fill = _filled(generator, conditions.stream_seed("lanes", rng, p), p)
+        yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
 
 
 CHECKS = (Check("generator", "pairs and triples of bonds", _lanes),)

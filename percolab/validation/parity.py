@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -17,12 +17,12 @@ from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.forest import Labeler, Reading
-from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
+from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.topology import Topology
 from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.sampling import coupling_for
 
-_QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
+QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
 #: Lengths of one and two, and below, at and across the edges of words and of a GPU's tiles.
 _SHAPES = {
     2: ((1, 1), (1, 37), (2, 2), (7, 5), (32, 3), (34, 6)),
@@ -97,17 +97,14 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
             if any(kind == "periodic" and n % cell for n, cell, kind in axes):
                 continue
             topology = lattice.topology(shape, boundary)
+            layers = topology.end_layers
             for model in _MODELS:
-                if model.draws_sites and _has_thin_axis(topology):
+                # Site models refuse a site that is in both end layers of an axis.
+                if model.draws_sites and any(np.intersect1d(*ends).size for ends in layers):
                     continue
                 case = f"{' x '.join(map(str, shape))}, {', '.join(boundary)}, {model}"
                 yield case, topology, model
                 yield f"{case}, neighbour list", topology.explicit(), model
-
-
-def _has_thin_axis(topology: Topology) -> bool:
-    """Return whether a site is in both end layers of an axis, which site models refuse."""
-    return any(np.intersect1d(*pair).size for pair in topology.end_layers)
 
 
 def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
@@ -168,13 +165,8 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)
 
 
-def checks(lattices: tuple[str, ...] = _QUICK) -> tuple[Check, ...]:
+def checks(lattices: Sequence[str]) -> tuple[Check, ...]:
     """Return the checks of the labelers on these lattices."""
     small = [Check("labelers", f"small {name}", partial(_small, name)) for name in lattices]
     large = [Check("labelers", f"large {name}", partial(_large, name)) for name in lattices]
     return (*small, Check("labelers", "spanning thresholds", _spanning_thresholds), *large)
-
-
-def full_checks() -> tuple[Check, ...]:
-    """Return the checks of the labelers on all lattices that come with percolab."""
-    return checks(tuple(lattice_names()))

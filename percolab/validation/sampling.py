@@ -14,7 +14,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
-from percolab.labelers import serving_labeler
+from percolab.labelers import LABELERS, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
@@ -28,10 +28,7 @@ _SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 def coupling_for(
     device: Device, topology: Topology, model: Model = BOND, *, items: int, name: str | None = None
 ) -> Coupling:
-    """Return a labeler with its coupling on a device, for `items` batch entries.
-
-    name: None is the fastest one that supports the topology.
-    """
+    """Return a labeler, by default the fastest, with its coupling for `items` batch entries."""
     device.open()
     serving = serving_labeler(name, device.kind, topology)
     extent = Extent.of_topology(topology)
@@ -44,6 +41,12 @@ def coupling_for(
     return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
 
 
+def list_labelers(kind: str, topology: Topology) -> list[str]:
+    """Return the labelers of a kind of device that support a topology."""
+    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
+    return [name for name in able if serving_labeler(name, kind, topology) == name]
+
+
 def sampled_rows(
     conditions: Conditions,
     topology: Topology,
@@ -54,10 +57,7 @@ def sampled_rows(
     model: Model = BOND,
     rng: str = "xorwow",
 ) -> NDArray[np.int64]:
-    """Return the rows, int64 (samples, ROW_WIDTH), of samples at p.
-
-    stream: the name of their seed; two names draw independent samples.
-    """
+    """Return the rows, int64 (samples, ROW_WIDTH), of samples at p; stream: names their seed."""
     seed = conditions.stream_seed(*stream)
     numbers = np.arange(samples, dtype=np.uint64)
     threshold = p_to_threshold(p)
@@ -88,9 +88,6 @@ def mean_outcome(
 
 
 def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
-    """Return the outcome of a fraction of independent samples (n,), 0 or 1 each.
-
-    Its error is that of the expected probability, since a fraction of 0 or 1 has none.
-    """
+    """Return the outcome of a fraction of samples, 0 or 1 each, with the error of the expected."""
     sigma = np.sqrt(expected * (1 - expected) / found.size)
     return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)

@@ -26,8 +26,7 @@ def _spanning(
     """Return which samples at p = 1/2 span along the first axis, bool (samples,)."""
     topology, stream = load_lattice(lattice_name).topology(shape), ("spanning", lattice_name, shape)
     rows = sampled_rows(conditions, topology, 0.5, samples, stream=stream, model=model)
-    spans: np.ndarray = rows[:, SPANNING] & 1 == 1
-    return spans
+    return np.asarray(rows[:, SPANNING] & 1 == 1)
 
 
 #: Shapes that span with probability 1/2, with samples.  A rectangle of (n + 1) x n sites is its own
@@ -69,17 +68,11 @@ def _bethe(conditions: Conditions) -> Iterator[Outcome]:
         yield fraction_outcome(name, rows[:, SPANNING] & 1, expected, "by recursion")
 
 
+_rectangles = partial(_halves, "square", BOND, _SELF_DUAL, "self-dual")
+_rhombi = partial(_halves, "triangular", Model.parse("site"), _SELF_MATCHING, "self-matching")
 CHECKS = (
-    Check(
-        "spanning",
-        "self-dual rectangles",
-        partial(_halves, "square", BOND, _SELF_DUAL, "self-dual"),
-    ),
-    Check(
-        "spanning",
-        "self-matching rhombi",
-        partial(_halves, "triangular", Model.parse("site"), _SELF_MATCHING, "self-matching"),
-    ),
+    Check("spanning", "self-dual rectangles", _rectangles),
+    Check("spanning", "self-matching rhombi", _rhombi),
     Check("spanning", "Cardy's formula", _cardy),
     Check("spanning", "Bethe lattices", _bethe),
 )

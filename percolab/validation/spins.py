@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.labelers import LABELERS, serving_labeler
+from percolab.labelers import serving_labeler
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
@@ -27,9 +27,9 @@ from percolab.spins.words import Chain
 from percolab.tasks.blocks import Block, squared_names
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.enumeration import Bonds, bond_means
+from percolab.validation.sampling import list_labelers
 
 Floats = NDArray[np.float64]
 
@@ -63,13 +63,13 @@ class _Means:
 
     def of(self, name: str) -> Floats:
         """Return those of an observable, float64 (chains,)."""
-        place = self._names.index(name)
-        return self._means([block.sums[0, place] for block in self.blocks])
+        place = [column.name for column in self.task.observables].index(name)
+        return np.array([block.sums[0, place] for block in self.blocks]) / self.task.block_size
 
     def square(self, name: str) -> Floats:
         """Return those of its square."""
         place = squared_names(self.task.observables).index(name)
-        return self._means([block.squares[0, place] for block in self.blocks])
+        return np.array([block.squares[0, place] for block in self.blocks]) / self.task.block_size
 
     def lagged(self, series: int) -> tuple[Floats, Floats]:
         """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""
@@ -77,13 +77,6 @@ class _Means:
         parts = np.array([block.extras["lagged"][0] for block in self.blocks]).reshape(shape)
         products, edges = parts[:, series, :, 1].T / (self.task.block_size - 1)
         return products, edges
-
-    def _means(self, sums: list[Any]) -> Floats:
-        return np.asarray(np.array(sums, np.float64) / self.task.block_size)
-
-    @property
-    def _names(self) -> list[str]:
-        return [column.name for column in self.task.observables]
 
 
 def _chains(
@@ -108,16 +101,9 @@ def _chains(
         seed=conditions.stream_seed("spins", *stream),
         **{**defaults, **task},
     )
-    sampler = make_sampler(made, labeler=labeler, device=conditions.device)
+    sampler: Any = make_sampler(made, labeler=labeler, device=conditions.device)
     conditions.device.open()
-    found: list[Any] = sampler.sample(range(chains))
-    return _Means(made, found)
-
-
-def _labelers(kind: str, topology: Topology) -> list[str]:
-    """Return the labelers of a kind of device that support a topology."""
-    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
-    return [name for name in able if serving_labeler(name, kind, topology) == name]
+    return _Means(made, sampler.sample(range(chains)))
 
 
 def _torus(structure: Structure, size: int) -> Topology:
@@ -152,24 +138,20 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 
 
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
-    """Yield the outcomes of several means of the same chains, by name, and of all together.
-
-    values: of every chain, float64 (n,), and the expected mean.
-    """
-    yield from with_joint(
-        text,
-        (
-            (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
-            for name, (found, expected) in values.items()
-        ),
+    """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
+    outcomes = (
+        (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
+        for name, (found, expected) in values.items()
     )
+    yield from with_joint(text, outcomes)
 
 
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
-    names = [x for x in _labelers(conditions.device.kind, _torus(lattice, 8)) if x != "reference"]
-    fastest = serving_labeler(None, conditions.device.kind, _torus(lattice, 8))
+    kind, smallest = conditions.device.kind, _torus(lattice, 8)
+    names = [name for name in list_labelers(kind, smallest) if name != "reference"]
+    fastest = serving_labeler(None, kind, smallest)
     tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
     cases = [(fastest, size, scale, rng) for size, scale in tori for rng in GENERATORS]
     cases += [(name, *_TORI[0], "xorwow") for name in names if name != fastest]
@@ -199,12 +181,6 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
         yield from _jointly(text, values)
 
 
-def _tiny(name: str) -> tuple[Structure, int]:
-    if name == "graph":
-        return Graph.of_bonds(*_LOOPS), _LOOPS[0]
-    return load_lattice(name), 2
-
-
 def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
     """Return the number of sites and the bonds, the sites numbered without vacant points."""
     topology = _torus(structure, size)
@@ -216,7 +192,8 @@ def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
 
 def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
     """Means of tiny graphs: of spins, of open bonds, and of clusters."""
-    structure, size = _tiny(name)
+    is_graph = name == "graph"
+    structure, size = (Graph.of_bonds(*_LOOPS), _LOOPS[0]) if is_graph else (load_lattice(name), 2)
     sites, bonds = _list_bonds(structure, size)
     for n, (update, q, p) in enumerate((u, q, p) for u in _UPDATES for q, p in _TINY_P.items()):
         exact = bond_means(sites, bonds, q=q, p=p)
@@ -292,9 +269,8 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
         # 46, 075001 (2013)).
         two = means.of("wrapping_all") - means.of("wrapping_diagonal")
         apart = two - q * (1 - means.of("wrapping_any"))
-        yield _compare_chain_means(
-            f"clusters wind twice less q times never, square, q = {q}", apart, 0.0
-        )
+        text = f"clusters wind twice less q times never, square, q = {q}"
+        yield _compare_chain_means(text, apart, 0.0)
 
 
 def _parity(conditions: Conditions) -> Iterator[Outcome]:
@@ -304,13 +280,13 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
     for name, shape in _PARITY:
         lattice = load_lattice(name)
         topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
-        labelers = _labelers(kind, topology)
+        labelers = list_labelers(kind, topology)
         wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
         for n, (update, q) in enumerate(_RULES):
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
             bonds, new, sites = (np.uint64(seed + place) for place in range(3))
-            p = q**0.5 / (1 + q**0.5)
-            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(p_to_threshold(p)))
+            threshold = np.uint64(p_to_threshold(q**0.5 / (1 + q**0.5)))
+            key = Chain(bonds, new, sites, np.uint64(n), threshold)
             begun = n % 2, [key], [n % 3 == 1]
             case = (topology, rule), begun, sweeps
             expected = _advance("reference", "cpu", *case)

@@ -21,8 +21,7 @@ from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
 from percolab.validation.sampling import sampled_rows
 
 _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
@@ -53,10 +52,9 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
         blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
         _run(twice, conditions, _SAMPLES)
         first, second = _datasets(once), _datasets(twice)
-    names = first.keys() | second.keys()
+    names, all_blocks = first.keys() | second.keys(), len(_SIZES) * _SAMPLES // _BLOCK
     wrong = sum(first.get(name) != second.get(name) for name in names)
-    note = f"{len(names)} datasets; interrupted at {blocks} of "
-    note += f"{len(_SIZES) * _SAMPLES // _BLOCK} blocks"
+    note = f"{len(names)} datasets; interrupted at {blocks} of {all_blocks} blocks"
     yield differing("datasets unlike those of a run in one go", wrong, note)
 
 
@@ -75,15 +73,15 @@ def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | No
 
 
 def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    found: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
+    contents: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
-            found[name] = (str(item.dtype), item.shape, item[...].tobytes())
+            contents[name] = (str(item.dtype), item.shape, item[...].tobytes())
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)
-    return found
+    return contents
 
 
 def _generators(conditions: Conditions) -> Iterator[Outcome]:
@@ -122,11 +120,9 @@ def _threshold(lattice_name: str, model: str, conditions: Conditions) -> Iterato
     )
     rule = StopRule(samples=dict.fromkeys(sizes, samples))
     fit = fit_results(run_study(study, rule, device=conditions.device))
-    exact = THRESHOLDS[lattice_name, model]
-    note = f"L = {', '.join(map(str, sizes))}"
+    exact, note = THRESHOLDS[lattice_name, model], f"L = {', '.join(map(str, sizes))}"
     # Not 1/nu: at these sizes the width of the transition has corrections beyond its error.
-    name = f"p_c, {lattice_name} {model}s"
-    yield Outcome(name, fit.threshold, exact, fit.threshold_error, note)
+    yield Outcome(f"p_c, {lattice_name} {model}s", fit.threshold, exact, fit.threshold_error, note)
 
 
 THRESHOLD_CHECKS = tuple(

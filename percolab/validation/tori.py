@@ -13,8 +13,7 @@ from percolab.analysis.theory.torus import excess_clusters, wrapping_probabiliti
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import list_observables
 from percolab.measure.rows import CLUSTERS
-from percolab.validation.check import Check, Conditions, Outcome
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import Check, Conditions, Outcome, with_joint
 from percolab.validation.sampling import fraction_outcome, mean_outcome, sampled_rows
 
 #: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120

@@ -386,16 +386,17 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
 def chain_moments(task: Any, blocks: Iterable[Any]) -> dict[str, np.ndarray]:
     """Return the sums over chains of what the quantities of a default fit of spins are made of."""
     from percolab.analysis.quantities import choose_quantities, list_quantities
-    from percolab.analysis.stored_data import moment_names, moment_sums
+    from percolab.analysis.study_kinds import find_analysis
     from percolab.store.task_result import TaskResult
 
     item = TaskResult(task, {block.number: block for block in blocks})
-    held = moment_names(item)
+    analysis = find_analysis(task)
+    held = analysis.moment_names(item)
     known = list_quantities(task.boundary, spins=True)
     names = [each.name for each in known if set(each.needs) <= held]
     chosen = choose_quantities(["all"], task.boundary, names)
     needs = sorted({name for each in chosen for name in each.needs})
-    return {name: moment_sums(item, name, np.array(task.p)) for name in needs}
+    return {name: analysis.moment_sums(item, name, np.array(task.p)) for name in needs}
 
 
 def sample_all_spins(folder: Path, device_name: str, budget: float, studies: int) -> None:

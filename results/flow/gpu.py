@@ -23,7 +23,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.flows.flow import Flow
-from percolab.flows.flow_batch import BackboneBatch, BridgesBatch, PathBatch, copy_net
+from percolab.flows.flow_batch import FlowBatch, copy_net
 from percolab.flows.net import unpack_open
 from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.kernels.device import device_name, load_cuda
@@ -53,7 +53,6 @@ TIMED = (
     ("square", 0.5, (4096,), 2**30),
 )
 READERS = (Bridges, Backbone, Path)
-BATCHES = (BridgesBatch, BackboneBatch, PathBatch)
 START = time.perf_counter()
 
 
@@ -110,14 +109,12 @@ def compare_all() -> bool:
     return good
 
 
-def least_ms(work: Any, launches: Any, repeats: int) -> float:
-    """Return the time of the fastest call, in ms."""
+def least_ms(work: Any, repeats: int) -> float:
+    """Return the time of the fastest call, which waits for the device, in ms."""
     times = []
     for _ in range(repeats):
-        launches.wait()
         start = time.perf_counter()
         work()
-        launches.wait()
         times.append(time.perf_counter() - start)
     return 1e3 * min(times)
 
@@ -142,19 +139,19 @@ def core_ns(reader: Any, topology: Any, words: Any, seed: int, sites: int) -> tu
 def time_reading(what: str, reading: Any, items: int, sites: int, *, many: bool) -> None:
     """Print the times of one reading; many: for several numbers of threads."""
     reading.rows(items)  # compiles
-    launches, chosen = reading.batch.launches, reading._threads
+    chosen = reading.threads
     for threads in sorted({32, 64, 128, 256, 512, chosen}) if many else (chosen,):
-        reading._threads = threads
-        whole = least_ms(lambda: reading.read(items), launches, 2)
-        blocks = min(reading._blocks, items)
+        reading.threads = threads
+        whole = least_ms(lambda: reading.rows(items), 2)
+        blocks = min(reading.blocks, items)
         print(
             f"{what} {items:6} samples, {threads:3} threads, {blocks:5} blocks "
             f"{whole:9.3f} ms {1e6 * whole / items / sites:8.4f} ns a site"
             f"{' <- chosen' if threads == chosen else ''}",
             flush=True,
         )
-    reading._threads = chosen
-    alone = least_ms(lambda: reading.read(1), launches, 2)
+    reading.threads = chosen
+    alone = least_ms(lambda: reading.rows(1), 2)
     print(f"{what} one sample alone {alone:9.3f} ms", flush=True)
 
 
@@ -164,19 +161,18 @@ def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> 
     topology = lattice.topology(lattice.shape(size), ("open",) * lattice.dimension)
     sites = topology.num_points
     labeler = new_labeler(None, "cuda", topology, capacity=max(batch_sites // sites, 1))
-    batch, seed, net = labeler.batch, 3, None
+    batch, seed = labeler.batch, 3
     items = batch.capacity
     samples = np.arange(items, dtype=np.uint64)
     batch.fill(XORWOW, seed, samples, np.full_like(samples, p_to_threshold(p)))
     words = batch.copy_open_words(min(items, 20, max(2**21 // sites, 1)))
-    for reader, kind in zip(READERS, BATCHES, strict=True):
+    for reader in READERS:
         what = f"{name:7}{size:5} {reader.word:9}"
         if elapsed() > last:
             print(f"{what} left out after {elapsed():.0f} s")
             continue
-        if net is None or not net.source.size:
-            net = copy_net(reader(None, ())._make_circuit(topology))
-        reading = kind(labeler, net)
+        net = copy_net(reader(None, ())._make_circuit(topology), reader.word)
+        reading = FlowBatch(labeler, net, reader.word, len(reader.numbers))
         time_reading(what, reading, items, sites, many=size in (64, 1024, 4096))
         if sites <= 2**20:
             core, expected = core_ns(reader, topology, words, seed, sites)

@@ -20,8 +20,7 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.trees import TREE_METHODS, new_trees
-from percolab.trees.heap import make_bond_keys
-from percolab.trees.weights import make_sample_weights, values_to_keys
+from percolab.trees.weights import make_bond_keys, make_sample_weights, values_to_keys
 
 
 def nanoseconds(work: Callable[[int], object], units: int, repeats: int) -> float:

@@ -8,8 +8,8 @@ from analysis_support import synthetic_task
 from counted_sizes import counted
 from helpers import assert_z, cpu_labeler
 
-from percolab.analysis.cluster_numbers import mean_power
 from percolab.analysis.stored_data import read_size_counts
+from percolab.analysis.tau import mean_power
 from percolab.api import sweep
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.lattices.lattice import load_lattice

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from percolab.analysis.convolution import bin_weights, binomial, convolve
+from percolab.analysis.study_kinds import bin_weights, binomial, convolve
 from percolab.measure.openings import MOST_BINS, bin_counts, bin_width
 
 P = [Fraction(0), Fraction(1, 1000), Fraction(1, 3), Fraction(7, 8), Fraction(1)]

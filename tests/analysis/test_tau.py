@@ -7,9 +7,8 @@ import pytest
 from analysis_support import synthetic_task
 from helpers import assert_z
 
-from percolab.analysis.cluster_numbers import mean_power
 from percolab.analysis.stored_fits import compute_exponents, tau_at
-from percolab.analysis.tau import TauReplicas, fit_tau
+from percolab.analysis.tau import TauReplicas, fit_tau, mean_power
 from percolab.analysis.theory.known_exponents import find_size_correction
 from percolab.api import fit, sweep
 from percolab.errors import AnalysisError

@@ -10,11 +10,14 @@ from spin_sums_support import spin_means
 
 from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.stored_spins import (
+    THERMAL,
+    System,
     compute_thermodynamics,
     correlation_errors,
     list_spin_tasks,
     read_lagged,
     read_series,
+    thermodynamics,
 )
 from percolab.analysis.theory.ising import (
     exact_infinite,
@@ -22,7 +25,6 @@ from percolab.analysis.theory.ising import (
     is_square_ising,
     ising_torus,
 )
-from percolab.analysis.thermodynamics import THERMAL, System, thermodynamics
 from percolab.api import sweep
 from percolab.bonds.model import Model
 from percolab.errors import InputError

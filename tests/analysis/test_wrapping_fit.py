@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.fisher_information import Information
 from percolab.analysis.quantities import BlockMoments, list_quantities
 from percolab.analysis.quantity_fits import make_fitter
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import Information
 from percolab.analysis.wrapping_fit import (
     DEGREES,
     QUANTITIES,

@@ -16,7 +16,7 @@ from percolab.analysis.stored_data import read_size_counts
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
 from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, list_observables
-from percolab.tables.sizes import SIZE_HEADER
+from percolab.tables.flat import SIZE_HEADER
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from flow_support import chain_flow, random_flow, sample_flows
-from helpers import slow
 
 from percolab.flows import elimination
 from percolab.flows.flow import Circuit, Flow
@@ -58,8 +57,8 @@ def test_conductance_and_currents_are_those_of_a_dense_solve(way, monkeypatch):
     ("name", "size", "p", "boundary"),
     [
         ("square", 10, 0.6, ("periodic", "open")),
-        slow("cubic", 6, 0.4, ("open", "open", "open")),
-        slow("kagome", 5, 0.7, ("open", "open")),
+        pytest.param("cubic", 6, 0.4, ("open", "open", "open"), marks=pytest.mark.slow),
+        pytest.param("kagome", 5, 0.7, ("open", "open"), marks=pytest.mark.slow),
     ],
 )
 def test_conductance_of_samples_is_that_of_a_dense_solve(name, size, p, boundary):
@@ -93,7 +92,7 @@ def test_a_whole_lattice_conducts_by_its_cross_section(shape):
     assert flow.conductance == pytest.approx(np.prod(shape[:-1]) / (shape[-1] - 1), rel=1e-10)
 
 
-@pytest.mark.parametrize("n", [4, slow(24)])
+@pytest.mark.parametrize("n", [4, pytest.param(24, marks=pytest.mark.slow)])
 def test_mean_logarithm_of_the_conductance_is_zero_on_the_self_dual_rectangle(n):
     """Bonds of 1/s and s at random: the dual of the rectangle conducts as the inverse, at every n.
 

@@ -6,7 +6,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from flow_support import expected_flow, sample_flows
-from helpers import slow
 
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds
@@ -24,7 +23,9 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("name", ["square", "graph", slow("triangular")])
+@pytest.mark.parametrize(
+    "name", ["square", "graph", pytest.param("triangular", marks=pytest.mark.slow)]
+)
 def test_flow_of_all_configurations(name):
     """Each is as networkx has it, and red bonds add up to what Russo's formula says, exactly.
 
@@ -56,8 +57,8 @@ def test_flow_of_all_configurations(name):
     ("name", "size", "p", "boundary"),
     [
         ("square", 16, 0.5, ("open", "open")),
-        slow("cubic", 6, 0.25, ("periodic", "periodic", "open")),
-        slow("kagome", 8, 0.55, ("periodic", "open")),
+        pytest.param("cubic", 6, 0.25, ("periodic", "periodic", "open"), marks=pytest.mark.slow),
+        pytest.param("kagome", 8, 0.55, ("periodic", "open"), marks=pytest.mark.slow),
         ("graph", 40, 0.5, ("terminals",)),
     ],
 )
@@ -90,8 +91,8 @@ def test_a_quarter_of_all_bonds_are_bridges_at_the_threshold_of_the_square_latti
         ("square", (9, 8)),
         ("kagome", (8, 6)),
         ("lieb", (8, 8)),
-        slow("triangular", (9, 8)),
-        slow("snub-square", (8, 8)),
+        pytest.param("triangular", (9, 8), marks=pytest.mark.slow),
+        pytest.param("snub-square", (8, 8), marks=pytest.mark.slow),
     ],
 )
 def test_a_bond_in_the_plane_is_a_bridge_if_its_faces_are_one_cluster_of_the_dual(name, shape):

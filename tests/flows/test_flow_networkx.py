@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from flow_support import chain_flow, expected_bridges, expected_flow, random_flow
-from helpers import slow
 
 
-@pytest.mark.parametrize("numbers", [range(1500), slow(range(1500, 10_000))])
+@pytest.mark.parametrize(
+    "numbers", [range(1500), pytest.param(range(1500, 10_000), marks=pytest.mark.slow)]
+)
 def test_flow_through_random_multigraphs_is_that_of_networkx(numbers):
     connected_ones, with_red, differing = 0, 0, 0
     for number in numbers:

@@ -14,6 +14,7 @@ from parts_support import (
     ps_of,
     row_by_slabs,
     row_of_the_whole,
+    run_local,
     shape_of,
     structure,
 )
@@ -34,7 +35,7 @@ from percolab.parts.ranks import (
 )
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slabs import Slabs
-from percolab.parts.transport import Local, RankLost, run_local
+from percolab.parts.transport import Local, RankLost
 
 
 def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=None):

@@ -6,9 +6,10 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 import pytest
+from parts_support import run_local
 
 from percolab.parts import transport
-from percolab.parts.transport import Local, RankLost, Sockets, run_local
+from percolab.parts.transport import Local, RankLost, Sockets
 
 ARRAYS = [
     np.arange(5, dtype=np.uint32),

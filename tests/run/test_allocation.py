@@ -8,9 +8,9 @@ from cli_support import answer
 from synthetic_support import synthetic_study
 
 from percolab.analysis import compute_information, fit_threshold
-from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
+from percolab.analysis.threshold import Information
 from percolab.api import sweep
 from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results

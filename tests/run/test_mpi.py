@@ -120,7 +120,7 @@ def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     assert found.sizes[0].host_bytes == here.sizes[0].host_bytes
     assert "memory at most: of this host, which has 2 of 9 workers" in found.notes
     choose = plan.choose_engine
-    on_gpu = lambda *args: replace(choose(*args), device=Device("cuda"))  # noqa: E731
+    on_gpu = lambda *args: replace(choose(*args), devices=(Device("cuda"),))  # noqa: E731
     monkeypatch.setattr(plan, "choose_engine", on_gpu)
     with pytest.raises(InputError, match="plan: GPUs of executor mpi are not planned; leave out"):
         plan_study(request.study, request.rule, **given)

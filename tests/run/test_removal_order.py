@@ -11,7 +11,7 @@ from cli_support import answer, refusal
 from helpers import assert_z
 
 import percolab
-from percolab.analysis.robustness import measure_robustness, network_bounds
+from percolab.analysis.maxima import measure_robustness, network_bounds
 from percolab.api import estimates, sweep
 from percolab.bonds.words import GENERATORS, uniform_number
 from percolab.coupled.one_by_one import (

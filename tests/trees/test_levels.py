@@ -15,8 +15,7 @@ from percolab.configurations.configuration import site_configuration
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.trees.heap import make_bond_keys
-from percolab.trees.weights import make_sample_weights
+from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
 CASES = [

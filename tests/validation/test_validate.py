@@ -40,7 +40,7 @@ from percolab.validation import (
     sweeps,
     tori,
 )
-from percolab.validation.deviates import with_joint
+from percolab.validation.check import with_joint
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 

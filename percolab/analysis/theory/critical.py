@@ -9,6 +9,7 @@ cylinder.
 from __future__ import annotations
 
 import cmath
+from contextlib import suppress
 from functools import cache
 from itertools import product
 
@@ -63,16 +64,16 @@ def critical_probability(
         return None
     if not Model.parse(model).keeps_symmetry:
         return None
-    modulus = torus_modulus(structure)
-    try:
+    tau = torus_modulus(structure)
+    # The formulae are not evaluated for a shape that is too long or too oblique.
+    with suppress(ValueError):
         if set(boundary) == {"open"}:
-            return _crossing(abs(modulus), cmath.phase(modulus), observable)
+            return _crossing(abs(tau), cmath.phase(tau), observable)
         if set(boundary) == {"periodic"} and observable in WRAPPING:
-            value = getattr(wrapping_probabilities(modulus), WRAPPING[observable])
-            return Known(value, 0.0, f"Pinson's formula, tau = {_written(modulus)}", _PINSON)
-    except ValueError:
-        # A shape so long or so oblique that the formulae are not evaluated.
-        return None
+            value = getattr(wrapping_probabilities(tau), WRAPPING[observable])
+            real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
+            written = f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"
+            return Known(value, 0.0, f"Pinson's formula, tau = {written}", _PINSON)
     return None
 
 
@@ -101,20 +102,13 @@ def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
     if axis in along:
         value = crossing_probability(along[axis], angle)
         return Known(value, 0.0, "Cardy's formula, " + shape.format(along[axis]), _CARDY)
-    both = double_crossing_probability(y_over_x, angle)
+    both, shown = double_crossing_probability(y_over_x, angle), shape.format(y_over_x)
     if axis == "all":
-        return Known(both, 0.0, "Watts' formula, " + shape.format(y_over_x), _WATTS)
+        return Known(both, 0.0, f"Watts' formula, {shown}", _WATTS)
     if axis == "any":
-        one = crossing_probability(along["x"], angle) + crossing_probability(along["y"], angle)
-        named = "Cardy's and Watts' formulae, " + shape.format(y_over_x)
-        return Known(one - both, 0.0, named, f"{_CARDY}; {_WATTS}")
+        value = sum(crossing_probability(ratio, angle) for ratio in along.values()) - both
+        return Known(value, 0.0, f"Cardy's and Watts' formulae, {shown}", f"{_CARDY}; {_WATTS}")
     return None
-
-
-def _written(tau: complex) -> str:
-    """Return a modulus as text: i, or -0.5+0.866i."""
-    real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
-    return f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"
 
 
 @cache
@@ -145,13 +139,13 @@ def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
         at = np.array(point) @ vectors + shifts.get(own, (0.0, 0.0))
         return np.asarray(at, np.float64)
 
-    ends = [
-        (place(point), place(tuple(x + step for x, step in zip(point, bond.offset))))
-        for bond in lattice.bonds
-        for point in sorted(bond.at)
-    ]
-    starts = [start for pair in ends for start in pair]
-    steps = [step for start, end in ends for step in (end - start, start - end)]
+    starts, steps = [], []
+    for bond in lattice.bonds:
+        for point in sorted(bond.at):
+            start = place(point)
+            end = place(tuple(x + step for x, step in zip(point, bond.offset)))
+            starts += [start, end]
+            steps += [end - start, start - end]
     return np.array(starts), np.array(steps)
 
 

@@ -16,7 +16,7 @@ the sign of K - K_c.  It changes the sign of one of the four parts.
 Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fisher, Phys. Rev. 185,
 832 (1969); L. Onsager, Phys. Rev. 65, 117 (1944); C. N. Yang, Phys. Rev. 85, 808 (1952).
 
-The names of thermal means are those of :data:`percolab.analysis.thermodynamics.THERMAL`.
+The names of thermal means are those of :data:`percolab.analysis.stored_spins.THERMAL`.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def ising_torus(length_x: int, length_y: int, coupling: float) -> IsingTorus:
     largest = max(part.logarithm for part in parts)
     weights = [math.exp(part.logarithm - largest) for part in parts]
     total = sum(weight * part.a for weight, part in zip(weights, parts))
-    first = second = 0.0
-    for weight, part in zip(weights, parts):
-        first += weight / total * (part.a * part.first + part.a_first)
+    shares = [(weight / total, part) for weight, part in zip(weights, parts)]
+    first = sum(share * (part.a * part.first + part.a_first) for share, part in shares)
+    second = 0.0
     # About the mean, so that the squares of large numbers do not cancel.
-    for weight, part in zip(weights, parts):
+    for share, part in shares:
         apart = part.first - first
         curved = part.a_second + 2 * part.a_first * apart + part.a * (part.second + apart**2)
-        second += weight / total * curved
+        second += share * curved
     sites, sinh = modes * length, math.sinh(2 * coupling)
     log_prefactor = 0.5 * sites * math.log(2 * sinh) - math.log(2)
     first += sites / math.tanh(2 * coupling)
@@ -255,8 +255,8 @@ def exact_infinite(name: str, model: Model, coupling: float) -> float | None:
     """
     own = _ising_coupling(model, coupling)
     if name == "specific_heat":
-        found = ising_specific_heat(own)
-        return found if math.isfinite(found) else None
+        heat = ising_specific_heat(own)
+        return heat if math.isfinite(heat) else None
     if name == "order":
         return ising_magnetization(own)
     return _energy(model, ising_energy(own)) if name == "energy" else None

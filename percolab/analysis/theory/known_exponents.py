@@ -49,14 +49,8 @@ _FLOWS = {
         "d_min": Known(1.3756, 0.0003, "", _CUBE),
         "t/nu": Known(2.282, 0.005, "", "Batrouni et al. 1996"),
     },
-    4: {
-        "D_B": Known(1.9844, 0.0011, "", _HIGHER),
-        "d_min": Known(1.6042, 0.0005, "", _HIGHER),
-    },
-    5: {
-        "D_B": Known(2.0226, 0.0027, "", _HIGHER),
-        "d_min": Known(1.8137, 0.0016, "", _HIGHER),
-    },
+    4: {"D_B": Known(1.9844, 0.0011, "", _HIGHER), "d_min": Known(1.6042, 0.0005, "", _HIGHER)},
+    5: {"D_B": Known(2.0226, 0.0027, "", _HIGHER), "d_min": Known(1.8137, 0.0016, "", _HIGHER)},
 }
 
 #: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: of

@@ -27,12 +27,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from percolab.analysis.theory.known_exponents import (
-    Exact,
-    Known,
-    derive_exponents,
-    known_exponents,
-)
+from percolab.analysis.theory.known_exponents import Exact, Known, derive_exponents, known_exponents
 
 _BAXTER = "Baxter 1973"
 _TRIANGULAR = "Baxter, Temperley and Ashley 1978"
@@ -93,20 +88,20 @@ def critical_point(lattice: str, q: int) -> Known | None:
     """
     if q < 1:
         raise ValueError(f"q = {q}: must be at least 1")
-    order = ", first order" if q > _LARGEST_CONTINUOUS else ""
-    if lattice == "square":
-        reference = "Onsager 1944" if q == 2 else _BAXTER
-        return Known(math.log1p(math.sqrt(q)), 0.0, "ln(1 + sqrt(q))" + order, reference)
-    if lattice == "triangular":
-        v = _root((-q, 0, 3, 1), float(q + 1))
-        return Known(math.log1p(v), 0.0, "v^3 + 3 v^2 = q" + order, _TRIANGULAR)
-    if lattice == "honeycomb":
-        v = _root((-(q**2), -3 * q, 0, 1), float(3 * q + 1))
-        return Known(math.log1p(v), 0.0, "v^3 - 3 q v = q^2" + order, _TRIANGULAR)
     if q == 2 and lattice in EVEN_SUBGRAPHS:
         x = _root(EVEN_SUBGRAPHS[lattice], 1.0)
         return Known(2 * math.atanh(x), 0.0, _CLOSED_FORMS.get(lattice, ""), _PLANAR_ISING)
-    return _NUMERICAL.get((lattice, q))
+    if lattice == "square":
+        v, law, reference = math.sqrt(q), "ln(1 + sqrt(q))", "Onsager 1944" if q == 2 else _BAXTER
+    elif lattice == "triangular":
+        v, law, reference = _root((-q, 0, 3, 1), q + 1.0), "v^3 + 3 v^2 = q", _TRIANGULAR
+    elif lattice == "honeycomb":
+        v = _root((-(q**2), -3 * q, 0, 1), 3 * q + 1.0)
+        law, reference = "v^3 - 3 q v = q^2", _TRIANGULAR
+    else:
+        return _NUMERICAL.get((lattice, q))
+    order = ", first order" if q > _LARGEST_CONTINUOUS else ""
+    return Known(math.log1p(v), 0.0, law + order, reference)
 
 
 def critical_bond_probability(lattice: str, q: int) -> Known | None:
@@ -141,11 +136,11 @@ def potts_exponents(dimension: int, q: int) -> dict[str, Known]:
         return known_exponents(dimension)
     if (dimension, q) not in _EXPONENTS:
         return {}
-    found = derive_exponents(dimension, *_EXPONENTS[dimension, q])
-    y_t, _, error, *_ = _EXPONENTS[dimension, q]
+    y_t, _, error, _, reference = _EXPONENTS[dimension, q]
     alpha = 2 * y_t - dimension
     written = str(alpha) if isinstance(alpha, Fraction) else ""
-    return found | {"alpha/nu": Known(float(alpha), 2 * error, written, found["1/nu"].reference)}
+    known = derive_exponents(dimension, *_EXPONENTS[dimension, q])
+    return known | {"alpha/nu": Known(float(alpha), 2 * error, written, reference)}
 
 
 def _root(coefficients: Sequence[int], upper: float) -> float:

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError, ThresholdFit
-from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import LocalSlopes, local_slopes
 from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
-from percolab.analysis.tau import TauFit
+from percolab.analysis.tau import SizeCounts, TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
 from percolab.figures import elements

@@ -11,8 +11,8 @@ import numpy as np
 from percolab.analysis import stored_spins
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats
+from percolab.analysis.stored_spins import THERMAL, Thermodynamics
 from percolab.analysis.theory import ising
-from percolab.analysis.thermodynamics import THERMAL, Thermodynamics
 from percolab.analysis.value import format_with_error
 from percolab.figures import elements, style
 from percolab.figures.math_text import typeset

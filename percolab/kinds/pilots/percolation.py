@@ -1,30 +1,20 @@
-"""Pilots: find where to place p, from nothing but p in (0, 1).
-
-A pilot's samples are drawn for that purpose: they are not the study's.
+"""Pilots: find where to place p, from nothing but p in (0, 1), on samples of their own.
 
 **Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
-which it spans.  A few samples' T are found by bisection; their mean and spread show where R_L(p)
-rises along each axis.  An anisotropic lattice, like the honeycomb's brick wall, spans along one
-axis at smaller p than along another, and the p values serve all of them.  On a torus nothing spans,
-and T is the smallest p at which a sample wraps around.
+which it spans, or on a torus wraps.  A few samples' T are found by bisection; their mean and spread
+show where R_L(p) rises along each axis, and the p values serve all of them.
 
-**Of what does not scale**, graphs and Bethe lattices: over what clusters show.
-Their thresholds are those of one size, so the p are placed about the maxima of three functions: the
-second largest cluster <s_2>, the mean cluster size chi without the largest cluster, and the scatter
-of the largest, (<s_1^2> - <s_1>^2)/<s_1>.  From nothing but p in (0, 1):
+**Of what does not scale**, graphs and Bethe lattices, p are placed about the maxima of three
+functions: the second largest cluster <s_2>, the mean cluster size chi without the largest cluster,
+and the scatter of the largest, (<s_1^2> - <s_1>^2)/<s_1>:
 
 1. By bisection, the p at which the largest cluster has half of its size at p = 1, to within a
-   factor of about 1.5.  What is sought lies below, or not far above: the first window is (0, 2 p).
+   factor of about 1.5.  The first window is (0, 2 p).
 2. On ROUND points of the window the mean of a few samples is taken.  The next window is where it is
-   above half its maximum, out to the points on both sides where it no longer is.  This is repeated
-   until a window is not narrowed to less than half any more, for each function by itself: in
-   scale-free graphs the maxima lie apart, and one is much sharper.
-3. CLUSTER_POINTS p cover all windows, as dense as the narrowest asks for where they overlap.
-   Where there are ends that a sample can connect, the p between which that begins are covered,
-   too: on a Bethe lattice, most of whose sites are at its surface, they lie far below the maxima.
-
-A graph with a second component nearly as large as its first has the maximum of <s_2> at p = 1; the
-window then reaches up to there.
+   above half its maximum, until it is not narrowed to less than half any more; for each function by
+   itself, as in scale-free graphs the maxima lie apart, and one is much sharper.
+3. CLUSTER_POINTS p cover all windows, as dense as the narrowest asks for where they overlap, and
+   where there are ends to connect also the p between which that begins.
 """
 
 from __future__ import annotations
@@ -99,7 +89,9 @@ def find_transitions(
                 f"L = {size}: {study.structure.name} spans at every p, so there is no transition "
                 "to look for: give the p values (-p)"
             )
-        window = _bracket(thresholds)
+        # Where the thresholds of a larger size are expected.
+        middle, reach = float(thresholds.mean()), _BRACKET * float(thresholds.std())
+        window = max(middle - reach, 0.0), min(middle + reach, 1.0)
         centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
         yield size, centres - _REACH * spreads, centres + _REACH * spreads
 
@@ -142,12 +134,6 @@ def find_threshold_range(thresholds: np.ndarray) -> tuple[float, float]:
 
 def make_pilot_task(task: Task) -> Task:
     return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
-
-
-def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
-    """Return where the thresholds of a larger size are expected."""
-    centre, spread = float(thresholds.mean()), float(thresholds.std())
-    return max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0)
 
 
 def _sample_thresholds(
@@ -202,10 +188,7 @@ def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...
 
 
 def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-    """Return the p values of every size of a study, small sizes first.
-
-    InputError as :func:`place_probabilities`, if the study has ends to connect.
-    """
+    """Return the p of every size of a study, small sizes first."""
     grids: dict[int, tuple[float, ...]] = {}
     spanning: dict[int, list[tuple[float, float]]] = {}
     if study.boundary:
@@ -242,10 +225,7 @@ def _above_half(p: Floats, values: Floats) -> tuple[float, float]:
 
 
 def _half_grown(sampler: GridSampler) -> float:
-    """Return about the p at which the largest cluster has half of its size at p = 1.
-
-    1 where it has so from the beginning: in a graph without bonds, or of two sites.
-    """
+    """Return about where the largest cluster has half of its size at p = 1; 1 if everywhere."""
     least, most = _means(sampler, np.array([0.0, 1.0]))[_LARGEST]
     if least >= most / 2:
         return 1.0

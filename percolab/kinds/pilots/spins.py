@@ -1,23 +1,18 @@
 """Pilots of spins: where to place p, and how long chains take to forget their start.
 
-**Where.**  Nothing is looked up.  First *invaded clusters*: in every sweep the satisfied bonds are
-opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half
-of the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
-transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but they fluctuate
-over several times its width.  So chains at fixed p over that window follow, and again, longer
-ones, over the p between which their samples begin to span.
+**Where.**  First *invaded clusters*: in every sweep the satisfied bonds are opened in the order of
+their uniform numbers until a cluster spans (wraps, on a torus; holds half of the sites, on a
+graph), and the clusters of that moment get new spins.  Such sweeps come to the transition by
+themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but fluctuate over several times
+its width.  So chains at fixed p over that window follow, and again, longer ones, over the p between
+which their samples begin to span.
 
-**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
-are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
-left of the start is about exp(-20) of it at the slowest of these.  That holds for updates of all
-clusters.  Where only some get new spins, a random start takes longer than any such time: its
-clusters are small, and the first ones are flipped one by one.  So there the chains of the pilot are
-also given longer burn-ins until those that started ordered and at random agree, and the burn-in is
-that one and the 20 times.  At high temperature such clusters are so small that thousands of updates
-do what one of all clusters does: of long chains only every n-th update is measured.
-
-At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
-a burn-in is what a chain needs to forget where in its phase it was, and a note reports this.
+**How long.**  A burn-in is 20 times the longest autocorrelation time of energy, M^2 and S_2 at some
+of the p, from chains that are 20 times as long as well.  Where only some clusters get new spins, a
+random start takes longer: its clusters are small, and the first are flipped one by one.  So the
+pilot's chains get longer burn-ins until those that started ordered and at random agree, which is
+added, and of long chains only every n-th update is measured.  At a transition of first order chains
+of a large lattice stay in their phase; the burn-in is that within it, and a note reports this.
 """
 
 from __future__ import annotations
@@ -153,13 +148,8 @@ def _pilot(
     every: int = 1,
 ) -> Task:
     """Return a task of chains of their own."""
-    given: dict[str, Any] = {
-        "p": tuple(p),
-        "burn_in": burn_in,
-        "block_size": sweeps,
-        "every": every,
-    }
-    return replace(task, purpose="pilot", measure=measure, chains=0, **given)
+    given: dict[str, Any] = {"burn_in": burn_in, "block_size": sweeps, "every": every}
+    return replace(task, purpose="pilot", p=tuple(p), measure=measure, chains=0, **given)
 
 
 def _make_sampler(task: Task, pilot: PilotConditions) -> ChainSampler:
@@ -185,14 +175,8 @@ def _probabilities(
     blocks = _blocks(own, range(first, first + _CHAINS), pilot)
     sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
     names = [column.name for column in own.observables]
-    words = [
-        name
-        for name in names
-        if name.partition("_")[0] in ("spanning", "wrapping")
-        and name.rpartition("_")[2] in ("x", "y", "z", "w", "spanning")
-    ]
-    if open_axes(task.boundary):
-        words = [name for name in words if name.startswith("spanning")]
+    what = "spanning" if open_axes(task.boundary) else "wrapping"
+    words = [name for name in names if name in (what, *(f"{what}_{axis}" for axis in "xyzw"))]
     if not words:
         return np.asarray(sums[:, [names.index("largest")]].T / task.num_sites)
     return np.asarray(sums[:, [names.index(name) for name in words]].T)
@@ -245,7 +229,8 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
         burn_in = max(round(needed), _BURN_IN, start)
         own = _pilot(task, p, burn_in, sweeps, ("series",), every)
         blocks = _blocks(own, range(1000, 1000 + _CHAINS), pilot)
-        series = _read_series(blocks, len(p))
+        stored = np.array([block.extras["series"] for block in blocks], np.float64)
+        series = stored.reshape(len(blocks), len(p), len(SERIES), -1)
         tau, is_complete = _longest(series)
         needed = _TIMES * tau * every
         if is_complete and sweeps >= _TIMES * tau:
@@ -253,7 +238,9 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
                 return BurnIn(max(10 * math.ceil(needed / 10), _LEAST_BURN_IN))
             if _have_met(series, tau):
                 return BurnIn(10 * math.ceil((burn_in + needed) / 10))
-        apart = _in_two_phases(series)
+        # At these p ordered and random chains have no energy in common.
+        energies = series[:, :, 0]
+        apart = energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1))
         if apart.any() and sweeps >= _LEAST_APART and is_relaxed(own):
             at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
             updates = max(RELAXED * task.size, _LEAST_APART)
@@ -264,25 +251,11 @@ def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
             every *= 2
         else:
             sweeps *= 2
-    said = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
+    reason = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
     if is_partial:
-        raise InputError(f"L = {task.size}: {said}; give the burn-in (--burn-in)")
-    return BurnIn(
-        _UNKNOWN_BURN_IN,
-        f"{said}, so this burn-in is too short (--burn-in): errors are quoted only where ordered "
-        "and random starts agree",
-    )
-
-
-def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
-    """Return at which p ordered and random chains have no energy in common, bool (points,)."""
-    energies = series[:, :, 0]
-    return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
-
-
-def _read_series(blocks: Sequence[Block], points: int) -> Floats:
-    stored = np.array([block.extras["series"] for block in blocks], np.float64)
-    return stored.reshape(len(blocks), points, len(SERIES), -1)
+        raise InputError(f"L = {task.size}: {reason}; give the burn-in (--burn-in)")
+    warning = "so this burn-in is too short (--burn-in): errors are quoted only where ordered and"
+    return BurnIn(_UNKNOWN_BURN_IN, f"{reason}, {warning} random starts agree")
 
 
 def _longest(parts: Floats) -> tuple[float, bool]:
@@ -312,10 +285,7 @@ def _have_met(parts: Floats, tau: float) -> bool:
 
 
 def _lagged(series: Floats) -> tuple[Floats, Floats]:
-    """Return lagged products and edges of series, (chains, n), up to a quarter of their length.
-
-    They are those that a results file has up to 64 lags (:mod:`percolab.measure.spins`).
-    """
+    """Return lagged products and edges of series, (chains, n), as files have them, up to n / 4."""
     chains, n = series.shape
     lags = n // 4
     spectrum = np.abs(np.fft.rfft(series, 2 * n)) ** 2

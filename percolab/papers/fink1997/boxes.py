@@ -50,10 +50,9 @@ from percolab.parts.interface import (
     make_row,
     no_face,
 )
-from percolab.parts.kernels import measure_slab
+from percolab.parts.kernels import SlabKeys, measure_slab
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey, sums_from_row
-from percolab.parts.words import SlabKeys
 
 #: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
 BOND_BYTES = 24

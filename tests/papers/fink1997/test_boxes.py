@@ -7,7 +7,15 @@ from math import prod
 import numpy as np
 import pytest
 from helpers import lattice, slow_but, traced_peak
-from parts_support import MODELS, NAMES, interfaces_of, ps_of, row_of_the_whole, structure
+from parts_support import (
+    MODELS,
+    NAMES,
+    interfaces_of,
+    ps_of,
+    row_of_the_whole,
+    run_local,
+    structure,
+)
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
@@ -33,7 +41,7 @@ from percolab.papers.fink1997.quad import (
 from percolab.parts.interface import Face, InterfaceSums
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
-from percolab.parts.transport import Local, run_local
+from percolab.parts.transport import Local
 
 MERGES = (
     "tree",
