@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -22,15 +24,16 @@ from percolab.analysis.text import quantity_table, spin_table
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, choose_table, find_format, write_table
+from percolab.cli.options import one_line_errors, threshold_record
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
-from percolab.cli.threshold import threshold_record
 from percolab.configurations.levels import find_given_levels
-from percolab.errors import AnalysisError, InputError, nearest
+from percolab.errors import InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.figures.sheet import Target
+from percolab.figures.study_view import Drawn
 from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
@@ -334,10 +337,12 @@ def sweep(
     """
     request = make_request(lattice, **settings)
     options = make_options(request, watcher=watcher or LoggedProgress(bar=progress))
-    if settings.get("out") is None:
+    with _writer(request.out if settings.get("out") is not None else None) as options["writer"]:
         return _shown_results(run_study(request.study, request.rule, **options))
-    with ResultsWriter(request.out) as options["writer"]:
-        return _shown_results(run_study(request.study, request.rule, **options))
+
+
+def _writer(out: Path | None) -> AbstractContextManager[ResultsWriter | None]:
+    return nullcontext() if out is None else ResultsWriter(out)
 
 
 @dataclass(frozen=True, repr=False)
@@ -490,11 +495,8 @@ def threshold(
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
     options = make_options(request, watcher=watcher or shown)
-    if "out" not in given:
+    with _writer(request.out if "out" in given else None) as options["writer"]:
         results = find_threshold(request.study, goal, **options)
-    else:
-        with ResultsWriter(request.out) as options["writer"]:
-            results = find_threshold(request.study, goal, **options)
     fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)
     return Threshold(_shown_results(results), fit)
 
@@ -542,13 +544,7 @@ class DataTable(GivenTable):
         ``fit``.
         """
         into = Target(ax, f"kind {kind or 'curves'}")
-        figure, numbers = draw_table(self.fit(series, **options), kind, into)
-        if ax is None:
-            figure.numbers = numbers
-        if path is not None:
-            save_figure(figure, take_path("path", path))
-        drawn: Figure = figure
-        return drawn
+        return _finish_figure(draw_table(self.fit(series, **options), kind, into), path, ax)
 
 
 def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> DataTable:
@@ -639,22 +635,16 @@ def _fit_threshold(
     results: StoredResults, observable: str | None, options: dict[str, Any]
 ) -> ThresholdFit:
     _check_named(observable)
-    try:
+    with one_line_errors():
         return fit_results(results, observable, **_fit_options(options, ("nu", "omega", "window")))
-    except (AnalysisError, InputError):
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def _fit_transition(
     results: StoredResults, observable: str | None, options: dict[str, Any]
 ) -> SpinFit:
     if observable is not None:
-        raise InputError(
-            f"observable = {observable!r}: of spins several quantities are fitted at once "
-            "(names=[...])"
-        )
+        reason = "of spins several quantities are fitted at once (names=[...])"
+        raise InputError(f"observable = {observable!r}: {reason}")
     return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
@@ -667,8 +657,9 @@ def _find_fit(study: Study) -> tuple[Callable[..., Any], Callable[..., str]]:
     return _FITS.get(study.kind.name, _USUAL_FIT)
 
 
-#: Integers that a fit takes, with the least and the largest.
+#: Integers that a fit takes, with the least and the largest, and numbers above 0, with the largest.
 _FIT_INTEGERS = {"min_size": (1, MAX_SEED), "degree": (1, 8)}
+_FIT_NUMBERS = {"omega": 10.0, "priors": 1e6}
 
 
 def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
@@ -681,20 +672,16 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
         if name not in known:
             raise InputError(f"{name}: a fit has no such option; {nearest(name, known)}")
     options = {name: value for name, value in given.items() if value is not None}
-    for name, (low, high) in _FIT_INTEGERS.items():
-        if name in options:
-            options[name] = take_integer(name, options[name])
-            if not low <= options[name] <= high:
-                value = options[name]
-                raise InputError(
-                    f"{name} = {value}, but it must be an integer from {low} to {high}"
-                )
-    for name, most in (("omega", 10.0), ("priors", 1e6)):
-        if name in options:
-            options[name] = take_number(name, options[name])
-            if not 0 < options[name] <= most:
-                value = options[name]
-                raise InputError(f"{name} = {value}, but it must be above 0 and at most {most:g}")
+    for name in filter(options.__contains__, _FIT_INTEGERS):
+        value = options[name] = take_integer(name, options[name])
+        low, high = _FIT_INTEGERS[name]
+        if not low <= value <= high:
+            raise InputError(f"{name} = {value}, but it must be an integer from {low} to {high}")
+    for name in filter(options.__contains__, _FIT_NUMBERS):
+        number = options[name] = take_number(name, options[name])
+        most = _FIT_NUMBERS[name]
+        if not 0 < number <= most:
+            raise InputError(f"{name} = {number}, but it must be above 0 and at most {most:g}")
     if "window" in options:
         if np.shape(options["window"]) != (2,):
             raise InputError(f"window = {options['window']!r}, but it must be two numbers")
@@ -755,16 +742,16 @@ def plot(
     """
     check_results(results)
     _check_named(observable)
-    figure, numbers = study_figure(
-        results,
-        observable=observable,
-        fitted=lambda: fit_results(results, observable),
-        kind=kind,
-        ax=ax,
-    )
+    fitted = partial(fit_results, results, observable)
+    drawn = study_figure(results, observable=observable, fitted=fitted, kind=kind, ax=ax)
+    return _finish_figure(drawn, path, ax)
+
+
+def _finish_figure(drawn: Drawn, path: str | Path | None, ax: Axes | None) -> Figure:
+    """Return a figure, which has its numbers unless ax is given; write it to a file on request."""
+    figure: Figure = drawn[0]
     if ax is None:
-        figure.numbers = numbers
+        figure.numbers = drawn[1]  # type: ignore[attr-defined]
     if path is not None:
         save_figure(figure, take_path("path", path))
-    drawn: Figure = figure
-    return drawn
+    return figure

@@ -26,7 +26,8 @@ from typing import Any
 
 import click
 
-from percolab.benchmark import PeerTime, StageTime, plot_time_per_site
+from percolab.benchmark.figure import plot_time_per_site
+from percolab.benchmark.records import PeerTime, StageTime
 from percolab.figures import save_figure
 from percolab.kernels.device import Device
 from percolab.papers.fink1997 import drawing as fink

@@ -10,8 +10,8 @@ from helpers import script
 
 import percolab
 from percolab.benchmark import timer
-from percolab.figures.timing import Timing, plot_timing
 from percolab.papers.komura2016 import figures as komura
+from percolab.papers.komura2016.timing import Timing, plot_timing
 
 reproduce_figures = script("reproduce_figures")
 

@@ -95,6 +95,11 @@ class Benchmark:
                 yield image
 
 
+def list_stages(records: Sequence[Record]) -> list[StageTime | PeerTime]:
+    """Return the records of stages of a sample, and of other programs."""
+    return [record for record in records if isinstance(record, StageTime | PeerTime)]
+
+
 def make_document(
     records: Sequence[Record],
     *,
@@ -103,7 +108,7 @@ def make_document(
     copy_bandwidth: float,
 ) -> dict[str, Any]:
     """Return records and what made them as plain JSON values; times in seconds unless named."""
-    staged = [record for record in records if isinstance(record, StageTime | PeerTime)]
+    staged = list_stages(records)
 
     def described(record: Record) -> dict[str, Any]:
         more = compared(record, staged, copy_bandwidth) if isinstance(record, StageTime) else {}
@@ -160,7 +165,7 @@ def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]
     row["seconds_per_sample"] = record.seconds_per_sample
     if isinstance(record, PeerTime):
         return CallTime(**row, program=record.peer, stage=record.part)
-    found = compared(record, [r for r in records if isinstance(r, StageTime | PeerTime)], 1.0)
+    found = compared(record, list_stages(records), 1.0)
     scipy, one_p = found["scipy_over_this"], found["over_one_p"]
     ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
     return CallTime(

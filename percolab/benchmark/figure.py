@@ -9,7 +9,6 @@ from percolab.benchmark.records import PeerTime, StageTime
 from percolab.benchmark.stages import STAGES
 from percolab.figures import elements
 from percolab.figures.style import DASHES, choose_look, new_figure
-from percolab.figures.timing import batches_said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +43,7 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
             for axes in row[len(places) :]:
                 axes.set_visible(False)
         elements.plain_ticks(grid[0, 0], decades=8)
-        batches = batches_said([record.samples_per_run for record in own])
+        batches = describe_batches([record.samples_per_run for record in own])
         elements.set_title(figure, ", ".join(filter(None, [title, batches])))
         elements.letter_panels([axes for axes in grid.flat if axes.get_visible()])
         for axes in grid[-1]:
@@ -53,6 +52,17 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
             axes.set_ylabel(f"time per site ({unit})")
         _add_legend(figure)
     return figure
+
+
+def describe_batches(batches: Sequence[int | None]) -> str:
+    """Return what a figure of times says of the samples timed together; "" if it is not known."""
+    known = sorted({batch for batch in batches if batch is not None})
+    if not known:
+        return ""
+    if known[-1] == 1:
+        return "a sample at a time"
+    least = "" if known[0] == known[-1] else f"{known[0]} to "
+    return f"batched: {least}{known[-1]} samples at a time"
 
 
 def _places(records: Sequence[StageTime], lattice: str) -> list[tuple[float, float | None]]:

@@ -286,7 +286,6 @@ def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[Call
 
 
 def _graph_time(setting: Setting) -> CallTime:
-    """Return the time of the tree of a random graph with given weights."""
     kind = setting.kind
     sites = min(setting.sites or _GRAPH_SITES[kind], _GRAPH_SITES[kind])
     random = np.random.default_rng(SEED)

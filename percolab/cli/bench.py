@@ -16,7 +16,8 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
-    from percolab.benchmark import Benchmark, Record, Setting
+    from percolab.benchmark.benchmark import Benchmark, Record
+    from percolab.benchmark.calls import Setting
     from percolab.bonds.model import Model
 
 #: Times with a timer; yields every record as soon as it is there.
@@ -90,16 +91,9 @@ def command(**given: Any) -> None:
     With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
     the host at the end; --ratio is then that of the coupling to the critical one.
     """
-    from percolab.benchmark import (
-        HEADER,
-        PeerTime,
-        StageTime,
-        copy_bandwidth,
-        format_row,
-        make_document,
-        make_timer,
-        plot_time_per_site,
-    )
+    from percolab.benchmark import benchmark as times
+    from percolab.benchmark.figure import plot_time_per_site
+    from percolab.benchmark.timer import copy_bandwidth, make_timer
     from percolab.figures import save_figure
 
     options = SimpleNamespace(**given)
@@ -111,23 +105,22 @@ def command(**given: Any) -> None:
     records: list[Record] = []
     quiet = options.json_file == "-"
     if not quiet:
-        echo(f"{_preamble(machine, bandwidth)}\n{HEADER}")
+        echo(f"{_preamble(machine, bandwidth)}\n{times.HEADER}")
     for record in job(timer):
         records.append(record)
         if not quiet:
-            echo(format_row(record, records, bandwidth))
+            echo(times.format_row(record, records, bandwidth))
     words = ["percolab", *sys.argv[1:]]
-    document = make_document(records, command=words, machine=machine, copy_bandwidth=bandwidth)
-    _write_document(options.json_file, document)
+    keys: dict[str, Any] = {"machine": machine, "copy_bandwidth": bandwidth}
+    _write_document(options.json_file, times.make_document(records, command=words, **keys))
     if options.plot_file is not None:
-        timed = [record for record in records if isinstance(record, StageTime | PeerTime)]
-        save_figure(plot_time_per_site(timed, title=machine["device_name"]), options.plot_file)
+        figure = plot_time_per_site(times.list_stages(records), title=machine["device_name"])
+        save_figure(figure, options.plot_file)
 
 
 def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
     """Return what the options time, and what times it; InputError if it cannot be timed."""
-    from percolab.benchmark import FURTHER_STAGES as TIMED
-    from percolab.benchmark import check_stage
+    from percolab.benchmark import benchmark as times
     from percolab.bonds.model import Model
 
     model = Model.parse(options.model or "bond")
@@ -147,7 +140,7 @@ def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
             raise InputError(f"--{key}: of --stage {', '.join(FURTHER_STAGES)} alone")
     setting = _make_setting(options, model, several={"split", "study"} & set(further) != set())
     for stage in further:
-        check_stage(stage, setting)
+        times.check_stage(stage, setting)
     first = set(options.stages or STAGES) & set(STAGES)
     if options.plot_file is not None and not first:
         raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
@@ -156,14 +149,14 @@ def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
     def job(timer: Any) -> Iterator[Record]:
         yield from () if plan is None else plan.records(timer)
         for stage in further:
-            yield from TIMED[stage](setting)
+            yield from times.FURTHER_STAGES[stage](setting)
 
     return setting, job
 
 
 def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
     """Return what the further stages read; several: whether a stage uses several devices."""
-    from percolab.benchmark import Setting
+    from percolab.benchmark.calls import Setting
     from percolab.kernels.device import Device
     from percolab.lattices.lattice import load_lattice
     from percolab.tasks.values import parse_lengths, parse_probabilities
@@ -192,7 +185,8 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
 
 def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
     """Return the plan of the first stages; InputError if it cannot be followed."""
-    from percolab.benchmark import Benchmark, choose_places
+    from percolab.benchmark.benchmark import Benchmark
+    from percolab.benchmark.records import choose_places
 
     if "sweep" in stages:
         stages.add("measure")
@@ -213,7 +207,6 @@ def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> 
 
 
 def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
-    """Return what times sweeps of spins."""
     from percolab.benchmark.spin_times import SpinSetting, spin_places, time_sweeps
     from percolab.spins.update import Update
 

@@ -24,10 +24,10 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
     table_options,
+    threshold_record,
     without_table_options,
     write_answer,
 )
-from percolab.cli.threshold import threshold_record
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
@@ -142,7 +142,6 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
 
 
 def _fit_roots(stored: StoredResults) -> Answer:
-    """Return p_c from the roots of all sizes."""
     from percolab.analysis.root_text import difference_text, root_table
     from percolab.analysis.roots import fit_roots
 
@@ -153,7 +152,6 @@ def _fit_roots(stored: StoredResults) -> Answer:
 
 
 def _fit_wrapping(stored: StoredResults) -> Answer:
-    """Return p_c from the wrapping probabilities of all sizes."""
     from percolab.analysis.text import quantity_table
     from percolab.analysis.wrapping_fit import fit_wrapping
 
@@ -257,7 +255,6 @@ def _find_exponents_at(
 
 
 def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
-    """Return the joint fit of dimensionless quantities."""
     from percolab.analysis.stored_fits import fit_quantities
     from percolab.analysis.text import quantity_table
 

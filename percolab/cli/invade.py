@@ -229,7 +229,6 @@ def _make_invader(structure: Structure, size: int, request: dict[str, Any]) -> I
 
 
 def _take_averaged(invasion: Invasion, p0: float | None) -> dict[str, Any]:
-    """Return what is averaged of an invasion."""
     return {
         "invaded": invasion.num_invaded,
         "threshold": invasion.threshold,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.label_answer import answer_labels, echo_phases
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
 from percolab.cli.sample_options import (
     OF_SPINS,
@@ -19,6 +18,7 @@ from percolab.cli.sample_options import (
     shaped,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.status import answer_labels, echo_phases
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
@@ -93,17 +93,7 @@ _OUT = "labels.h5"
 @as_json
 @quiet_option()
 def command(
-    configuration: tuple[str, ...],
-    labeler: str | None,
-    device: str,
-    tortuosity: bool,
-    slabs: str | None,
-    serial: bool,
-    sizes: str | None,
-    out: str | None,
-    as_json: bool,
-    quiet: bool,
-    **given: Any,
+    configuration: tuple[str, ...], as_json: bool, quiet: bool, serial: bool, **given: Any
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
 
@@ -127,22 +117,20 @@ def command(
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
-    default = _OUT if slabs is None else "labels.npy"
+    sizes, out = given["sizes"], given["out"]
+    default = _OUT if given["slabs"] is None else "labels.npy"
     target = str(output_file(out, default, find_label_format(out or default)))
     if sizes is not None:
         output_file(sizes, "", CLUSTERS_CSV)
-    if slabs is not None:
-        refuse(
-            {"serial": serial, "sizes": sizes, "tortuosity": tortuosity},
-            "labels in slabs (--slabs) have none",
-        )
-        count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
-        ways = {"labeler": labeler, "device": device, "slabs": count}
-        _label_in_slabs(configuration, given, target, as_json=as_json, **ways)
+    if given["slabs"] is not None:
+        given["serial"] = serial
+        refuse(given, "labels in slabs (--slabs) have none", "serial", "sizes", "tortuosity")
+        _label_in_slabs(configuration, given, target, as_json=as_json)
         return
     chosen = _configuration(configuration, given)
-    tortuosities = find_tortuosities(chosen) if tortuosity else {}
-    clusters = chosen.label(labeler, device, watcher=ProgressWatcher(silent=quiet))
+    tortuosities = find_tortuosities(chosen) if given["tortuosity"] else {}
+    watcher = ProgressWatcher(silent=quiet)
+    clusters = chosen.label(given["labeler"], given["device"], watcher=watcher)
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
         write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)
@@ -153,7 +141,7 @@ def command(
 
 
 def _label_in_slabs(
-    files: tuple[str, ...], given: dict[str, Any], target: str, *, as_json: bool, **ways: Any
+    files: tuple[str, ...], given: dict[str, Any], target: str, *, as_json: bool
 ) -> None:
     """Label an image slab by slab, and write what was found of it."""
     from percolab.configurations.label_slabs import label_in_slabs
@@ -161,11 +149,14 @@ def _label_in_slabs(
     refuse(given, "an image (--slabs) has none", "size", "graph")
     if not files:
         raise InputError("--slabs: only an INPUT of sites has it; leave it out")
+    slabs = given["slabs"]
+    count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
+    ways: dict[str, Any] = {"labeler": given["labeler"], "device": given["device"], "slabs": count}
     found = label_in_slabs(**_image(files, given), **ways, out=target)
-    summary, phases = found.summary(), [phase.to_dict() for phase in found.phases]
+    summary = found.summary()
     if as_json:
-        facts = {"labels": target, "shape": list(found.array.shape), **found.record}
-        echo_json(facts | summary | {"phases": phases})
+        facts = {"labels": target, "shape": list(found.array.shape), **found.record, **summary}
+        echo_json(facts | {"phases": [phase.to_dict() for phase in found.phases]})
         return
     sites = counted(summary["sites"], "site")
     echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")

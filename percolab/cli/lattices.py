@@ -109,20 +109,13 @@ def _shown(item: Threshold, *, decimals: int = 16) -> str:
 
 
 def _record(lattice: Lattice) -> dict[str, Any]:
+    names = ("name", "title", "dimension", "coordination_number", "digest")
     return {
-        "name": lattice.name,
-        "title": lattice.title,
-        "dimension": lattice.dimension,
-        "coordination_number": lattice.coordination_number,
-        "digest": lattice.digest,
+        **{name: getattr(lattice, name) for name in names},
         "cell": list(lattice.cell),
-        "vacant": [list(point) for point in sorted(lattice.vacant)],
+        "vacant": list(map(list, sorted(lattice.vacant))),
         "bonds": [
-            {
-                "offset": list(bond.offset),
-                "name": bond.name,
-                "at": [list(point) for point in sorted(bond.at)],
-            }
+            {"offset": list(bond.offset), "name": bond.name, "at": list(map(list, sorted(bond.at)))}
             for bond in lattice.bonds
         ],
         "thresholds": [vars(item) for item in lattice.thresholds],

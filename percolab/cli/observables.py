@@ -32,47 +32,39 @@ def command(boundary: str | None, as_json: bool) -> None:
     what models of spins have, what each word of sweep --measure adds, what trees have, and what
     packages that are installed declare.
     """
-    from percolab.measure.columns import (
-        CHAIN_COLUMNS,
-        EXTRA_COLUMNS,
-        list_columns,
-        list_observables,
-    )
+    from percolab.measure import columns
     from percolab.measure.functions import LabelFunction, list_plugins
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
-    found = {item.name: item for kinds in chosen for item in list_observables(kinds)}
-    records = [_record(item) for item in found.values()]
-    with_spins = {item.name: item for item in list_observables(chosen[0], spins=True)}
-    only_spins = [item for name, item in with_spins.items() if name not in found]
-    always = [item for item in CHAIN_COLUMNS if not item.measure]
-    spins = [_record(item) | {"model": "spins"} for item in (*only_spins, *always)]
-    measured = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
-    extras = [_record(item) | {"measure": item.measure} for item in measured]
-    of_trees = {item.name: item for kinds in chosen for item in list_columns(kinds, trees=True)}
-    trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
-    of_packages = [
-        _record(LabelFunction(item.name, package=item.package).column) | {"package": item.package}
-        for item in list_plugins()
+    usual = {each.name: each for kinds in chosen for each in columns.list_observables(kinds)}
+    spins = {each.name: each for each in columns.list_observables(chosen[0], spins=True)}
+    only_spins = [each for name, each in spins.items() if name not in usual]
+    only_spins += [each for each in columns.CHAIN_COLUMNS if not each.measure]
+    extras = [*columns.EXTRA_COLUMNS, *(each for each in columns.CHAIN_COLUMNS if each.measure)]
+    trees = {
+        each.name: each for kinds in chosen for each in columns.list_columns(kinds, trees=True)
+    }
+    groups: dict[str, list[dict[str, str]]] = {"": [_record(each) for each in usual.values()]}
+    groups["of spins (--model ising, potts:q=3), and all these:"] = [
+        _record(each) | {"model": "spins"} for each in only_spins
     ]
-    everything = [*records, *spins, *extras, *trees, *of_packages]
+    for word in dict.fromkeys(each.measure for each in extras):
+        groups[f"with sweep --measure {word}, and all these:"] = [
+            _record(each) | {"measure": word} for each in extras if each.measure == word
+        ]
+    groups["of minimum spanning trees (percolab tree), in place of these:"] = [
+        _record(each) | {"method": "tree"} for each in trees.values()
+    ]
+    groups["of packages that are installed, with sweep --observable NAME:"] = [
+        _record(LabelFunction(each.name, package=each.package).column) | {"package": each.package}
+        for each in list_plugins()
+    ]
+    everything = [record for own in groups.values() for record in own]
     if as_json:
         echo_json(everything)
         return
-    by_word = {
-        word: [record for record in extras if record["measure"] == word]
-        for word in dict.fromkeys(record["measure"] for record in extras)
-    }
-    groups = {
-        "": records,
-        "of spins (--model ising, potts:q=3), and all these:": spins,
-        **{f"with sweep --measure {word}, and all these:": own for word, own in by_word.items()},
-        "of minimum spanning trees (percolab tree), in place of these:": trees,
-        "of packages that are installed, with sweep --observable NAME:": of_packages,
-    }
-    head = ("name", "symbol", "unit", "definition")
-    rows = [_cells(record) for own in groups.values() for record in own]
-    lines = iter(Table(head, rows).lines())
+    rows = [_cells(record) for record in everything]
+    lines = iter(Table(("name", "symbol", "unit", "definition"), rows).lines())
     echo(next(lines))
     for words, own in groups.items():
         if words and own:
@@ -87,7 +79,6 @@ def _cells(record: dict[str, str]) -> tuple[str, ...]:
 
 
 def _boundary(text: str) -> tuple[str, ...]:
-    """Return the boundary of every axis that an option names."""
     from percolab.lattices.graph import TERMINALS
     from percolab.lattices.lattice import AXIS_NAMES, BOUNDARIES
 
@@ -104,10 +95,5 @@ def _boundary(text: str) -> tuple[str, ...]:
 
 
 def _record(item: Column) -> dict[str, str]:
-    return {
-        "name": item.name,
-        "symbol": item.symbol,
-        "unit": item.unit,
-        "definition": item.meaning,
-        "source": item.source,
-    }
+    record = {name: getattr(item, name) for name in ("name", "symbol", "unit")}
+    return record | {"definition": item.meaning, "source": item.source}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from percolab.analysis import ThresholdFit
+    from percolab.analysis.quantity_fits import QuantityAnalysis
+    from percolab.analysis.roots import RootFit
     from percolab.analysis.table_fit import TableFit
     from percolab.errors import AnalysisError
     from percolab.store.output_files import Kind
@@ -201,6 +203,16 @@ def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> lis
     if known is None:
         return []
     return [published_text(known, Value(value, error) if error > 0 else None)]
+
+
+def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
+    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
+    from percolab.analysis.root_text import root_record
+    from percolab.analysis.roots import RootFit
+
+    if isinstance(fit, RootFit):
+        return root_record(study, fit)
+    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
 
 
 @contextmanager

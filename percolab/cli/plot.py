@@ -111,7 +111,6 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 def _table_figure(
     source: str, kind: str | None, options: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the figure of one series of a table, and the numbers drawn."""
     from percolab.errors import AnalysisError
     from percolab.figures.table import draw_table
 

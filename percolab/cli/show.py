@@ -40,7 +40,6 @@ _OUT = "clusters.png"
 @grouped(
     MEASURED,
     "--tree",
-    "as_tree",
     is_flag=True,
     help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
 )
@@ -65,16 +64,7 @@ _OUT = "clusters.png"
 @grouped(OUTPUT, "--out", type=click.Path(),
          help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
 @as_json
-def command(
-    labels: str | None,
-    as_tree: bool,
-    backbone: bool,
-    weights: str | None,
-    html: str | None,
-    out: str | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def command(labels: str | None, as_json: bool, **given: Any) -> None:
     """Draw the clusters of a sample, at their places in real space.
 
     The sample is that of a sweep: --lattice, -L, -p and --seed; or one on a Bethe lattice: --bethe,
@@ -98,24 +88,24 @@ def command(
     """
     from percolab.figures import FORMATS
 
-    if html is not None:
+    out, as_tree, backbone = given["out"], given["tree"], given["backbone"]
+    if given["html"] is not None:
         if labels is not None:
             raise InputError(f"{labels}: a page (--html) shows a sample; leave one of them out")
-        others = {"tree": as_tree, "backbone": backbone, "weights": weights, "out": out}
-        refuse(others, "a page (--html) shows one sample")
-        _write_page(html, given, as_json=as_json)
+        refuse(given, "a page (--html) shows one sample", "tree", "backbone", "weights", "out")
+        _write_page(given["html"], given, as_json=as_json)
         return
     if out is not None and not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
     if not as_tree:
-        refuse({"weights": weights}, "only a tree (--tree) has it")
+        refuse(given, "only a tree (--tree) has it", "weights")
     target = output_file(out, _OUT)
     if labels is not None or backbone or as_tree:
         refuse(given, "a graph is drawn with its clusters alone", "graph")
     if backbone:
-        figure, numbers = _show_flow(labels, as_tree, given)
+        figure, numbers = _show_flow(labels, given)
     elif as_tree:
-        figure, numbers = _show_tree(labels, weights, given)
+        figure, numbers = _show_tree(labels, given)
     elif labels is not None:
         figure, numbers = _show_labels(labels, given)
     elif given["graph"] is not None:
@@ -133,7 +123,6 @@ def command(
 
 
 def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:
-    """Write the page of a sample with a slider for p."""
     from percolab.configurations.sample_page import sample_page
     from percolab.lattices.structure import load_structure
     from percolab.store.output_files import check_suffix, write_output
@@ -175,8 +164,7 @@ def _show_graph(given: dict[str, Any]) -> Drawn:
     return draw_sample_picture(graph, graph.num_sites, **keys)
 
 
-def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
-    """Return the figure of the tree of a sample, or of given weights, and its numbers."""
+def _show_tree(labels: str | None, given: dict[str, Any]) -> Drawn:
     from percolab.configurations.picture import draw_tree_picture
     from percolab.lattices.lattice import load_lattice
 
@@ -184,9 +172,9 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
         raise InputError(f"{labels}: a tree (--tree) has no labels; leave one of them out")
     reason = "a tree (--tree) is of all bonds of a lattice"
     refuse(given, reason, "p", *OF_SPINS, "model", "bethe", "shells", "numbering")
-    need(given, "a tree (--tree)", "lattice", *(() if weights else ("size",)))
-    keys: dict[str, Any] = {"weights": weights}
-    if weights is not None:
+    need(given, "a tree (--tree)", "lattice", *(() if given["weights"] else ("size",)))
+    keys = {"weights": given["weights"]}
+    if given["weights"] is not None:
         refuse(given, "weights are given (--weights)", "seed", "sample", "rng")
     else:
         keys = with_defaults(given, "seed", "sample", "rng")
@@ -194,12 +182,11 @@ def _show_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -
     return draw_tree_picture(lattice, size, boundary=given["boundary"], **keys)
 
 
-def _show_flow(labels: str | None, as_tree: bool, given: dict[str, Any]) -> Drawn:
-    """Return the figure of what flows through a sample, and its numbers."""
+def _show_flow(labels: str | None, given: dict[str, Any]) -> Drawn:
     from percolab.configurations.picture import draw_flow_picture
 
-    if labels is not None or as_tree:
-        other = "--tree" if as_tree else labels
+    if labels is not None or given["tree"]:
+        other = "--tree" if given["tree"] else labels
         raise InputError(f"--backbone draws a sample of open bonds; leave out {other}")
     refuse(given, "what flows is drawn of percolation, between sides", *OF_SPINS, "bethe", "shells")
     lattice, size = lattice_and_size(given, "a backbone (--backbone)")

@@ -14,6 +14,7 @@ from percolab.cli.options import (
     input_files,
     published_lines,
     refuse,
+    threshold_record,
     write_answer,
 )
 from percolab.cli.progress import ProgressWatcher, root_text
@@ -24,11 +25,8 @@ from percolab.store.results import ResultsWriter
 from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT, WHAT
 
 if TYPE_CHECKING:
-    from percolab.analysis.quantity_fits import QuantityAnalysis
-    from percolab.analysis.roots import RootFit
     from percolab.analysis.value import Value
     from percolab.store.results import StoredResults
-    from percolab.tasks.study import Study
     from percolab.trees.levels import Levels
 
 #: The results file, where none is named.
@@ -124,16 +122,6 @@ def command(
     write_answer(*_answer(results, Path(out)), as_json=as_json)
 
 
-def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
-    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
-    from percolab.analysis.root_text import root_record
-    from percolab.analysis.roots import RootFit
-
-    if isinstance(fit, RootFit):
-        return root_record(study, fit)
-    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
-
-
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
     from percolab.analysis.root_text import coupling_rows, difference_text
@@ -216,7 +204,6 @@ def _write_levels(
 
 
 def _describe_levels(levels: Levels) -> str:
-    """Return levels as a table: a row for every axis, and for every number of directions."""
     from percolab.trees.levels import level_text
 
     words = {"open": "spans", "periodic": "wraps around"}

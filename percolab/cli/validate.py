@@ -84,7 +84,6 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as JSON values; what is not finite is None."""
     from percolab.analysis.json_values import plain
 
     names = ("name", "value", "expected", "sigma", "z", "note", "correlated")

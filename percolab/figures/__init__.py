@@ -9,7 +9,6 @@ lattice     a lattice and its bonds
 configuration, networks: one sample, coloured by cluster; colours, and what legends say of them
 bond_maps   a minimum spanning tree and its trunk; the backbone
 table       the fit of somebody's table: curves, crossings, collapse
-timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it
 sheet       what is drawn on: a new figure, or one panel of a user
 notebook    a figure that a notebook shows

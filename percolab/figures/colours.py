@@ -67,8 +67,7 @@ class ClusterColours:
         from matplotlib.colors import to_rgb
 
         table = np.array([to_rgb(colour) for colour in PALETTE])
-        found: np.ndarray = np.round(255 * table).astype(np.uint8)[self.of_sites[sites]]
-        return found
+        return np.asarray(np.round(255 * table).astype(np.uint8)[self.of_sites[sites]])
 
 
 def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:

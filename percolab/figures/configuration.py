@@ -168,7 +168,6 @@ def draw_cells(
 def _draw_bonds(
     axes: Axes, clusters: Clusters, colours: ClusterColours, lattice: Lattice, opened: np.ndarray
 ) -> None:
-    """Draw every open bond as a line and every site as a disc, in the colours of their clusters."""
     from matplotlib.collections import LineCollection
 
     topology = clusters.topology

@@ -79,45 +79,6 @@ def letter_panels(panels: Iterable[Axes]) -> None:
         )  # fmt: skip
 
 
-def label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name lines on logarithmic axes next to their right ends: x, y, name and colour of each.
-
-    Names that would overlap are moved apart, and a thin line leads to each.
-    """
-    from matplotlib import rcParams
-
-    figure: Any = axes.figure
-    ordered = sorted(ends, key=lambda end: end[1])
-    if not ordered:
-        return
-    axes.margins(x=0.08)
-    low, high = np.log(axes.get_ylim())
-    # In parts of the height of the panel, of which titles and ticks leave this much.
-    inches = 0.78 * figure.get_figheight() / max(axes.get_subplotspec().get_gridspec().nrows, 1)  # type: ignore[union-attr]
-    apart = 1.25 * float(rcParams["legend.fontsize"]) / 72 / inches
-    ideal = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
-    # Names that touch stand together, with the middle of their ends as theirs.
-    groups: list[list[int]] = []
-    for number in range(len(ordered)):
-        groups.append([number])
-        while len(groups) > 1:
-            one, two = groups[-2:]
-            middle = [float(np.mean([ideal[n] for n in group])) for group in (one, two)]
-            if middle[1] - middle[0] >= apart * (len(one) + len(two)) / 2:
-                break
-            groups[-2:] = [[*one, *two]]
-    for group in groups:
-        middle_of = float(np.mean([ideal[n] for n in group]))
-        for place, n in enumerate(group):
-            x, y, name, colour = ordered[n]
-            at = middle_of + apart * (place - (len(group) - 1) / 2)
-            axes.annotate(
-                name, (x, y), (1.04, at), "data", "axes fraction", color=colour, va="center",
-                fontsize=rcParams["legend.fontsize"], annotation_clip=False,
-                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 4},
-            )  # fmt: skip
-
-
 def keep_to_probabilities(*panels: Axes) -> None:
     """Let horizontal axes of probabilities end at 0 and 1, with whole markers there."""
     for axes in panels:
@@ -225,8 +186,7 @@ def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) 
 
 def interval_bars(curve: Any) -> np.ndarray:
     """Return how far the interval of a curve's probability extends below and above, (2, m)."""
-    bars: np.ndarray = np.abs(np.stack(curve.interval()) - curve.probability)
-    return bars
+    return np.asarray(np.abs(np.stack(curve.interval()) - curve.probability))
 
 
 def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:

@@ -128,7 +128,6 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
 
 
 def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> None:
-    """Draw every invaded site, with the bond by which it was, at its place."""
     from matplotlib.collections import LineCollection
 
     places = lattice.positions(invasion.shape)
@@ -201,7 +200,6 @@ def _draw_acceptance(axes: Axes, curves: Curves, threshold: float | None) -> Non
 
 
 def _draw_bursts(axes: Axes, curves: Curves) -> None:
-    """Draw the density of burst sizes, in bins that grow by a factor of two."""
     from matplotlib.ticker import NullFormatter
 
     begin = "records" if curves.bursts_at is None else f"weights from $p_0 = {curves.bursts_at:g}$"

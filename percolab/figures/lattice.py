@@ -50,15 +50,12 @@ class _Patch:
     def inside(self, corner: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return the sites in the cell that starts at a corner: one copy of each."""
         cells = np.floor((self.places - corner) @ np.linalg.inv(steps) + _EPSILON)
-        found: np.ndarray = self.sites & ~cells.any(axis=1)
-        return found
+        return np.asarray(self.sites & ~cells.any(axis=1))
 
     def boxed(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return the sites in a box, its surface included."""
-        places = self.places
-        inside = (places > low - _EPSILON) & (places < high + _EPSILON)
-        found: np.ndarray = self.sites & np.all(inside, axis=1)
-        return found
+        inside = (self.places > low - _EPSILON) & (self.places < high + _EPSILON)
+        return np.asarray(self.sites & np.all(inside, axis=1))
 
 
 def why_no_places(lattice: Lattice) -> str | None:
@@ -112,9 +109,7 @@ def _named(label: str, **look: Any) -> Line2D:
 
 
 def _steps(lattice: Lattice) -> np.ndarray:
-    """Return the real-space steps from one cell to the next along each axis."""
-    steps: np.ndarray = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
-    return steps
+    return np.asarray(np.array(lattice.vectors) * np.array(lattice.cell)[:, None])
 
 
 def _patch(lattice: Lattice, low: np.ndarray, high: np.ndarray) -> _Patch:
@@ -134,7 +129,6 @@ def _patch(lattice: Lattice, low: np.ndarray, high: np.ndarray) -> _Patch:
 
 
 def _bond_length(lattice: Lattice) -> float:
-    """Return the mean real-space length of a bond."""
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     start, end = patch.places[patch.bonds].swapaxes(0, 1)
     return float(np.linalg.norm(start - end, axis=1).mean())
@@ -274,15 +268,13 @@ def _edges(corner: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the twelve edges (12, 2, 3) of a parallelepiped."""
     corners = [np.array(numbers) for numbers in product((0, 1), repeat=3)]
     pairs = [(a, b) for a in corners for b in corners if min(b - a) == 0 and sum(b - a) == 1]
-    edges: np.ndarray = corner + np.array(pairs) @ steps
-    return edges
+    return np.asarray(corner + np.array(pairs) @ steps)
 
 
 def _first_site(lattice: Lattice) -> np.ndarray:
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     first = 0.5 * np.sum(lattice.vectors, axis=0)
-    place: np.ndarray = patch.places[patch.inside(-first, _steps(lattice))][0]
-    return place
+    return np.asarray(patch.places[patch.inside(-first, _steps(lattice))][0])
 
 
 def _block(lattice: Lattice) -> tuple[np.ndarray, np.ndarray, bool]:

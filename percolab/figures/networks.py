@@ -95,8 +95,7 @@ def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np
 
     On a tree two neighbours are in one cluster if the bond between them is open, and only then.
     """
-    same: np.ndarray = clusters.labels[sites[1:]] == clusters.labels[sites[inner]]
-    return same
+    return np.asarray(clusters.labels[sites[1:]] == clusters.labels[sites[inner]])
 
 
 def _draw_bonds(

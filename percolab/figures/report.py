@@ -307,7 +307,6 @@ def _known(known: Known) -> Any:
 
 
 def _symbol(symbol: str) -> Any:
-    """Return an observable's symbol as mathematics."""
     letter, _, index = symbol.partition("_")
     return formula(symbol_text(symbol)) if f"{letter}{index}".isalnum() else mathematics(symbol)
 
@@ -331,7 +330,6 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
 
 
 def _exponents(figures: StudyFigures) -> list[PageBlock]:
-    """Return the table of exponents read off at p_c, where there are any."""
     if figures.exponents is None:
         return []
     rows = []
@@ -379,7 +377,6 @@ def _samples(figures: StudyFigures) -> PageBlock:
 
 
 def _methods(results: StoredResults) -> list[PageBlock]:
-    """Return what was measured and how errors were found."""
     study, columns = results.study, results.columns()
     of_kind, codec = find_in_figures(results), study.kind.codec
     own = columns if columns and codec.holds_columns else study.observables

@@ -101,20 +101,20 @@ class StudyView:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""
-        found = list(list_notes(self.results))
+        notes = list(list_notes(self.results))
         differ = [] if self.study.kind.independent else start_differences(self.measured())
         if differ:
             worst = max(differ, key=lambda item: abs(item.z))
-            found.append(
+            notes.append(
                 f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
                 "or the transition is of first order, and no error bar is honest"
             )
         if self.study.is_serial:
-            found.append("one long chain at every size and p: errors are the scatter of its blocks")
+            notes.append("one long chain at every size and p: errors are the scatter of its blocks")
             short = short_blocks(self.measured())
-            found += [] if short is None else [short]
-        return found
+            notes += [] if short is None else [short]
+        return notes
 
     @property
     def fit(self) -> ThresholdFit:
@@ -212,12 +212,12 @@ class StudyView:
 
     def measured(self, method: str | None = None) -> list[TaskResult]:
         """Return the tasks that have blocks, of one method or all, ascending in L and then p."""
-        found = [
-            item
-            for item in joined_if_whole(self.results).tasks.values()
-            if item.blocks and item.task.method == (method or item.task.method)
+        tasks = [
+            task
+            for task in joined_if_whole(self.results).tasks.values()
+            if task.blocks and task.task.method == (method or task.task.method)
         ]
-        return sorted(found, key=lambda item: (item.task.size, item.task.seed, item.task.p[:1]))
+        return sorted(tasks, key=lambda task: (task.task.size, task.task.seed, task.task.p[:1]))
 
     @property
     def num_sites(self) -> dict[int, int]:
@@ -245,18 +245,17 @@ class StudyView:
 
     def no_grid(self) -> str | None:
         """Return why there are no cluster sizes to draw, or None."""
-        items = self.measured("grid")
-        if not items:
+        tasks = self.measured("grid")
+        if not tasks:
             return f"cluster sizes are measured on a grid of p, not by method {self.study.method}"
-        if not all(item.has_cluster_sizes for item in items):
-            return "not all columns of cluster sizes are in the file"
-        return None
+        whole = all(task.has_cluster_sizes for task in tasks)
+        return None if whole else "not all columns of cluster sizes are in the file"
 
     def no_clusters(self) -> str | None:
         """Return why there are no cluster sizes of coupled samples to draw, or None."""
-        items = [item for item in self.measured() if not item.holds_thresholds]
-        known_anywhere = items and not any(item.holds_columns for item in items)
-        if known_anywhere and all(item.has_cluster_sizes for item in items):
+        tasks = [task for task in self.measured() if not task.holds_thresholds]
+        known_anywhere = tasks and not any(task.holds_columns for task in tasks)
+        if known_anywhere and all(task.has_cluster_sizes for task in tasks):
             return None
         return self.no_grid()
 

@@ -38,12 +38,10 @@ def _title(fit: TableFit) -> str:
 
 
 def _label(fit: TableFit) -> str:
-    """Return the axis of the quantity."""
     return f"${name_text(fit.quantity)}$"
 
 
 def _draw_curves(fit: TableFit, into: Target) -> Drawn:
-    """Draw all rows, and the fit through those that are used."""
     lines, symbol = [], name_text(fit.axis)
     with into.column(3.6) as (sheet, axes):
         rows, near = fit.series, fit.series.at(fit.used)
@@ -76,7 +74,6 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
 
 
 def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
-    """Draw the crossing of each size with the next smaller one."""
     crossings = [crossing for crossing in fit.crossings if crossing.found]
     if not crossings:
         raise AnalysisError("the curves of neighbouring sizes do not cross near the fitted point")
@@ -97,7 +94,6 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
 
 
 def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
-    """Draw the rows near x_c before and after they are scaled."""
     item, symbol = fit.collapse(), name_text(fit.axis)
     sizes = sorted(set(item.L.tolist()))
     with into.sheet(PAGE_WIDTH, 3.4) as sheet:

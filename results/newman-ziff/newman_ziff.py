@@ -25,8 +25,9 @@ import click
 import numpy as np
 from numba import int64, njit, uint32
 
-from percolab.benchmark import compute_p, make_timer
+from percolab.benchmark.records import compute_p
 from percolab.benchmark.stages import grid_around
+from percolab.benchmark.timer import make_timer
 from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling

@@ -8,18 +8,19 @@ import pytest
 from cli_support import answer, refusal, run
 from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities, run_simulated
 
-from percolab.benchmark import (
+from percolab.benchmark import stages, timer
+from percolab.benchmark.figure import plot_time_per_site
+from percolab.benchmark.records import (
     PeerTime,
     StageTime,
     choose_places,
     compared,
-    plot_time_per_site,
-    stages,
+    open_bond_list,
+    scipy_times,
+    site_image_time,
     time_stages,
     time_topology,
-    timer,
 )
-from percolab.benchmark.records import open_bond_list, scipy_times, site_image_time
 from percolab.benchmark.stages import (
     GRID_POINTS,
     SEED,

@@ -12,8 +12,10 @@ from helpers import run_simulated
 
 import percolab.benchmark
 import percolab.cli.bench
-from percolab.benchmark import FURTHER_STAGES, STAGES, calls, timer
+from percolab.benchmark import calls, timer
+from percolab.benchmark.benchmark import FURTHER_STAGES
 from percolab.benchmark.calls import CallTime
+from percolab.benchmark.stages import STAGES
 
 TINY = ("bench", "--device", "cpu", "--runs", 1)
 CALL = CallTime(stage="s", lattice="square", shape=(4, 4), num_sites=16, program="", device="cpu")

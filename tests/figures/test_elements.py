@@ -21,7 +21,7 @@ from percolab.figures.kinds.clusters import PANELS, ClusterMeans, plot_clusters
 from percolab.figures.kinds.curves import plot_spanning
 from percolab.figures.kinds.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
 from percolab.figures.style import COLOURS, DASHES, choose_look, new_figure, size_look
-from percolab.figures.timing import Timing, plot_timing
+from percolab.papers.komura2016.timing import Timing, plot_timing
 
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 TEXT = {"title": "square", "axis_label": "probability"}

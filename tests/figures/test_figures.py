@@ -15,7 +15,7 @@ from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_drift, plot_spanning
 from percolab.figures.style import new_figure
-from percolab.figures.timing import Timing, plot_timing
+from percolab.papers.komura2016.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 EXACT = (0.6527036, "Sykes & Essam (1964)")
@@ -237,7 +237,7 @@ def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
 @pytest.mark.parametrize(
     ("module", "unloaded"),
     [
-        ("percolab.figures.timing", {"matplotlib", "scipy"}),
+        ("percolab.figures.elements", {"matplotlib", "scipy"}),
         ("percolab.figures.kinds", {"matplotlib"}),
     ],
 )

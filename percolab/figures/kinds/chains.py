@@ -180,7 +180,6 @@ def _fit_z(rows: list[dict[str, Any]]) -> PowerLaw | None:
 def _draw_series(
     axes: Axes, rows: list[dict[str, Any]], fit: PowerLaw | None, label: str, number: int
 ) -> None:
-    """Draw the times of a series, the one with this number, and their power law."""
     text, look = label, choose_look(number, number)
     if fit is not None:
         text += f": $z$ = {fit.exponent}"

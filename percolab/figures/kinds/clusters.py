@@ -225,7 +225,6 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
 
 
 def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
-    """Draw one mean with its standard errors; sites of clusters as parts of N."""
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
         unit = float(curve.num_sites) if name in ("largest", "second") else 1.0

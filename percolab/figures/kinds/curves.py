@@ -206,7 +206,6 @@ def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
 
 
 def _hides_a_line(axes: style.Axes) -> bool:
-    """Return whether a line passes below the legend of axes."""
     figure: Any = axes.figure.canvas.figure
     layout = figure.get_layout_engine()
     # Where axes and legend come to lie; a figure of the user's may have no layout.
@@ -251,7 +250,7 @@ def _describe_curves(numbers: Numbers) -> list[str]:
 
 def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
     """Draw an inset with the own fits of the sizes drawn, where they cross."""
-    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+    from matplotlib import ticker
 
     sizes = sorted({curve.L for curve in fit.curves})
     own_fits = [own for own in fit.by_size.fits if own.L in sizes]
@@ -277,15 +276,14 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
             grid, own.probability(grid), **style.size_look(number), linewidth=0.9, markersize=2.6,
             markevery=(6 + 7 * number % 24, 30),
         )  # fmt: skip
-    inset.errorbar(
-        p, r, r_error, p_error, color="black", marker="o", markersize=3, markerfacecolor="white",
-        linestyle="none", elinewidth=0.8, zorder=4,
-    )  # fmt: skip
+    look: dict[str, Any] = {"color": "black", "marker": "o", "markerfacecolor": "white"}
+    look |= {"markersize": 3, "zorder": 4, "xerr": p_error}
+    elements.draw_bars(inset, p, r, r_error, look)
     inset.set(xlim=p_range, ylim=_padded(r, r_error, least=0.02))
     # Labels at the ends of the axes would stick out of the panel.
     for axis in (inset.xaxis, inset.yaxis):
-        axis.set_major_locator(MaxNLocator(3, prune="both"))
-        axis.set_major_formatter(ScalarFormatter(useOffset=False))
+        axis.set_major_locator(ticker.MaxNLocator(3, prune="both"))
+        axis.set_major_formatter(ticker.ScalarFormatter(useOffset=False))
     inset.tick_params(labelsize=6.5, length=2)
     elements.few_ticks(inset, number=3, width=place[2] * elements.estimate_width(main))
 

@@ -45,7 +45,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[str, Any]:
-    """Draw one column against L and its law; return the numbers."""
     label, symbol = _LABELS[item.name]
     for n, point in enumerate(zip(item.sizes, item.values, item.errors, strict=True)):
         if item.values[n] > 0:

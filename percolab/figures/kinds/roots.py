@@ -74,7 +74,6 @@ def _draw_root_figure(figures: StudyView, into: Target) -> Drawn:
 def _draw_differences(
     axes: Axes, figures: StudyView, roots: Sequence[SizeRoot]
 ) -> list[dict[str, Any]]:
-    """Draw D near its root and the tangent there, size by size; return the numbers."""
     numbers = []
     for n, root in enumerate(roots):
         look, at = size_look(n), root.value.value

@@ -19,9 +19,9 @@ from percolab.analysis.tau import SizeCounts, TauFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import InputError
 from percolab.figures import elements
-from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
+from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, Figure, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, choose_looks
 from percolab.lattices.shown import counted
 
 #: Bins with fewer clusters are not drawn: their error bars would reach to zero.
@@ -72,50 +72,33 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
     near = task.nearest(p)
     if not task.p[0] <= p <= task.p[-1]:
         p = float(task.p[near])
-    blocks = task.samples.size
-    return SizeCurve(
-        L=task.L,
-        num_sites=task.num_sites,
-        samples=int(task.samples.sum()),
-        p=p,
-        counted_p=float(task.p[near]),
-        largest=task.largest_at(p),
-        s_low=task.edges[:-1],
-        s_high=task.edges[1:] - 1,
-        s=task.sizes,
-        count=task.counts[:, near].sum(axis=0),
-        n_s=task.numbers_at(np.array([p]))[0],
-        error=standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks)), task.samples),
-    )
+    blocks, count = task.samples.size, task.counts[:, near].sum(axis=0)
+    n_s = task.numbers_at(np.array([p]))[0]
+    error = standard_error(task.numbers_at(np.full(blocks, p), np.eye(blocks)), task.samples)
+    head = (task.L, task.num_sites, int(task.samples.sum()), p, float(task.p[near]))
+    bins = (task.edges[:-1], task.edges[1:] - 1, task.sizes)
+    return SizeCurve(*head, task.largest_at(p), *bins, count, n_s, error)
 
 
-def plot_sizes(
-    tasks: Sequence[SizeCounts],
-    threshold: float,
-    fisher: TauFit | None = None,
-    fit: ThresholdFit | None = None,
-    *,
-    title: str,
-    into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
-    """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
+def _draw(figures: StudyView, into: Target) -> Drawn:
+    """Draw n_s at the p_c of the fit against s; with a fit of tau, s^tau n_s in further panels too.
 
-    tasks: at least one, ascending in L.  threshold: p_c of the fit, or without one the p taken for
-    it.  With the 1/nu of the fit s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
-    (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
-    apart.  Returns the figure and all numbers drawn.
+    Without a fit it is a p of the grid that is taken for p_c.  With the 1/nu of the fit s^tau n_s
+    off p_c is drawn against (p - p_c) s^sigma, sigma = (tau - 1) / (d nu); not of a lattice with
+    open sides, which keep the points of different L apart.
     """
+    threshold, source = figures.find_threshold()
+    fit, fisher = _find_fits(figures, threshold)
     y_t = fit.y_t if fit is not None else None
-    curves = [size_curve(item, threshold) for item in tasks]
+    tasks = read_size_counts(figures.results)
+    curves = [size_curve(task, threshold) for task in tasks]
     off: list[dict[str, Any]] = []
     slopes: list[LocalSlopes] = []
     with_off = fisher is not None and y_t is not None and not fisher.is_open
     height = 3.6 if fisher is None else 8.4 if with_off else 6.4
     with into.sheet(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as sheet:
-        if fisher is None:
-            panels: Any = [sheet.subplots()]
-        else:
-            panels = list(sheet.subplots(3 if with_off else 2, 2).flat)
+        rows, columns = (1, 1) if fisher is None else (3 if with_off else 2, 2)
+        panels: Any = list(np.atleast_1d(sheet.subplots(rows, columns)).flat)
         _draw_numbers(panels[0], curves, fisher, threshold)
         _write_p(panels[0], threshold, fit)
         if fisher is not None:
@@ -124,21 +107,36 @@ def plot_sizes(
             _draw_cutoff(panels[3], curves, fisher)
             if with_off and y_t is not None:
                 off = _draw_off(panels[4], tasks, fisher, threshold, y_t)
-            drawn = panels[:5] if with_off else panels
+            drawn = panels[:5]
             elements.letter_panels(drawn)
             for axes in drawn:
                 elements.plain_ticks(axes)
-        sheet.set_title(title)
+        sheet.set_title(figures.title)
         about = elements.jackknife_title(curve.error for curve in curves)
         _add_legend(sheet, panels, in_last=with_off, title=about)
     return sheet.figure, {
         "threshold": threshold,
-        "curves": [plain(curve) for curve in curves],
+        "threshold_source": source,
+        "curves": plain(curves),
         "fit": fisher.to_dict() if fisher is not None else None,
         "y_t": y_t,
         "scaled": off,
-        "local_slopes": [plain(item) for item in slopes],
+        "local_slopes": plain(slopes),
     }
+
+
+def _find_fits(figures: StudyView, threshold: float) -> tuple[ThresholdFit | None, TauFit | None]:
+    """Return the fit of p_c and that of tau, None where there is none."""
+    try:
+        fit = figures.fit
+        return fit, figures.exponents.tau_fit if figures.exponents is not None else None
+    except (AnalysisError, InputError):
+        pass
+    try:
+        # What is known of tau is of percolation.
+        return None, None if figures.model.has_spins else tau_at(figures.results, threshold)
+    except AnalysisError:
+        return None, None
 
 
 def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: str | None) -> None:
@@ -193,7 +191,6 @@ def _draw_numbers(
 
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
-    """Draw s^tau n_s against s, close up where n_s is a power of s."""
     for curve, look, _ in choose_looks(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
@@ -220,7 +217,7 @@ def _draw_slopes(
     axes: Axes, tasks: Sequence[SizeCounts], curves: Sequence[SizeCurve], fisher: TauFit
 ) -> list[LocalSlopes]:
     """Draw -d ln n_s / d ln s, which is tau where n_s is a power of s; return the slopes."""
-    found = []
+    slopes = []
     for (curve, look, _), task in zip(choose_looks(curves), tasks, strict=True):
         task = task.coarse()
         blocks = task.samples.size
@@ -231,7 +228,7 @@ def _draw_slopes(
         own = local_slopes(curve.s[inside], curve.n_s[inside], without[:, inside])
         drawn = ~(own.error > _LARGEST_ERROR)
         _bars(axes, (own.x, -own.slope, own.error), drawn, look)
-        found.append(own)
+        slopes.append(own)
     if fisher.known is not None:
         label = rf"$\tau = {fisher.known.value:.5g}$, {elements.known_word(fisher.known)}"
         axes.axhline(fisher.known.value, label=label, zorder=1, **EXACT_LINE)
@@ -240,7 +237,7 @@ def _draw_slopes(
     axes.set_ylabel(r"$-\mathrm{d}\ln n_s\,/\,\mathrm{d}\ln s$")
     # Where the size of the lattice cuts n_s off, slopes leave the panel.
     axes.set_ylim(fisher.tau - _AROUND_TAU, fisher.tau + _AROUND_TAU)
-    return found
+    return slopes
 
 
 def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
@@ -302,25 +299,6 @@ def _problem(figures: StudyView) -> str | None:
     if any(map(has_sizes, figures.measured())):
         return None
     return f"clusters of every size were not counted: {figures.how_to_measure('sizes')}"
-
-
-def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
-    threshold, source = figures.find_threshold()
-    try:
-        fit = figures.fit
-    except (AnalysisError, InputError):
-        fit = None
-        try:
-            # What is known of tau is of percolation.
-            fisher = None if figures.model.has_spins else tau_at(figures.results, threshold)
-        except AnalysisError:
-            fisher = None
-    else:
-        fisher = figures.exponents.tau_fit if figures.exponents is not None else None
-    counts, title = read_size_counts(figures.results), figures.title
-    figure, numbers = plot_sizes(counts, threshold, fisher, fit, title=title, into=into)
-    return figure, numbers | {"threshold_source": source}
 
 
 def _describe(numbers: Numbers) -> list[str]:

@@ -248,7 +248,6 @@ def _draw_exact(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
 
 
 def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size: bool) -> None:
-    """Draw measured less exact values, in standard errors."""
     series = []
     for curve, look, _ in choose_looks(curves):
         if curve.exact is not None:

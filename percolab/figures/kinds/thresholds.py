@@ -170,7 +170,6 @@ def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
-    """Draw mean and median of T of every size."""
     for number, name in enumerate(("mean", "median")):
         errors = np.array([each[f"{name}_error"] for each in moments])
         # Side by side, so that neither error bar hides the other.

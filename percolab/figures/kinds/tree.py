@@ -57,7 +57,6 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
 
 
 def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
-    """Draw the share of the sites with k bonds of the tree."""
     largest = 1
     for n, item in enumerate(means):
         degrees = np.flatnonzero(item.degrees > _LEAST_SHARE)
@@ -71,8 +70,6 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
 
 
 def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
-    """Draw the weight a site against 1 / N or 1 / L, and its limit."""
-
     def place(item: TreeMeans) -> float:
         return 1 / item.sites if periodic else 1 / item.L
 
@@ -92,7 +89,6 @@ def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
 
 
 def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
-    """Draw the length of the way from side to side against L, and its power law."""
     for n, item in enumerate(fit.means):
         path = item.paths[letter]
         elements.draw_bars(axes, item.L, path.value, path.error, size_look(n))

@@ -239,7 +239,6 @@ def _problem(figures: StudyView) -> str | None:
 
 
 def _names(figures: StudyView) -> list[str]:
-    """Return the wrapping observables that all tasks have."""
     tasks = figures.measured("grid")
     stored = [{each.name for each in task.observables} for task in tasks]
     known = wrapping_names(figures.study.boundary) if tasks else ()

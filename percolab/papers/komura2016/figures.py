@@ -23,16 +23,16 @@ from typing import Any
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import open_results
-from percolab.benchmark import StageTime, choose_places, time_stages
+from percolab.benchmark.records import StageTime, choose_places, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.networks import plot_bethe
-from percolab.figures.timing import Timing, plot_timing
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import load_lattice
+from percolab.papers.komura2016.timing import Timing, plot_timing
 from percolab.papers.measured_record import draw_over
 from percolab.run.engine import device_label
 from percolab.run.runner import run_study
@@ -143,7 +143,7 @@ def bethe_timing(device: Device, folder: Path) -> Found:
 def timing_drawn(number: str, records: Sequence[Any], device_name: str) -> tuple[Any, Found]:
     """Return Fig 7 or 10, the time per sample of lattices, and its numbers.
 
-    records: of :class:`percolab.benchmark.StageTime`.
+    records: of :class:`percolab.benchmark.records.StageTime`.
     """
     names, title = {name: name for name in LATTICES.values()}, "bonds and labels"
     if number == "10":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from percolab.figures.elements import draw_bars, label_ends, letter_panels, plain_ticks, set_title
+from percolab.benchmark.figure import describe_batches
+from percolab.figures.elements import draw_bars, letter_panels, plain_ticks, set_title
 from percolab.figures.style import DASHES, PAGE_WIDTH, Axes, Figure, choose_look, new_figure
 
 # Diameter of the smallest marker in points, and by how much the next ones are larger.
@@ -72,20 +73,9 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
         for axes in grid[:, 0]:
             axes.set_ylabel("time per sample (ms)")
         letter_panels(grid.flat[: len(parts)])
-        batches = batches_said([record.batch for record in records])
+        batches = describe_batches([record.batch for record in records])
         set_title(figure, ", ".join(filter(None, [title, batches])))
     return figure, {"title": title, "series": series, "guide": guide}
-
-
-def batches_said(batches: Sequence[int | None]) -> str:
-    """Return what a figure of times says of the samples timed together; "" if it is not known."""
-    known = sorted({batch for batch in batches if batch is not None})
-    if not known:
-        return ""
-    if known[-1] == 1:
-        return "a sample at a time"
-    least = "" if known[0] == known[-1] else f"{known[0]} to "
-    return f"batched: {least}{known[-1]} samples at a time"
 
 
 def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, Any]]) -> None:
@@ -115,7 +105,7 @@ def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, 
         for alike in _alike(together):
             middle = float(np.exp(np.mean(np.log([together[ratio] for ratio in alike]))))
             ends.append((last, middle, f"{name}, {_times_p_c(alike)}", colour))
-    label_ends(axes, ends)
+    _label_ends(axes, ends)
 
 
 def _alike(ends: dict[float, float]) -> list[list[float]]:
@@ -166,3 +156,42 @@ def _draw_guide(axes: Axes, guide: dict[str, Any]) -> None:
         r"$\propto N$", (middle[0], middle[1]), (4, -4), textcoords="offset points",
         color="0.4", ha="left", va="top",
     )  # fmt: skip
+
+
+def _label_ends(axes: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
+    """Name lines on logarithmic axes next to their right ends: x, y, name and colour of each.
+
+    Names that would overlap are moved apart, and a thin line leads to each.
+    """
+    from matplotlib import rcParams
+
+    figure: Any = axes.figure
+    ordered = sorted(ends, key=lambda end: end[1])
+    if not ordered:
+        return
+    axes.margins(x=0.08)
+    low, high = np.log(axes.get_ylim())
+    # In parts of the height of the panel, of which titles and ticks leave this much.
+    inches = 0.78 * figure.get_figheight() / max(axes.get_subplotspec().get_gridspec().nrows, 1)  # type: ignore[union-attr]
+    apart = 1.25 * float(rcParams["legend.fontsize"]) / 72 / inches
+    ideal = [(np.log(y) - low) / (high - low) for _, y, _, _ in ordered]
+    # Names that touch stand together, with the middle of their ends as theirs.
+    groups: list[list[int]] = []
+    for number in range(len(ordered)):
+        groups.append([number])
+        while len(groups) > 1:
+            one, two = groups[-2:]
+            middle = [float(np.mean([ideal[n] for n in group])) for group in (one, two)]
+            if middle[1] - middle[0] >= apart * (len(one) + len(two)) / 2:
+                break
+            groups[-2:] = [[*one, *two]]
+    for group in groups:
+        middle_of = float(np.mean([ideal[n] for n in group]))
+        for place, n in enumerate(group):
+            x, y, name, colour = ordered[n]
+            at = middle_of + apart * (place - (len(group) - 1) / 2)
+            axes.annotate(
+                name, (x, y), (1.04, at), "data", "axes fraction", color=colour, va="center",
+                fontsize=rcParams["legend.fontsize"], annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 4},
+            )  # fmt: skip
