@@ -447,12 +447,11 @@ def content_of(kind: str, path: Path) -> str:
 
 
 def _read_results(path: Path) -> bytes:
-    from percolab.lattices.structure import to_record
     from percolab.store.results import read_results
 
     found = read_results(path)
     lattice = found.study.structure
-    text = getattr(lattice, "source", None) or to_record(lattice)
+    text = getattr(lattice, "source", None) or lattice.record()
     content = [json.dumps([found.study.description(), text, found.runs], sort_keys=True).encode()]
     for key in sorted(found.tasks):
         content.append(f"{key} {found.tasks[key].task.num_points}".encode())

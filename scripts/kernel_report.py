@@ -24,7 +24,18 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, flows, labelers, measure, papers, parts, spins, trees
+from percolab import (
+    bonds,
+    configurations,
+    coupled,
+    flows,
+    labelers,
+    measure,
+    papers,
+    parts,
+    spins,
+    trees,
+)
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +50,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, flows, coupled, parts, spins, trees, papers)
+ROOMS = (bonds, measure, labelers, flows, coupled, parts, spins, trees, papers, configurations)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -104,6 +115,10 @@ class HostArray(np.ndarray):
     def copy_to_device(self, data: np.ndarray, stream: Any = None) -> None:
         """Take the data."""
         self[...] = data
+
+    def is_c_contiguous(self) -> bool:
+        """Return whether there are no gaps."""
+        return self.flags.c_contiguous
 
 
 def _host_array(shape: Any, dtype: Any) -> HostArray:
@@ -293,6 +308,18 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     return launches
 
 
+def image_launches() -> list[Launch]:
+    """Return the launches that label an image on a device."""
+    from percolab.configurations.device_arrays import label_device_array
+
+    launches: list[Launch] = []
+    image = np.ones((40, 33), np.uint8).view(HostArray)
+    view = mock.patch("percolab.configurations.device_arrays._view", return_value=(image, 0))
+    with on_host(launches, "image"), view:
+        label_device_array(image)
+    return launches
+
+
 def interface_launches() -> list[Launch]:
     """Return the launches that join two interfaces with tallies, on tori, where they have codes."""
     from percolab.parts.interface import Face, Interface, InterfaceSums
@@ -337,7 +364,7 @@ def slab_launches() -> list[Launch]:
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
-    for launch in (*prim_launches(), *interface_launches(), *slab_launches()):
+    for launch in (*prim_launches(), *interface_launches(), *slab_launches(), *image_launches()):
         found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}

@@ -20,7 +20,7 @@ class DeviceArray:
 def main():
     """Compare the labels of every case."""
     view = "percolab.configurations.device_arrays._view"
-    with patch(view, lambda given: cuda.to_device(given.array)):
+    with patch(view, lambda given: (cuda.to_device(given.array), 0)):
         for shape, values, options in CASES:
             given = image(shape, values)
             found = percolab.label(DeviceArray(given), **options).copy_to_host()

@@ -44,8 +44,7 @@ def label_device_array(
 
     InputError: other values, an array with gaps, one that the lattice or the labeler cannot have.
     """
-    Device.parse("cuda").resolve()
-    given = _view(image)
+    given, device = _view(image)
     if np.dtype(given.dtype).kind not in "biu":
         raise InputError(
             f"label: an array of {np.dtype(given.dtype)} on a GPU, but it must hold whole numbers "
@@ -60,7 +59,6 @@ def label_device_array(
         raise InputError("label: the array has no sites")
     kinds = axis_boundaries(lattice, boundary)
     name, _ = fitting_labeler(labeler, "cuda", lattice)
-    device = getattr(cuda.get_current_device(), "id", 0)
     chosen = _labeler(device, lattice, given.shape[::-1], kinds, name)
     batch, points = chosen.batch, chosen.batch.topology.num_points
     values = given.reshape(points)
@@ -86,8 +84,9 @@ def _labeler(
         raise InputError(f"{topology.num_points} sites on a GPU: {error}") from error
 
 
-def _view(image: Any) -> Any:
-    """Return a device array as Numba has it, once what is under way on it is done."""
+def _view(image: Any) -> tuple[Any, int]:
+    """Return a device array as Numba has it, and its device, once what is under way is done."""
+    Device.parse("cuda").resolve()
     view = cuda.as_cuda_array(image)
     cuda.synchronize()
-    return view
+    return view, cuda.get_current_device().id
