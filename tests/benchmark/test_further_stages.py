@@ -202,5 +202,5 @@ def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
 def test_kernels_of_rows_and_labels_are_timed():
     given = ("--lattice", "cubic", "--boundary", "periodic", "-L", "4", "--ratio", "1")
     found = simulated("--stage", "kernels", *given)
-    assert {"call", "tile", "merge_over_periods"} <= list_kernels(found, "row")
+    assert {"call", "small_rows"} <= list_kernels(found, "row")
     assert {"call", "tile"} <= list_kernels(found, "labels")
