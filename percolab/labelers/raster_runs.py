@@ -33,6 +33,8 @@ class Runs(NamedTuple):
     parents: int32 (num_points,), of every run; roots come first in their trees
     sizes:   int32 (num_points,), sites of the clusters at their roots, 0 elsewhere
     reach:   uint32 (num_points,), end flags of the clusters at their roots
+
+    While runs are joined, ``sizes`` and ``reach`` hold the pairs that wait.
     """
 
     starts: Any

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.memory import explain_lack
-from percolab.labelers.raster_runs import Runs
+from percolab.labelers.raster_runs import make_runs
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
@@ -31,7 +31,7 @@ from percolab.trees.invasion import lattice_ground, topology_ground
 #: Values over which levels are bisected, and how many of them are left at the end.
 _TRIED, _FEW = 4096, 16
 # Bytes of a grid point and of each of its bonds, beside the values.
-_POINT_BYTES, _BOND_BYTES = 24, 1
+_POINT_BYTES, _BOND_BYTES = 28, 1
 
 Integers = NDArray[np.int64]
 Values = NDArray[Any]
@@ -169,13 +169,7 @@ class LevelSearch:
         self.exists = topology.exists.ravel()
         points, axes, crossing = topology.num_points, topology.num_axes, topology.num_periodic_bonds
         self.growth = kernels.Growth(
-            runs=Runs(
-                starts=np.empty(topology.num_words, np.uint32),
-                first=np.empty(topology.num_words, np.int32),
-                parents=np.empty(points, np.int32),
-                sizes=np.empty(0, np.int32),
-                reach=np.empty(points, np.uint32),
-            ),
+            runs=make_runs(points),
             periods=np.empty(points, np.int64),
             slots=np.empty(points, np.int32),
             # Every cluster that wraps has a periodic bond of its own.

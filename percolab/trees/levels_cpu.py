@@ -27,7 +27,7 @@ _KERNEL = {"nogil": True, "cache": True}
 class Growth(NamedTuple):
     """The clusters of the bonds that are open so far."""
 
-    runs: Any  # a :class:`percolab.labelers.raster_runs.Runs` without sizes; ``reach`` of the roots
+    runs: Any  # a :class:`percolab.labelers.raster_runs.Runs`; ``reach`` of the roots
     periods: Any  # int64 (num_points,), periods from its root to every run
     slots: Any  # int32 (num_points,), of every root the row of its windings, -1 if it has none
     # int32 (slots, axes, axes), independent windings, each 0 at the first axis of those before it
