@@ -22,7 +22,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.parts import partitions, slab_partition
+from percolab.parts import partitions, tiled_cuda
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -118,7 +118,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     given = RankExecutor(Local.ranks(3)[0], "mpi")
     assert team(executor=given).size == 3
     given.shutdown()
-    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "")
+    monkeypatch.setattr(tiled_cuda, "refusal", lambda whole: "")
     monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
     gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
     monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**10))
@@ -131,7 +131,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB of GPU"):
         team(gpus)
-    monkeypatch.setattr(slab_partition, "refusal", lambda whole, kind: "of tiles")
+    monkeypatch.setattr(tiled_cuda, "refusal", lambda whole: "of tiles")
     with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
         team(gpus)
 
