@@ -18,7 +18,7 @@ from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
-from percolab.lattices.removal import ADAPTIVE, RANDOM
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.structure import Structure
 from percolab.measure import openings as bins
 from percolab.measure.columns import MEASURES
@@ -133,8 +133,8 @@ class OpeningsSampler(TaskSampler):
         if draws_sites:
             topology.check_end_layers()
         openings = one_by_one.list_openings(topology, sites=draws_sites)
-        if self.task.order == ADAPTIVE:
-            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS)
+        if self.task.order in one_by_one.ADAPTIVE_RANKS:
+            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS[self.task.order])
         elif self.task.order != RANDOM:
             openings = openings._replace(ranks=self._ranks(draws_sites))
         layers = one_by_one.list_layers(topology)

@@ -195,8 +195,9 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
         return order, structure
     if isinstance(structure, Ensemble):
         if order not in ORDERS or needs_weights(order):
-            raise InputError(f"order = {order}, but that of {structure.name} is by degree, "
-                             "degree:adaptive or betweenness")  # fmt: skip
+            raise InputError(
+                f"order = {order}, but that of {structure.name} is by degree or betweenness"
+            )
         return str(order), structure
     if not isinstance(structure, Graph):
         raise InputError(f"order = {order}, but it is that of a graph: give --graph")
