@@ -46,7 +46,7 @@ class Raster(OneSample):
         self.sums = np.empty(0, np.uint64)
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
         """Return the memory of a sample's runs, and of what is read off them."""
         words = 8 * count_words(extent.num_points)
         windings = 8 * extent.num_points if extent.periodic_bonds else 0
@@ -55,8 +55,8 @@ class Raster(OneSample):
         sums = 8 * (axes + BESIDE) * extent.num_points if axes else 0
         return Memory(host=words + 12 * extent.num_points + windings + labels + sums)
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> RunsOfOneSample:
-        """Return the forest of the batch's one item."""
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> RunsOfOneSample:
+        """Return the forest of the batch's one entry."""
         batch = self.batch
         # Vacant sites have no bonds; rows count them as clusters of their own, to be left out.
         sites = batch.occupied if reading is Reading.RADII else batch.topology.occupied

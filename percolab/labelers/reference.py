@@ -29,7 +29,7 @@ class Reference(LabelingOneSample):
         self._bonds: list[list[int]] = batch.topology.bonds().tolist()
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
         """Return what lists of Python integers take, about."""
         lists = (200 + 100 * extent.num_classes) * extent.num_points
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))

@@ -46,10 +46,10 @@ class SourceClusters(Reader):
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
-                items = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                labels = labeler.join(items, Reading.LABELS).labels()
-                occupied = batch.copy_occupied(items)
-                for n in range(items):
+                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
+                labels = labeler.join(entries, Reading.LABELS).labels()
+                occupied = batch.copy_occupied(entries)
+                for n in range(entries):
                     sites = self._count(labels[n], occupied[n % len(occupied)])
                     found[first + n, k] = sites, sites**2
         return found

@@ -163,7 +163,7 @@ def take_functions(
         for name, call in given.items():
             if not callable(call):
                 raise InputError(f"observable {name}: {call!r} is no function of labels")
-        named = sorted(given.items(), key=lambda item: str(item[0]))
+        named = sorted(given.items(), key=lambda setting: str(setting[0]))
         return tuple(LabelFunction(name, call) for name, call in named)
     names = [given] if isinstance(given, str) else given or ()
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):

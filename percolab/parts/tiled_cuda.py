@@ -119,9 +119,9 @@ class SlabLabels(Tiled):
         self.sides: tuple[Side, ...] = ()
         self.end_layers: list[tuple[int, int, int]] = []
 
-    def _list_crossing(self, items: int, opened: Any) -> None:
+    def _list_crossing(self, entries: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark the borders of tiles, faces among them."""
-        super()._list_crossing(items, opened)
+        super()._list_crossing(entries, opened)
         launch = self.batch.launches
         for first, after, _ in self.end_layers:
             words = (after - 1) // 32 - first // 32 + 1
@@ -136,9 +136,9 @@ class SlabLabels(Tiled):
                     kernels.mark_cut_kernel, crossed.opened.size, 1, *bonds, *side, self.border
                 )
 
-    def flag_ends(self, items: int) -> None:
+    def flag_ends(self, entries: int) -> None:
         """Tell the roots of nodes which end layers of the whole lattice they touch."""
-        super().flag_ends(items)
+        super().flag_ends(entries)
         for first, after, flag in self.end_layers:
             span = np.uint32(first), np.uint32(after), np.uint32(flag)
             nodes = self.labels, self.nodes, self.batch.existing_sites

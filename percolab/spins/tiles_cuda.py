@@ -29,14 +29,14 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _number_runs(tiles, opened, item, place, first):
+def _number_runs(tiles, opened, entry, place, first):
     """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
     Runs start there at occupied sites alone.  first: gets the number of every word's first run.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
-    joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
+    joined = load_chain(tiles, opened, uint32(entry * tiles.words_per_entry), site, count)
     edges = uint32(uint32(~joined) | uint32(1))
     strip, lane = word // LANES, word % LANES
     runs = uint32(popcount(uint32(edges & occupied)))
@@ -57,9 +57,9 @@ def mark_tiles_kernel(
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     begins = cuda.shared.array(TILE_WORDS, types.uint32)
-    n, item, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
-    seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
-    site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, sites)
+    n, entry, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    seed = seed_at(chains.sites[entry], uint64(clock[entry] + uint64(1)))
+    site = chosen_site(generator, seed, chains.number[entry], uint64(n), num_points, sites)
     shape = tiles.shape
     wide, high, deep = tiles.extents
     row, x = uint32(site // shape[0]), uint32(site % shape[0])
@@ -71,7 +71,7 @@ def mark_tiles_kernel(
     begin, count = word_span(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
-    edges = _number_runs(tiles, opened, item, place, first)
+    edges = _number_runs(tiles, opened, entry, place, first)
     starts[word] = uint32(edges & place[2])
     cuda.syncthreads()
     if word == 0:
@@ -81,7 +81,7 @@ def mark_tiles_kernel(
         at = uint32(uint32(uint32(inside_z << high) + inside_y) << wide)
         run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
         across, num_tiles = counted
-        block = uint32(uint32(item * num_tiles) + uint32(uint32(number * across) + column))
+        block = uint32(uint32(entry * num_tiles) + uint32(uint32(number * across) + column))
         found = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
         if found >= uint32(KEPT_BORDER):
             node = uint32(uint32(block * nodes.room) + uint32(found ^ uint32(KEPT_BORDER)))
@@ -89,12 +89,12 @@ def mark_tiles_kernel(
             label = nodes.origins[root]
         else:
             label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
-        mark_cluster(marks, item, tiles.num_words, label)
+        mark_cluster(marks, entry, tiles.num_words, label)
 
 
 @cuda.jit(device=True)
-def _change_at(depends, generator, seed, number, item, label, rule, tiles, marks):
-    is_chosen = depends and is_marked(marks, item, tiles.num_words, label)
+def _change_at(depends, generator, seed, number, entry, label, rule, tiles, marks):
+    is_chosen = depends and is_marked(marks, entry, tiles.num_words, label)
     return spin_change(generator, seed, number, label, is_chosen, rule)
 
 
@@ -149,18 +149,18 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
     beside = known[nodes.room :]
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     # Find the word of this thread, and where its runs start.
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    edges = _number_runs(tiles, opened, item, (site, count, occupied), first)
-    base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
+    edges = _number_runs(tiles, opened, entry, (site, count, occupied), first)
+    base = uint32(uint32(entry * uint32(num_planes)) * tiles.num_words)
     by_word = not depends and rule.by_word != uint32(0)
     block = block_number()
     least = uint32(block * nodes.room)
-    seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
-    number = chains.number[item]
+    seed = seed_at(chains.spins[entry], uint64(clock[entry] + uint64(1)))
+    number = chains.number[entry]
     # Load the old spins, or the digits of new ones.
     if depends and count > uint32(0):
         for plane in range(num_planes):
@@ -172,7 +172,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
-        known[n] = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+        known[n] = _change_at(depends, generator, seed, number, entry, label, rule, tiles, marks)
     cuda.syncthreads()
     if count == uint32(0):
         return
@@ -193,7 +193,9 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
                 is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
             else:
                 label = uint32(sites[place] + bit)
-                spin = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+                spin = _change_at(
+                    depends, generator, seed, number, entry, label, rule, tiles, marks
+                )
                 is_set = has_bit(spin, plane)
             if depends:
                 before = _spin_beside(beside, word, num_planes, uint32(lowest_one(left)))

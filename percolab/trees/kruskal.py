@@ -56,7 +56,7 @@ class Kruskal(OneTree):
         self._parents = np.empty(2 * self._crossing, np.int32)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         words, found = extent.num_words, 4 * extent.num_words + extent.periodic_bytes
         if extent.shape:
             crossing = kruskal_tiles.most_crossing(extent)
@@ -104,9 +104,9 @@ class Kruskal(OneTree):
         self._most_bonds = found
 
     def _join_listed(self, weights: BondWeights, count: int, parents: NDArray[np.int32]) -> int:
-        bonds, ends, items = self._listed
-        row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, items, count)
-        ordered = items[row, :count]
+        bonds, ends, pairs = self._listed
+        row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, pairs, count)
+        ordered = pairs[row, :count]
         return int(ordered_joins.join_in_order(ordered, bonds, ends, parents, self.tree))
 
     def _bands(self, weights: BondWeights) -> list[tuple[int, int]]:

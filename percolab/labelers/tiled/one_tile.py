@@ -161,7 +161,7 @@ def before_first(starts, first, word, shift, row, others):
 
 @cuda.jit(device=True)
 def load_chain(tiles, opened, base, site, count):
-    """Return a word's chain bonds inside the tile; the item's words start at ``opened[base]``."""
+    """Return a word's chain bonds inside the tile; the entry's words start at ``opened[base]``."""
     if tiles.chain < 0 or count == uint32(0):
         return uint32(0)
     index = uint32(uint32(tiles.chain) * tiles.num_words)
@@ -354,7 +354,7 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
 
     starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
     totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
-    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The item's words start at
+    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The entry's words start at
     ``opened[base]``.  place: the first grid point of this thread's word, how many it holds, and
     the bits of those that are occupied.  Returns the number of runs of this thread's strip.
     """

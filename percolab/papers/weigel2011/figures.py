@@ -70,7 +70,7 @@ LEAST_SEWN = 4
 class Unmeasured:
     """A labeler for :class:`percolab.spins.chains_cuda.CudaChains` that measures no clusters.
 
-    label: what labels the items of the batch
+    label: what labels the entries of the batch
     """
 
     def __init__(self, labeler: Any) -> None:
@@ -78,9 +78,9 @@ class Unmeasured:
         self.row_width, self.is_capturable = labeler.row_width, labeler.is_capturable
         self.label = labeler.label
 
-    def join(self, items: int, _reading: Reading) -> Unmeasured:
-        """Label the items."""
-        self.label(items)
+    def join(self, entries: int, _reading: Reading) -> Unmeasured:
+        """Label the entries."""
+        self.label(entries)
         return self
 
     def enqueue_rows(self) -> None:
@@ -183,7 +183,7 @@ class Bench:
             return parts, lambda: None
 
         def flip() -> None:
-            chains.labeler.label = lambda items: None
+            chains.labeler.label = lambda entries: None
             chains._join_labels()
             chains.keep()
 
