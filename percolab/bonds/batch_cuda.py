@@ -48,34 +48,34 @@ def period_width(topology: Topology) -> int:
 
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
-    found = np.empty(codes.size, np.int32)
-    put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), found)
-    return found
+    narrow = np.empty(codes.size, np.int32)
+    put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), narrow)
+    return narrow
 
 
 def copied_by_class(topology: Topology, parts_of: Callable[[int], Iterable[PartWords]]) -> Any:
     """Return bond words on the device, which are made on the host one class after the other."""
-    length, found = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
+    length, on_device = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
     words = np.empty(length, np.uint32)
     for k in range(topology.num_classes):
         words.fill(0)
         write_parts(parts_of(k), words)
-        found[k * length : (k + 1) * length].copy_to_device(words)
-    return found
+        on_device[k * length : (k + 1) * length].copy_to_device(words)
+    return on_device
 
 
 def _periodic_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
     """Return the lists of all periodic bonds on the device: numbers, other ends, narrow codes."""
     kinds = np.int64, np.int32, np.int32
-    found = tuple(cuda.device_array(topology.num_periodic_bonds, kind) for kind in kinds)
+    lists = tuple(cuda.device_array(topology.num_periodic_bonds, kind) for kind in kinds)
     stride, start = 32 * topology.num_words, 0
     for k in range(topology.num_classes):
         for owners, ends, codes in topology.periodic_list_pieces(k):
             part = slice(start, start := start + owners.size)
-            found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
-            found[1][part].copy_to_device(ends)
-            found[2][part].copy_to_device(narrow_codes(topology, codes))
-    return found[0], found[1], found[2]
+            lists[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
+            lists[1][part].copy_to_device(ends)
+            lists[2][part].copy_to_device(narrow_codes(topology, codes))
+    return lists[0], lists[1], lists[2]
 
 
 def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
@@ -188,10 +188,10 @@ class ClosedCounts:
         """Return what was counted, once the device is done: (entries,), or (entries, steps)."""
         counted = steps if self._varies else 1
         counts = self._counts[: entries * counted].copy_to_host()
-        found: NDArray[np.int64] = counts.astype(np.int64)
+        closed: NDArray[np.int64] = counts.astype(np.int64)
         if steps == 1:
-            return found
-        return np.broadcast_to(found.reshape(entries, counted), (entries, steps))
+            return closed
+        return np.broadcast_to(closed.reshape(entries, counted), (entries, steps))
 
     def _clear(self, counts: int) -> None:
         self._launches.each(zero_kernel, counts, 1, self._counts, np.uint32(counts))
@@ -334,16 +334,16 @@ class CudaBatch:
     def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
         self.launches.wait()
         words = self.topology.num_bond_words
-        found: NDArray[np.uint32] = self.opened[: entries * words].copy_to_host()
-        return found.reshape(entries, words)
+        opened: NDArray[np.uint32] = self.opened[: entries * words].copy_to_host()
+        return opened.reshape(entries, words)
 
     def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
         words = self.topology.num_words
         if not self.sites:
             return np.broadcast_to(self.topology.occupied, (entries, words))
         self.launches.wait()
-        found: NDArray[np.uint32] = self.occupied[: entries * words].copy_to_host()
-        return found.reshape(entries, words)
+        occupied: NDArray[np.uint32] = self.occupied[: entries * words].copy_to_host()
+        return occupied.reshape(entries, words)
 
     def copy_vacant(self, entries: int) -> NDArray[np.int64]:
         assert self.closed is not None

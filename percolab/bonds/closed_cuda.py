@@ -45,14 +45,14 @@ def count_closed_kernel(exists, opened, counts):
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found = uint32(0)
+    total = uint32(0)
     for step in range(PER_THREAD):
         word = element(step)
         if word < exists.size:
             closed = uint32(exists[word] & uint32(~opened[uint32(base + uint32(word))]))
-            found = uint32(found + uint32(popcount(closed)))
-    if found != uint32(0):
-        cuda.atomic.add(shared, 0, found)
+            total = uint32(total + uint32(popcount(closed)))
+    if total != uint32(0):
+        cuda.atomic.add(shared, 0, total)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         cuda.atomic.add(counts, entry, shared[0])
@@ -105,9 +105,9 @@ def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, c
                     cuda.atomic.add(counters, place, uint32(popcount(closed)))
     cuda.syncthreads()
     for n in range(thread, count, THREADS):
-        found = uint32(0)
+        total = uint32(0)
         for k in range(_COUNTERS):
             # Each thread begins at another counter, so that they lie in different banks.
-            found = uint32(found + counters[n * _COUNTERS + (n + k) % _COUNTERS])
+            total = uint32(total + counters[n * _COUNTERS + (n + k) % _COUNTERS])
         place = uint32(uint32(entry * uint32(steps)) + uint32(uint32(first) + uint32(n)))
-        cuda.atomic.add(counts, place, found)
+        cuda.atomic.add(counts, place, total)

@@ -48,23 +48,23 @@ def open_between_kernel(exists, adjacency, values, opened):
     """
     word = uint32(cuda.grid(1))
     if word < exists.size:
-        left, found = uint32(exists[word]), uint32(0)
+        left, bits = uint32(exists[word]), uint32(0)
         while left != uint32(0):
             bit = uint32(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             i, j = find_bond_end(uint64(uint64(word) << uint64(5)) + uint64(bit), adjacency)
             if values[i] != 0 and values[i] == values[j]:
-                found = uint32(found | uint32(uint32(1) << bit))
-        opened[word] = found
+                bits = uint32(bits | uint32(uint32(1) << bit))
+        opened[word] = bits
 
 
 @cuda.jit(cache=True)
-def mark_empty_kernel(exists, values, labels, found):
+def mark_empty_kernel(exists, values, labels, marked):
     """Write labels, and -1 where the value is 0 or the lattice has no site; a thread a site.
 
-    exists: uint32 (num_words,).  labels: uint32 (num_points,).  found: int32 (num_points,).
+    exists: uint32 (num_words,).  labels: uint32 (num_points,).  marked: int32 (num_points,).
     """
     site = uint32(cuda.grid(1))
-    if site < found.size:
+    if site < marked.size:
         is_site = values[site] != 0 and has_bit(exists[site >> uint32(5)], site & uint32(31))
-        found[site] = int32(labels[site]) if is_site else int32(-1)
+        marked[site] = int32(labels[site]) if is_site else int32(-1)

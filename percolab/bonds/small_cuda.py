@@ -64,10 +64,10 @@ def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened,
         site_limit, bond_limit = limits_at(rule, threshold)
         limit = site_limit if is_site else uint64(word_limit(record, word, bond_limit))
         if generator == XORWOW:
-            found = open_by_planes(planes, (v0, v1, v2, v3, v4, d), limit, there)
+            bits = open_by_planes(planes, (v0, v1, v2, v3, v4, d), limit, there)
         else:
-            found = open_word(generator, keys.seed, sample, uint64(word), limit, there)
-        opened[to] = found
+            bits = open_word(generator, keys.seed, sample, uint64(word), limit, there)
+        opened[to] = bits
         to = uint32(to + stride)
 
 

@@ -60,7 +60,7 @@ def cross_openings_kernel(
     labels, points, opened, words_per_entry, node_room, crossing, listed, openings
 ):
     """Write the openings among the listed bonds between tiles, which all are open in the end."""
-    found = openings.list
+    lists = openings.list
     entry = uint32(cuda.blockIdx.y)
     base, k = uint32(entry * points), uint32(cuda.grid(1))
     while k < listed.counts[entry]:
@@ -71,9 +71,9 @@ def cross_openings_kernel(
             block = uint32(one // node_room)
             slot = cuda.atomic.add(openings.counts, block, uint32(1))
             if slot < openings.room:
-                found[block, slot, 0], found[block, slot, 1] = one, other
-                found[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
-                found[block, slot, 3] = uint32(crossing.codes[n])
+                lists[block, slot, 0], lists[block, slot, 1] = one, other
+                lists[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
+                lists[block, slot, 3] = uint32(crossing.codes[n])
             else:
                 # Whoever writes it writes the same.
                 openings.overflow[0] = uint32(1)
@@ -83,39 +83,39 @@ def cross_openings_kernel(
 @cuda.jit(cache=True)
 def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings):
     """Write at which p of the grid the bond of every opening opens, in place of the bond."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            number = bond_number(generator, sites, seed, sample, found[block, n, 2])
+            number = bond_number(generator, sites, seed, sample, lists[block, n, 2])
             step = 0
             while step < grid.size and uint64(grid[step]) <= number:
                 step += 1
-            found[block, n, 2] = uint32(step)
+            lists[block, n, 2] = uint32(step)
 
 
 @cuda.jit(cache=True)
 def join_openings_kernel(parents, step, blocks, openings):
     """Join the nodes of all openings of a step."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            if found[block, n, 2] == step:
-                union(parents, uint32(0), found[block, n, 0], found[block, n, 1])
+            if lists[block, n, 2] == step:
+                union(parents, uint32(0), lists[block, n, 0], lists[block, n, 1])
 
 
 @cuda.jit(cache=True)
 def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loops):
     """Join the nodes of all openings of a step in a forest with periods, and note what wraps."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            if found[block, n, 2] == step:
-                one, other = found[block, n, 0], found[block, n, 1]
-                code = int32(found[block, n, 3])
+            if lists[block, n, 2] == step:
+                one, other = lists[block, n, 0], lists[block, n, 1]
+                code = int32(lists[block, n, 3])
                 wound = join_over_periods(forest, one, other, code)
                 note_loop(wound, uint32(block // tiles), loops)
 
@@ -137,15 +137,15 @@ def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, ope
 
     An opening between one and the same root gets the number NEVER, which is below no threshold.
     """
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     if block < blocks:
         seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(counts[block], room), LANES):
-            one = find(parents, uint32(0), found[block, n, 0])
-            other = find(parents, uint32(0), found[block, n, 1])
-            bond = found[block, n, 2]
-            found[block, n, 0], found[block, n, 1] = one, other
+            one = find(parents, uint32(0), lists[block, n, 0])
+            other = find(parents, uint32(0), lists[block, n, 1])
+            bond = lists[block, n, 2]
+            lists[block, n, 0], lists[block, n, 1] = one, other
             if one == other:
                 numbers[block, n] = uint64(NEVER)
             else:
@@ -213,7 +213,7 @@ def undo_trial_kernel(
 @cuda.jit(cache=True)
 def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, where):
     """Join the nodes of all openings that are open at the threshold tried."""
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -222,13 +222,13 @@ def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, 
         if tried != uint64(0):
             for n in range(lane, min(counts[block], room), LANES):
                 if numbers[block, n] < tried:
-                    union(forest, base, found[block, n, 0], found[block, n, 1])
+                    union(forest, base, lists[block, n, 0], lists[block, n, 1])
 
 
 @cuda.jit(cache=True)
 def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
     """Collect at the roots which end layers of the axis they touch, and note who spans."""
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -237,7 +237,7 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbe
         for n in range(lane, min(counts[block], room), LANES):
             if numbers[block, n] != uint64(NEVER):
                 for side in range(2):
-                    node = found[block, n, side]
+                    node = lists[block, n, side]
                     flags = uint32(ends[node] & both)
                     if flags != uint32(0):
                         root = find(forest, base, node)
@@ -269,7 +269,7 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
 
 @cuda.jit(cache=True)
 def finish_brackets_kernel(
-    forest, reach, span, openings, numbers, brackets, listed, places, axes, entries, found
+    forest, reach, span, openings, numbers, brackets, listed, places, axes, entries, thresholds
 ):
     """Open the listed openings of every bracket in order, and write T; one thread a bracket.
 
@@ -278,7 +278,7 @@ def finish_brackets_kernel(
     entry, row = cuda.grid(1), uint32(cuda.blockIdx.y)
     if entry < entries:
         upper = brackets[1, row, entry]
-        found[row, entry] = upper
+        thresholds[row, entry] = upper
         if upper != uint64(NEVER):
             base = uint32(row * span)
             count = min(listed[row, entry], uint32(LISTED))
@@ -293,7 +293,7 @@ def finish_brackets_kernel(
                     flags = uint32(reach[uint32(base + one)] | reach[uint32(base + other)])
                     reach[uint32(base + min(one, other))] = flags
                     if flags == both:
-                        found[row, entry] = uint64(numbers[block, n] + uint64(1))
+                        thresholds[row, entry] = uint64(numbers[block, n] + uint64(1))
                         break
 
 
@@ -332,7 +332,7 @@ class BracketSearch:
         self._spans = cuda.device_array((axes, capacity), np.uint32)
         self._listed = cuda.device_array((axes, capacity), np.uint32)
         self._places = cuda.device_array((axes, capacity, LISTED), np.uint64)
-        self._found = cuda.device_array((axes, capacity), np.uint64)
+        self._thresholds = cuda.device_array((axes, capacity), np.uint64)
         self._numbers: Any = None
         self._forest: Any = None
         self._reach: Any = None
@@ -381,11 +381,11 @@ class BracketSearch:
         lists = self._brackets, self._listed, self._places
         listed = *self._openings(tiles, openings), *lists
         self._launches.blocks(list_brackets_kernel, grid, THREADS, *listed)
-        found = self._axes, np.int32(entries), self._found
-        finished = *self._forests, openings, self._numbers, *lists, *found
+        written = self._axes, np.int32(entries), self._thresholds
+        finished = *self._forests, openings, self._numbers, *lists, *written
         self._launches.blocks(finish_brackets_kernel, one_each, THREADS, *finished)
         self._launches.wait()
-        return self._found.copy_to_host()[:, :entries].T
+        return self._thresholds.copy_to_host()[:, :entries].T
 
     @property
     def _forests(self) -> tuple[Any, Any, np.uint32]:

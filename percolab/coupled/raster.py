@@ -103,10 +103,10 @@ class RasterCoupling(PointByPoint):
                 heads=np.empty(listed + 1, np.uint32),
                 planes=np.empty(count_compared_digits(top.num_bonds), np.uint32),
             )
-        found = np.empty((len(samples), len(open_axes)), np.uint64)
+        thresholds = np.empty((len(samples), len(open_axes)), np.uint64)
         axes = np.array(open_axes, np.int64)
         windows = generator, np.uint64(seed), (samples, low, high)
-        called = batch.record, self._sample, axes, self._order, found
+        called = batch.record, self._sample, axes, self._order, thresholds
         if kernels.write_sample_thresholds(*windows, *called):
-            return found
+            return thresholds
         return super().scan_windows(generator, seed, samples, low, high)

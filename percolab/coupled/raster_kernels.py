@@ -189,8 +189,8 @@ def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists
             words = exists, opened, lists.later
             count = list_opening_bonds(generator, record, *key, *ends, *words, lists.bonds)
         if count >= 0:
-            found = lists.bonds, count, lists.planes, lists.steps
-            write_bond_steps(generator, record, *key, grid, *found)
+            buffers = lists.bonds, count, lists.planes, lists.steps
+            write_bond_steps(generator, record, *key, grid, *buffers)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
             here = counts[n : n + length]
@@ -223,11 +223,11 @@ class BondOrder(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def write_sample_thresholds(generator, seed, windows, record, sample, axes, lists, found):
+def write_sample_thresholds(generator, seed, windows, record, sample, axes, lists, thresholds):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
     windows: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
-    :class:`Sample`.  axes: int64, the open ones.  found: uint64 (n, open axes).  lists: a
+    :class:`Sample`.  axes: int64, the open ones.  thresholds: uint64 (n, open axes).  lists: a
     BondOrder.  Returns whether the opening bonds of all samples fitted into it.
     """
     runs = sample.runs
@@ -244,8 +244,8 @@ def write_sample_thresholds(generator, seed, windows, record, sample, axes, list
             return False
         num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
         spanned = _flag_ends(sample.end_flags, num_runs, runs)
-        found[n] = uint64(NEVER)
-        _note(low, spanned, axes, found[n])
+        thresholds[n] = uint64(NEVER)
+        _note(low, spanned, axes, thresholds[n])
         if spanned != complete:
             scratch = lists.planes, lists.numbers, order, lists.heads
             order_by_number(generator, record, *key, low, high, bonds, count, *scratch)
@@ -256,17 +256,17 @@ def write_sample_thresholds(generator, seed, windows, record, sample, axes, list
             gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
             if gained:
                 opens_at = bond_number(generator, record, *key, bond) + uint64(1)
-                _note(opens_at, gained, axes, found[n])
+                _note(opens_at, gained, axes, thresholds[n])
                 spanned |= gained
     return True
 
 
 @njit
-def _note(threshold, spanned, axes, found):
+def _note(threshold, spanned, axes, thresholds):
     """Write a threshold for those of the axes that are among the bits of ``spanned``."""
     for n in range(axes.size):
         if (spanned >> axes[n]) & 1:
-            found[n] = threshold
+            thresholds[n] = threshold
 
 
 @njit

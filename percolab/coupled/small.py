@@ -128,16 +128,16 @@ class SmallCoupling(TiledCoupling):
         """Add the rows that were measured, so many samples of each block, to sums and squares."""
         blocks, steps, width = sums.shape
         chunks = -(-samples // CHUNK)
-        found = sums_cuda.ChunkSums(
+        chunk_sums = sums_cuda.ChunkSums(
             cuda.device_array((blocks * chunks, steps, width), np.int64),
             cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
         )
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
         launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
         grid = blocks * chunks, steps
-        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, found)
+        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, chunk_sums)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
-        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, found, *places)
+        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, chunk_sums, *places)
 
     def _rows(self, generator: int, keys: SampleKeys) -> Rows:
         """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
@@ -245,13 +245,13 @@ def _choose_entries(words: int) -> int:
     """
     teams = range(rows_cuda.LANES, rows_cuda.MOST_WORDS + 1, rows_cuda.LANES)
     entries = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
-    found = [
+    choices = [
         (count * words / rows_cuda.team_threads(count * words), -count)
         for count in entries
         if count
     ]
     # A larger team waits for its warps at more places.
-    best = max(found, key=lambda each: (round(10 * each[0]), each[1]))
+    best = max(choices, key=lambda each: (round(10 * each[0]), each[1]))
     return -best[1]
 
 

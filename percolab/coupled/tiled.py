@@ -154,9 +154,9 @@ class TiledCoupling(CoupledBatches):
                 upper = cuda.device_array(labeler.batch.opened.size, np.uint32)
             # What is there goes first, so that both need not fit.
             self._openings = None
-            found = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
+            lists = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
             counts = cuda.device_array(labeler.num_blocks, np.uint32)
-            self._openings = Openings(upper, found, counts, np.uint32(room), self._overflow)
+            self._openings = Openings(upper, lists, counts, np.uint32(room), self._overflow)
         if is_new:
             labeler.batch.launches.forget()
         return self._openings

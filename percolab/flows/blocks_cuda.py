@@ -57,11 +57,11 @@ class Branches(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def backbone_kernel(entries, net, opened, words, samples, memory, branches, found):
+def backbone_kernel(entries, net, opened, words, samples, memory, branches, numbers):
     """Find the red bonds, trails and the backbone of every sample.
 
-    words: of an entry.  samples: the seed, then the entries' samples.  found: uint64 (entries, 4),
-    the red bonds, the bonds of trails, the bonds and the sites of the backbone; 0 where the
+    words: of an entry.  samples: the seed, then the entries' samples.  numbers: uint64 (entries,
+    4), the red bonds, the bonds of trails, the bonds and the sites of the backbone; 0 where the
     terminals are not connected.
     """
     queued = cuda.shared.array(1, types.uint32)
@@ -96,10 +96,10 @@ def backbone_kernel(entries, net, opened, words, samples, memory, branches, foun
             cuda.atomic.add(sums, _RED, red)
         cuda.syncthreads()
         if thread == uint32(0):
-            found[entry, _RED], found[entry, _SITES] = sums[_RED], sums[_SITES]
+            numbers[entry, _RED], numbers[entry, _SITES] = sums[_RED], sums[_SITES]
             # Each of these bonds was counted at both ends.
-            found[entry, _TRAILS] = uint64(sums[_TRAILS] >> uint64(1))
-            found[entry, _BONDS] = uint64(sums[_BONDS] >> uint64(1))
+            numbers[entry, _TRAILS] = uint64(sums[_TRAILS] >> uint64(1))
+            numbers[entry, _BONDS] = uint64(sums[_BONDS] >> uint64(1))
         cuda.syncthreads()
         entry = uint32(entry + uint32(cuda.gridDim.x))
 

@@ -10,11 +10,11 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def bridges_kernel(entries, net, opened, words, samples, labels, memory, found):
+def bridges_kernel(entries, net, opened, words, samples, labels, memory, numbers):
     """Count the bridges of every sample, from its labels, uint32 (entries * points,).
 
     net: without terminals.  words: of an entry.  samples: the seed, then the entries' samples.
-    found: uint64 (entries, 1).
+    numbers: uint64 (entries, 1).
     """
     queued = cuda.shared.array(1, types.uint32)
     bridges = cuda.shared.array(1, types.uint64)
@@ -38,7 +38,7 @@ def bridges_kernel(entries, net, opened, words, samples, labels, memory, found):
         cuda.atomic.add(bridges, 0, _add_up(tree, levels))
         cuda.syncthreads()
         if thread == uint32(0):
-            found[entry, 0] = bridges[0]
+            numbers[entry, 0] = bridges[0]
         entry = uint32(entry + uint32(cuda.gridDim.x))
 
 

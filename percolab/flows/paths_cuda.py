@@ -36,10 +36,10 @@ class PathMemory(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def path_kernel(entries, net, opened, words, memory, found):
+def path_kernel(entries, net, opened, words, memory, numbers):
     """Find the shortest paths of every sample.
 
-    words: of an entry.  found: uint64 (entries, 3), the length, and the bonds and sites of all
+    words: of an entry.  numbers: uint64 (entries, 3), the length, and the bonds and sites of all
     shortest paths; 0 where there is none.
     """
     # How many sites are queued, and whether the second terminal was reached.
@@ -61,8 +61,8 @@ def path_kernel(entries, net, opened, words, memory, found):
             cuda.atomic.add(bonds, 0, _go_back(net, opened, base, away, queue, queued, length))
         cuda.syncthreads()
         if thread == uint32(0):
-            found[entry, 0], found[entry, 1] = uint64(length), bonds[0]
-            found[entry, 2] = uint64(queued[0]) if length != uint32(0) else uint64(0)
+            numbers[entry, 0], numbers[entry, 1] = uint64(length), bonds[0]
+            numbers[entry, 2] = uint64(queued[0]) if length != uint32(0) else uint64(0)
         cuda.syncthreads()
         entry = uint32(entry + uint32(cuda.gridDim.x))
 

@@ -72,14 +72,14 @@ class FlowReader(Reader):
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch
-        found = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
+        numbers = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
                 entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
                 rows = self._read_batch(coupling.labeler, seed, part)
-                found[first : first + entries, k] = rows
-        return found
+                numbers[first : first + entries, k] = rows
+        return numbers
 
     def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
         """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
@@ -179,8 +179,8 @@ class Conductance(FlowReader):
         """Return the numbers of a sample, in units of 2^-30; 0 where nothing flows."""
         if not flow.conductance:
             return [0, 0, 0]
-        found = flow.conductance, flow.resistance, flow.current_moment(4)
-        return [round(number * 2**_DIGITS) for number in found]
+        values = flow.conductance, flow.resistance, flow.current_moment(4)
+        return [round(number * 2**_DIGITS) for number in values]
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks, float64."""

@@ -122,8 +122,8 @@ class LabelsOfBatch:
         labeler, points = self._labeler, self._labeler.batch.topology.num_points
         labeler.batch.launches.wait()
         flat = labeler.labels[: self._entries * points].copy_to_host()
-        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
-        return found
+        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
+        return labels
 
     def rows(self) -> NDArray[np.int64]:
         """Return the rows, (entries, row width)."""

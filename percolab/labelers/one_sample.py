@@ -96,11 +96,11 @@ class LabelsOfOneSample:
         """Return how far clusters reach, (1, PER_BIN * bins), from the bonds themselves."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
-        found = np.empty(PER_BIN * num_bins(points), np.int64)
+        bins = np.empty(PER_BIN * num_bins(points), np.int64)
         sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)
         forest = np.empty(points, np.int32), np.empty(points, np.int64)
         scratch = *forest, np.empty(points, np.uint32), sums
         words = batch.opened, batch.adjacency, batch.occupied
         places = geometry.places, geometry.spans
-        gyration_from_bonds(*words, labeler.end_flags, places, scratch, found)
-        return found[None]
+        gyration_from_bonds(*words, labeler.end_flags, places, scratch, bins)
+        return bins[None]

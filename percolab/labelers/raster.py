@@ -97,8 +97,8 @@ class RunsOfOneSample:
         size = (geometry.places.shape[0] + BESIDE) * points
         if labeler.sums.size < size:
             labeler.sums = np.empty(size, np.uint64)
-        found = np.empty(PER_BIN * num_bins(points), np.int64)
+        bins = np.empty(PER_BIN * num_bins(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans
-        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, found)
-        return found[None]
+        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, bins)
+        return bins[None]

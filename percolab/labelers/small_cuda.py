@@ -213,14 +213,14 @@ def _load_word(team, lattice, opened):
 def _count_openings(team, lattice, opened, counts):
     """Add up the occupied sites of every entry where sites are drawn, else its open bonds."""
     if team.is_mine:
-        found = uint32(popcount(team.occupied[team.word]))
+        total = uint32(popcount(team.occupied[team.word]))
         if lattice.first_site == uint32(0):
-            found, num_words = uint32(0), lattice.adjacency.num_words
+            total, num_words = uint32(0), lattice.adjacency.num_words
             index = uint32(uint32(team.entry * lattice.stride) + team.place)
             for _ in range(len(lattice.adjacency.ends)):
-                found = uint32(found + uint32(popcount(opened[index])))
+                total = uint32(total + uint32(popcount(opened[index])))
                 index = uint32(index + num_words)
-        cuda.atomic.add(counts, team.number, found)
+        cuda.atomic.add(counts, team.number, total)
 
 
 @cuda.jit(device=True)
@@ -231,13 +231,13 @@ def _read_bonds(team, lattice, opened, k):
     """
     adjacency, base = lattice.adjacency, uint32(team.entry * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
-    found = inner_word(opened, adjacency.periodic_words, base, index)
+    bonds = inner_word(opened, adjacency.periodic_words, base, index)
     count, ends, word = team.words, adjacency.ends, team.word
     if lattice.first_site:
-        others = other_bits(team.occupied, uint32(0), count, ends, k, word, found)
-        found = uint32(found & uint32(team.occupied[word] & others))
-    starts = other_bits(team.edges, uint32(0), count, ends, k, word, found)
-    return mark_segment_starts(found, uint32(team.edges[word] | starts)), starts
+        others = other_bits(team.occupied, uint32(0), count, ends, k, word, bonds)
+        bonds = uint32(bonds & uint32(team.occupied[word] & others))
+    starts = other_bits(team.edges, uint32(0), count, ends, k, word, bonds)
+    return mark_segment_starts(bonds, uint32(team.edges[word] | starts)), starts
 
 
 @cuda.jit(device=True)
@@ -370,13 +370,13 @@ def _is_open(team, lattice, opened, base, number, k):
     """Return whether the k-th periodic bond of an entry is open and has two occupied sites."""
     bond = lattice.periodic_places[k]
     word = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
-    found = uint32(word >> uint32(bond & uint32(31)))
+    bits = uint32(word >> uint32(bond & uint32(31)))
     if lattice.first_site:
         first = uint32(number * lattice.adjacency.num_words)
         for site in (lattice.periodic_owners[k], lattice.periodic_ends[k]):
             word = team.occupied[uint32(first + uint32(site >> uint32(5)))]
-            found = uint32(found & uint32(word >> uint32(site & uint32(31))))
-    return uint32(found & uint32(1)) != uint32(0)
+            bits = uint32(bits & uint32(word >> uint32(site & uint32(31))))
+    return uint32(bits & uint32(1)) != uint32(0)
 
 
 @cuda.jit(device=True)

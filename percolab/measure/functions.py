@@ -83,8 +83,8 @@ class LabelFunction:
         try:
             # Labels alone may be called otherwise.
             is_plain = self.reads == ("labels",)
-            found = self.call(sample["labels"]) if is_plain else self.call(**sample)
-            value = float(found)
+            result = self.call(sample["labels"]) if is_plain else self.call(**sample)
+            value = float(result)
         except Exception as error:  # a user's function raises anything
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not math.isfinite(value):

@@ -47,7 +47,7 @@ class RadiiBatch:
         self._geometry = places, spans, np.int32(32 // self._axes)
         self._end_flags = end_flags_on_device(top)
         self._width = PER_BIN * num_bins(points)
-        self._found = cuda.device_array(self.entries * self._width, np.uint64)
+        self._bins = cuda.device_array(self.entries * self._width, np.uint64)
 
     @staticmethod
     def entries_at_once(points: int, axes: int, capacity: int) -> int:
@@ -68,7 +68,7 @@ class RadiiBatch:
         """
         batch, top, launch = self._batch, self._batch.topology, self._batch.launches
         points, size = top.num_points, entries * self._width
-        launch.each(zero_kernel, size, 1, self._found, np.uint32(size))
+        launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))
         join_all(batch, entries, self._forest, self._loops)
         # Every node points to its root; then the clusters that wrap or touch end layers are marked.
         forest = self._forest, batch.adjacency.num_points
@@ -84,10 +84,10 @@ class RadiiBatch:
         occupied = batch.occupied, batch.occupied_words
         places = *occupied, self._geometry, self._reach, self._sums
         launch.each(radii_cuda.sum_places_kernel, points, entries, *forest, *places)
-        bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
+        bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._bins
         launch.each(radii_cuda.add_spreads_kernel, points, entries, *forest, *bins)
         launch.wait()
-        flat = self._found[:size].copy_to_host()
+        flat = self._bins[:size].copy_to_host()
         numbers: NDArray[np.int64] = flat.view(np.int64).reshape(entries, self._width)
         return numbers
 

@@ -6,7 +6,7 @@ numbers, so the order does not matter.  ``reach`` holds a root's end flags, or O
 wraps.
 
 forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (entries * num_points *
-(axes + BESIDE),); found: uint64 (entries * width,); sites, flags: uint32 (n,).
+(axes + BESIDE),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
 """
 
 from numba import int32, int64, uint32, uint64
@@ -111,8 +111,8 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
 
 
 @cuda.jit(cache=True)
-def add_spreads_kernel(forest, num_points, axes, sums, width, found):
-    """Add what the roots have summed to the bins of their entry in ``found``."""
+def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
+    """Add what the roots have summed to the bins of their entry in ``bins``."""
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * num_points)
     start = uint64(uint64(entry) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
@@ -124,5 +124,5 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, found):
             if sums[at] != uint64(0):
                 size, low, high = read_spread(sums, at, axes)
                 to = uint64(row + uint64(PER_BIN * size_bin(size)))
-                cuda.atomic.add(found, to, uint64(size * size))
-                add_wide(found, uint64(to + uint64(1)), low, high)
+                cuda.atomic.add(bins, to, uint64(size * size))
+                add_wide(bins, uint64(to + uint64(1)), low, high)

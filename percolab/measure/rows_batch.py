@@ -110,9 +110,9 @@ class RowsBatch:
         width = int(self.tally_width)
         if not width:
             return rows
-        found = np.empty((len(rows), self.row_width), np.int64)
-        found[:, :ROW_WIDTH] = rows
+        with_tallies = np.empty((len(rows), self.row_width), np.int64)
+        with_tallies[:, :ROW_WIDTH] = rows
         tallies = self.tallies if steps == 1 else self.tallies_of_steps
         flat = tallies[: len(rows) * width].copy_to_host()
-        found[:, ROW_WIDTH:] = flat.view(np.int64).reshape(-1, width)
-        return found
+        with_tallies[:, ROW_WIDTH:] = flat.view(np.int64).reshape(-1, width)
+        return with_tallies

@@ -383,10 +383,8 @@ class SlabTiled:
         given = crossed.opened, crossed.before, crossed.cut
         where = np.uint32(side.is_upper), np.uint32(side.shift), np.int64(part.crossing_code)
         nodes = labeler.labels, labeler.nodes, labeler.forest, labeler.read.loops
-        grid, found = crossed.before.size, (roots, codes, np.uint32(has_codes))
-        self.launches.blocks(
-            kernels.read_face_kernel, grid, THREADS, *given, *where, *nodes, *found
-        )
+        grid, face = crossed.before.size, (roots, codes, np.uint32(has_codes))
+        self.launches.blocks(kernels.read_face_kernel, grid, THREADS, *given, *where, *nodes, *face)
         return Face(self._first(roots, bonds), self._first(codes, bonds * has_codes))
 
     def _first(self, array: Any, count: int) -> Any:
@@ -408,13 +406,13 @@ class SlabTiled:
         if following is not None and not self.tally:
             done = launch.mark()
             self.begin(following, draw)
-        (found,) = read.fetch(1, done=done)
+        (sums,) = read.fetch(1, done=done)
         if following is not None and self.tally:
             # Not before: there is one tally, which begins as empty.
             self.begin(following, draw)
-        without_vacant(found, self._pinned.vacant[0].astype(np.int64))
+        without_vacant(sums, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
-        row[: found.size] = found
+        row[: sums.size] = sums
         loop, narrow = np.empty(1, np.int64), self._pinned.loop.astype(np.int64)
         put_periods(narrow, int(read.loops.axes), int(read.loops.width), PERIOD_BITS, loop)
         return sums_from_row(row, int(row[rows.SPANNING]), int(loop[0]))

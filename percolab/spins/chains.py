@@ -70,8 +70,8 @@ def compute_memory(
     batch = batch_class(kind).memory(extent, BOND, entries)
     labels = labeler_class(name, kind).memory(extent, needs, entries)
     chains = load(_CHAINS[kind]).memory(extent, states, entries)
-    found: Memory = batch.plus(labels).plus(chains)
-    return found
+    total: Memory = batch.plus(labels).plus(chains)
+    return total
 
 
 def new_chains(

@@ -92,7 +92,7 @@ def open_satisfied_kernel(
         shared[n] = uint32(0)
     cuda.syncthreads()
     num_words = uint32(adjacency.num_words)
-    satisfied, found = uint32(0), uint32(0)
+    satisfied, total = uint32(0), uint32(0)
     if word < num_words:
         start = uint32(uint32(entry * uint32(num_planes)) * num_words)
         base = uint32(entry * uint32(exists.size))
@@ -108,12 +108,12 @@ def open_satisfied_kernel(
             alive = uint32(same | beyond)
             bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
             opened[uint32(base + index)] = bonds
-            found = uint32(found + uint32(popcount(bonds)))
+            total = uint32(total + uint32(popcount(bonds)))
         count_states(
             planes, start, num_planes, num_words, word, occupied[word], rule.states, shared
         )
         cuda.atomic.add(shared, 0, satisfied)
-        cuda.atomic.add(shared, 1, found)
+        cuda.atomic.add(shared, 1, total)
     cuda.syncthreads()
     for n in range(cuda.threadIdx.x, width, THREADS):
         if shared[n] != uint32(0):

@@ -260,11 +260,11 @@ def _shorten(table, n):
 @cuda.jit(device=True)
 def _count_extra_bonds(links, classes, word, bits):
     """Return how many extra bonds of a word are among these bits."""
-    found = uint32(0)
+    total = uint32(0)
     for c in range(classes):
         extras = links[uint32(uint32((2 * c + 1) * TILE_WORDS) + word)]
-        found = uint32(found + uint32(popcount(uint32(extras & bits))))
-    return found
+        total = uint32(total + uint32(popcount(uint32(extras & bits))))
+    return total
 
 
 @cuda.jit(device=True)
@@ -476,15 +476,15 @@ def _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flag
     n = uint32(cuda.threadIdx.x)
     while n < nodes:
         root = root_in(forest, n)
-        found = info[root]
+        node = info[root]
         if root == n:
-            sums = _with_cluster(sums, uint32(found & uint32(_SIZE)))
-            ends = uint32(uint32(found >> uint32(ENDS)) & uint32(_ENDS))
+            sums = _with_cluster(sums, uint32(node & uint32(_SIZE)))
+            ends = uint32(uint32(node >> uint32(ENDS)) & uint32(_ENDS))
             if ends != uint32(0):
                 cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
         # Another thread may put a field into this entry meanwhile; its place stays.
-        first = table[uint32(uint32(found >> uint32(RUN)) & uint32(_RUNS))]
-        chosen = depends and uint32(found & uint32(CHOSEN_NODE)) != uint32(0)
+        first = table[uint32(uint32(node >> uint32(RUN)) & uint32(_RUNS))]
+        chosen = depends and uint32(node & uint32(CHOSEN_NODE)) != uint32(0)
         place = uint32(first & uint32(PLACE))
         change = _change_at(depends, draw, place, chosen, rule, digits, num_words)
         run = uint32(uint32(info[n] >> uint32(RUN)) & uint32(_RUNS))
@@ -506,8 +506,8 @@ def _new_spin(depends, rule, num_planes, num_words, planes, word, bit, change):
 @cuda.jit(device=True)
 def _chosen_bits(one, bit, two, other, plane):
     """Return ``bit`` if that bit of the spin ``one`` is set, and so of ``other``."""
-    found = bit if has_bit(one, plane) else uint32(0)
-    return uint32(found | other) if has_bit(two, plane) else found
+    own = bit if has_bit(one, plane) else uint32(0)
+    return uint32(own | other) if has_bit(two, plane) else own
 
 
 @cuda.jit(device=True)

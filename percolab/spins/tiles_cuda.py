@@ -82,13 +82,13 @@ def mark_tiles_kernel(
         run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
         across, num_tiles = counted
         block = uint32(uint32(entry * num_tiles) + uint32(uint32(number * across) + column))
-        found = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
-        if found >= uint32(KEPT_BORDER):
-            node = uint32(uint32(block * nodes.room) + uint32(found ^ uint32(KEPT_BORDER)))
+        code = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
+        if code >= uint32(KEPT_BORDER):
+            node = uint32(uint32(block * nodes.room) + uint32(code ^ uint32(KEPT_BORDER)))
             root = find(nodes.parents, uint32(0), node)
             label = nodes.origins[root]
         else:
-            label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
+            label = uint32(begins[code >> uint32(5)] + uint32(code & uint32(31)))
         mark_cluster(marks, entry, tiles.num_words, label)
 
 
@@ -184,10 +184,10 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
         left, marked, run = begins, uint32(0), runs
         while left != uint32(0):
             rest = uint32(left & uint32(left - uint32(1)))
-            found = uint32(kept[run])
-            place, bit = uint32(found >> uint32(5)), uint32(found & uint32(31))
-            if found >= uint32(KEPT_BORDER):
-                spin = known[uint32(found ^ uint32(KEPT_BORDER))]
+            code = uint32(kept[run])
+            place, bit = uint32(code >> uint32(5)), uint32(code & uint32(31))
+            if code >= uint32(KEPT_BORDER):
+                spin = known[uint32(code ^ uint32(KEPT_BORDER))]
                 is_set = has_bit(spin, plane)
             elif by_word:
                 is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
@@ -210,7 +210,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
 
 
 @cuda.jit(device=True)
-def _write_bits(planes, start, site, count, found):
+def _write_bits(planes, start, site, count, bits):
     """Write ``count`` bits at a site, of words that begin at ``start``; others may write around."""
     place = uint32(start + uint32(site >> uint32(5)))
     shift = uint32(site & uint32(31))
@@ -218,18 +218,18 @@ def _write_bits(planes, start, site, count, found):
     if count < uint32(32):
         mask = uint32(uint32(uint32(1) << count) - uint32(1))
     elif shift == uint32(0):
-        planes[place] = found
+        planes[place] = bits
         return
-    _exchange_bits(planes, place, uint32(mask << shift), uint32(found << shift))
+    _exchange_bits(planes, place, uint32(mask << shift), uint32(bits << shift))
     if shift != uint32(0):
         back = uint32(uint32(32) - shift)
         over = uint32(mask >> back)
         if over != uint32(0):
-            _exchange_bits(planes, uint32(place + uint32(1)), over, uint32(found >> back))
+            _exchange_bits(planes, uint32(place + uint32(1)), over, uint32(bits >> back))
 
 
 @cuda.jit(device=True)
-def _exchange_bits(planes, place, mask, found):
+def _exchange_bits(planes, place, mask, bits):
     """Put bits where a mask is, one thread only for each of them."""
-    cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~found)))
-    cuda.atomic.or_(planes, place, uint32(mask & found))
+    cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~bits)))
+    cuda.atomic.or_(planes, place, uint32(mask & bits))

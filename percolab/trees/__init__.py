@@ -165,5 +165,5 @@ def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int 
 
     if 32 * topology.num_bond_words > MOST_BONDS:
         raise ValueError(f"{32 * topology.num_bond_words} bond numbers do not fit in 32 bits")
-    found: Trees = tree_class(name, kind)(topology, capacity)
-    return found
+    trees: Trees = tree_class(name, kind)(topology, capacity)
+    return trees

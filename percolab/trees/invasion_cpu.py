@@ -87,7 +87,7 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
-    found, point = 0, int64(site)
+    count, point = 0, int64(site)
     if len(axes) > 0:
         point, rest, points = int64(0), int64(site), int64(1)
         for axis in range(len(axes)):
@@ -110,19 +110,19 @@ def neighbours(axes, first, steps, site, ends, bonds):
                     end += (x % length - x) * axes[axis, 3]
             bond += site if steps[n, 2] != 0 else end
         if inside and end != site:
-            ends[found] = end
-            bonds[found] = bond
-            found += 1
-    return found
+            ends[count] = end
+            bonds[count] = bond
+            count += 1
+    return count
 
 
 @njit(**_INLINED)
 def _is_target(axes, layers, sites, site):
-    found, rest = False, int64(site)
+    is_target, rest = False, int64(site)
     for axis in range(len(axes)):
         x = rest % axes[axis, 0]
         rest //= axes[axis, 0]
-        found = found or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
+        is_target = is_target or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
     low, high = 0, sites.size
     while low < high:
         middle = (low + high) >> 1
@@ -130,7 +130,7 @@ def _is_target(axes, layers, sites, site):
             low = middle + 1
         else:
             high = middle
-    return found or (low < sites.size and sites[low] == site)
+    return is_target or (low < sites.size and sites[low] == site)
 
 
 @njit(**_INLINED)
@@ -196,9 +196,9 @@ def fill_table(table, old):
 @njit(**_INLINED)
 def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
-    found = uint32(0)
+    prefix = uint32(0)
     if draw.ranks.size:
-        found = uint32(draw.ranks[number])
+        prefix = uint32(draw.ranks[number])
     else:
         place = uint32(entries[entry, DRAWN + klass])
         if place == uint32(NOT_DRAWN):
@@ -210,8 +210,8 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
         bit = uint32(number & 31)
         for k in range(PLANES):
             digit = uint32(uint32(digits[place, k] >> bit) & uint32(1))
-            found = uint32(found | uint32(digit << uint32(PLANES - 1 - k)))
-    return found
+            prefix = uint32(prefix | uint32(digit << uint32(PLANES - 1 - k)))
+    return prefix
 
 
 # The frontier.  In the heap a candidate is its prefix and its number, in the halves of a uint64.
@@ -325,17 +325,17 @@ def _push(candidates, near, heads, count, prefix, bond, to, since):
 @njit(**_INLINED)
 def _pop(draw, candidates, near, heads, count):
     """Take the candidate with the smallest key from the frontier; -1 where it is empty."""
-    found = int64(-1)
+    least = int64(-1)
     if _is_filled(candidates, near, heads, count):
         size, prefix = count[SIZE], uint64(near[0] >> uint64(32))
         for child in range(1, min(size, 3)):
             if uint64(near[child] >> uint64(32)) == prefix:
                 _raise_first_equal(draw, candidates, near, size)
-        found = int64(near[0] & uint64(0xFFFFFFFF))
+        least = int64(near[0] & uint64(0xFFFFFFFF))
         count[SIZE] = size - 1
         _sink(near, size - 1, near[size - 1])
-        candidates[found].following = TAKEN
-    return found
+        candidates[least].following = TAKEN
+    return least
 
 
 # The invasion
@@ -388,7 +388,7 @@ def advance_invasion(
             or step >= sites.size
         ):
             return False
-        site, candidate, entry, found = int64(-1), int64(-1), int64(0), 1
+        site, candidate, entry, degree = int64(-1), int64(-1), int64(0), 1
         # Take the next source that still leads on, or else the least candidate of the frontier.
         is_source = count[EXPANDED] < sources.size
         if is_source:
@@ -414,9 +414,9 @@ def advance_invasion(
                 sites[step], taken[step] = site, candidate
                 count[STEPS] += 1
                 count[FRONT] -= int64(by_site)
-            found = neighbours(axes, first, steps, site, ends, bonds)
+            degree = neighbours(axes, first, steps, site, ends, bonds)
         # Put what the site leads to into the frontier.
-        for n in range(found):
+        for n in range(degree):
             end, bond, there = ends[n], bonds[n], entry
             if end >> 5 != site >> 5:
                 there = find_entry(table, entries, count, end >> 5)

@@ -135,15 +135,15 @@ def new_tiles(topology: Topology, total: int = TILE_BITS) -> KruskalTiles:
 
 def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return bonds that leave their tile: rows (number, owner, other end), int64."""
-    stride, found = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
+    stride, rows = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
     for k, exists in enumerate(topology.exists):
         leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
         owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
         crossing, ends, _ = topology.list_periodic_bonds(k)
         other[np.searchsorted(owner, crossing)] = ends
-        found.append(np.column_stack([k * stride + owner, owner, other]))
-    return np.concatenate(found)
+        rows.append(np.column_stack([k * stride + owner, owner, other]))
+    return np.concatenate(rows)
 
 
 def _places(

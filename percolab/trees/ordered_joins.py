@@ -232,7 +232,7 @@ def join_in_order(pairs, bonds, ends, parents, tree):
     parents: int32, a union-find of the nodes, which goes on from what is joined
     tree:    uint32, words of bonds
     """
-    found = int64(0)
+    joined = int64(0)
     for n in range(pairs.size):
         place = uint32(pairs[n] & uint64(LOW))
         i = find_halving(parents, uint32(ends[2 * place]))
@@ -240,8 +240,8 @@ def join_in_order(pairs, bonds, ends, parents, tree):
         if i != j:
             parents[max(i, j)] = min(i, j)
             add_to_tree(tree, bonds[place])
-            found += int64(1)
-    return found
+            joined += int64(1)
+    return joined
 
 
 @njit(nogil=True, cache=True)

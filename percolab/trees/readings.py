@@ -96,8 +96,8 @@ def find_trunk(topology: Topology, weights: BondWeights, words: Words, axis: int
     words: as for :func:`read_tree`; axis: one of the topology's ``open_axes``.
     """
     tree = _sorted(topology, weights, _listed(topology, words, with_ends=True)[0])
-    found = _path(topology, tree, axis)
-    return tree.bonds[found[0]] if found else np.empty(0, np.uint32)
+    path = _path(topology, tree, axis)
+    return tree.bonds[path[0]] if path else np.empty(0, np.uint32)
 
 
 def _listed(

@@ -366,10 +366,10 @@ def _comes_before(one, other, keys, are_whole):
 def _offer(best, root, bond, keys, are_whole):
     old = best[root]
     while _comes_before(bond, old, keys, are_whole):
-        found = cuda.atomic.cas(best, root, old, bond)
-        if found == old:
+        before = cuda.atomic.cas(best, root, old, bond)
+        if before == old:
             return
-        old = found
+        old = before
 
 
 @cuda.jit(cache=True)

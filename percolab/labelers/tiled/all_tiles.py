@@ -187,10 +187,10 @@ def _keep_runs(table, totals, block, kept):
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
         while n < end:
             entry = table[table_root(table, n)]
-            found = uint32(entry & uint32(PLACE))
+            code = uint32(entry & uint32(PLACE))
             if uint32(entry & uint32(BORDER)) != uint32(0):
-                found = uint32(uint32(KEPT_BORDER) | entry_field(entry))
-            kept[uint64(base + uint64(n))] = types.uint16(found)
+                code = uint32(uint32(KEPT_BORDER) | entry_field(entry))
+            kept[uint64(base + uint64(n))] = types.uint16(code)
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -298,11 +298,11 @@ def _label_runs(table, totals, sites, known, block, kept):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
         while n < end:
-            found = uint32(kept[uint64(base + uint64(n))])
-            if found >= uint32(KEPT_BORDER):
-                table[n] = known[uint32(found ^ uint32(KEPT_BORDER))]
+            code = uint32(kept[uint64(base + uint64(n))])
+            if code >= uint32(KEPT_BORDER):
+                table[n] = known[uint32(code ^ uint32(KEPT_BORDER))]
             else:
-                table[n] = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
+                table[n] = uint32(sites[code >> uint32(5)] + uint32(code & uint32(31)))
             n = uint32(n + uint32(TILE_WORDS))
 
 

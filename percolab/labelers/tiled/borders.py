@@ -56,19 +56,19 @@ def clear_border_kernel(border, ends, counts):
 
 
 @cuda.jit(device=True)
-def _mark_bits(border, place, found):
+def _mark_bits(border, place, bits):
     """Set bits of the border that another thread may set, too."""
-    if found != uint32(0):
-        cuda.atomic.or_(border, place, found)
+    if bits != uint32(0):
+        cuda.atomic.or_(border, place, bits)
 
 
 @cuda.jit(device=True)
-def mark_from(border, base, first, found):
+def mark_from(border, base, first, bits):
     """Set the bits that a word has of the sites ``first`` ..., int64; site 0 is at ``base``."""
     place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
-    _mark_bits(border, place, uint32(found << shift))
+    _mark_bits(border, place, uint32(bits << shift))
     if shift != uint32(0):
-        after = uint32(found >> uint32(uint32(32) - shift))
+        after = uint32(bits >> uint32(uint32(32) - shift))
         _mark_bits(border, uint32(place + uint32(1)), after)
 
 
@@ -80,25 +80,25 @@ def list_crossing_kernel(opened, words_per_entry, crossing, border, words_of_sit
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found, slot = uint32(0), uint32(0)
+    bits, slot = uint32(0), uint32(0)
     if n < uint32(crossing.words.size):
         word = opened[uint32(uint32(entry * words_per_entry) + crossing.words[n])]
-        found = uint32(word & crossing.masks[n])
-    if found != uint32(0):
-        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
+        bits = uint32(word & crossing.masks[n])
+    if bits != uint32(0):
+        slot = cuda.atomic.add(shared, 0, uint32(popcount(bits)))
         base = uint32(entry * words_of_sites)
         owner = crossing.owners[n]
-        cuda.atomic.or_(border, uint32(base + owner), found)
+        cuda.atomic.or_(border, uint32(base + owner), bits)
         first = int64(int64(int64(owner) << int64(5)) + int64(crossing.deltas[n]))
-        mark_from(border, base, first, found)
+        mark_from(border, base, first, bits)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         shared[1] = cuda.atomic.add(listed.counts, entry, shared[0])
     cuda.syncthreads()
     place = uint64(uint64(uint64(entry) * uint64(listed.room)) + uint64(uint32(shared[1] + slot)))
-    while found != uint32(0):
-        listed.bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
-        found = uint32(found & uint32(found - uint32(1)))
+    while bits != uint32(0):
+        listed.bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(bits)))
+        bits = uint32(bits & uint32(bits - uint32(1)))
         place = uint64(place + uint64(1))
 
 

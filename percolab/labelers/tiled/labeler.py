@@ -368,8 +368,8 @@ class NodesOfBatch:
         batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
         batch.launches.wait()
         flat = self._labeler.labels[: self._entries * points].copy_to_host()
-        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
-        return found
+        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
+        return labels
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
         return self._labeler.radii_batch(geometry).rows(self._entries)
