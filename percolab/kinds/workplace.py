@@ -60,11 +60,11 @@ class Workplace:
         """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
-                found = self.task.structure.topology(self.task.shape, self.task.boundary)
+                topology = self.task.structure.topology(self.task.shape, self.task.boundary)
                 if not self.device.is_shared:
                     # Threads on the CPU share all bonds and lists, which are made once.
-                    _ = found.exists, found.periodic_bonds
-                self._topology = found
+                    _ = topology.exists, topology.periodic_bonds
+                self._topology = topology
             return self._topology
 
     def own(self, make: Callable[[], _T]) -> _T:

@@ -83,13 +83,13 @@ def count_violations(
         entries = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
         opened.append(batch.copy_open_words(entries).reshape(part.size, -1))
         rows.append(labeler.join(entries).rows().copy())
-    words, found = np.concatenate(opened), np.concatenate(rows)
-    flags = found[:, SPANNING]
+    words, measured = np.concatenate(opened), np.concatenate(rows)
+    flags = measured[:, SPANNING]
     in_two, in_any = flags >> TWO_DIRECTIONS & 1, flags >> FIRST_WRAPPING & 3
     winds = np.where(in_two, 1, np.where(in_any, 0, -1))
     bonds = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     sites = batch.topology.num_sites
-    return int((found[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
+    return int((measured[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
 
 
 def _identity(conditions: Conditions) -> Iterator[Outcome]:

@@ -142,8 +142,8 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
         coupling = coupling_for(device, topology, name=name, entries=samples.size)
-        found = coupling.grid_rows(XORWOW, seed, samples, grid)
-        wrong = int(np.any(found != expected, axis=-1).sum())
+        rows = coupling.grid_rows(XORWOW, seed, samples, grid)
+        wrong = int(np.any(rows != expected, axis=-1).sum())
         text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
         yield differing(text, wrong, f"{expected.size // expected.shape[-1]} rows")
 
@@ -160,8 +160,8 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
         if (device.kind, name) == ("cpu", "reference"):
             continue
         coupling = coupling_for(device, topology, name=name, entries=samples.size)
-        found = find_thresholds(coupling, XORWOW, seed, samples, window)
-        wrong = int(np.sum(found != expected))
+        thresholds = find_thresholds(coupling, XORWOW, seed, samples, window)
+        wrong = int(np.sum(thresholds != expected))
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)
 
 

@@ -94,7 +94,7 @@ def mean_outcome(
     return Outcome(name, float(values.mean()) / scale, expected, sigma / scale, note)
 
 
-def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
+def fraction_outcome(name: str, values: NDArray[Any], expected: float, note: str = "") -> Outcome:
     """Return the outcome of a fraction of samples, 0 or 1 each, with the error of the expected."""
-    sigma = np.sqrt(expected * (1 - expected) / found.size)
-    return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)
+    sigma = np.sqrt(expected * (1 - expected) / values.size)
+    return Outcome(name, float(np.mean(values != 0)), expected, float(sigma), note)

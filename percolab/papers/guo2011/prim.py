@@ -89,12 +89,12 @@ def words_from_ranks(
     topology: Topology, graph: CompressedAdjacency, chosen: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """Return chosen bonds, uint32 (entries, n) of ranks and starts of trees, as words of bonds."""
-    found = np.zeros((len(chosen), topology.num_bond_words), np.uint32)
+    words = np.zeros((len(chosen), topology.num_bond_words), np.uint32)
     entry, place = np.nonzero(chosen < NO_BOND)
     number = graph.numbers[chosen[entry, place]]
     one = np.uint32(1) << (number & np.uint32(31))
-    np.bitwise_or.at(found, (entry, number >> np.uint32(5)), one)
-    return found
+    np.bitwise_or.at(words, (entry, number >> np.uint32(5)), one)
+    return words
 
 
 @njit(nogil=True, cache=True)

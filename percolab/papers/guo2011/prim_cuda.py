@@ -121,8 +121,8 @@ class _CudaPrim:
             chosen = np.uint32(self._length), self._chosen, np.uint32(num_words), own
             self.launches.one(mark_tree_kernel, self._length, entries, self._graph.numbers, *chosen)
         self.launches.wait()
-        found: NDArray[np.uint32] = own.copy_to_host()
-        return found.reshape(entries, num_words)
+        words: NDArray[np.uint32] = own.copy_to_host()
+        return words.reshape(entries, num_words)
 
 
 _EMPTY = np.zeros(1, np.uint32)
@@ -264,10 +264,10 @@ def _most_shared() -> int:
     from cuda.bindings import driver
 
     attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    error, found = driver.cuDeviceGetAttribute(attribute, cuda.get_current_device().id)
+    error, most = driver.cuDeviceGetAttribute(attribute, cuda.get_current_device().id)
     if int(error) != 0:
         raise RuntimeError(f"CUDA driver: {error.name}")
-    return int(found)
+    return int(most)
 
 
 def _allow_shared(launch: Any) -> None:

@@ -39,11 +39,11 @@ class Weigel(LabeledBatch):
     @classmethod
     def memory(cls, extent: Extent, needs: Needs, entries: int) -> Memory:
         """Return the memory of the labels and of both steps, in tiles of the usual edge."""
-        found = LabeledBatch.memory(extent, needs, entries)
+        labels = LabeledBatch.memory(extent, needs, entries)
         if len(extent.shape) != 2:  # served by another labeler
-            return found
+            return labels
         steps = cls.local_step, cls.consolidation_step
-        return found.plus(Memory(device=sum(step.memory(extent, EDGE, entries) for step in steps)))
+        return labels.plus(Memory(device=sum(step.memory(extent, EDGE, entries) for step in steps)))
 
     def label(self, entries: int) -> None:
         """Label the open bonds of the first entries of the batch."""

@@ -25,15 +25,15 @@ _MOST_THREADS, _MOST_SHARED = 1024, 48 * 1024
 @njit
 def inner_bonds(opened, base, adjacency, tiles, bounds, x, y):
     """Return the open bonds of a site that stay in its tile, bit k for class k."""
-    found = uint32(0)
+    bits = uint32(0)
     if not is_in(x, y, bounds):
-        return found
+        return bits
     i = site_at(x, y, tiles)
     for k in range(len(adjacency.ends)):
         stays = is_in(int32(x + tiles.right[k]), int32(y + tiles.down[k]), bounds)
         if stays and is_open(opened, base, adjacency, k, i):
-            found = uint32(found | uint32(uint32(1) << uint32(k)))
-    return found
+            bits = uint32(bits | uint32(uint32(1) << uint32(k)))
+    return bits
 
 
 @njit
