@@ -251,12 +251,10 @@ class TaskResult(Shown):
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     """Return the columns of tasks whose blocks are sums, in the order of their declarations."""
     grids = _grids(items)
-    columns = {column.name: column for item in grids for column in item.columns}
+    named = {column.name: column for item in grids for column in item.columns}
     known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
-    order = [name for name in known if name in columns]
-    return tuple(
-        columns[name] for name in [*order, *(name for name in columns if name not in known)]
-    )
+    order = [name for name in known if name in named]
+    return tuple(named[name] for name in [*order, *(name for name in named if name not in known)])
 
 
 def not_in_all(items: Iterable[TaskResult]) -> list[str]:

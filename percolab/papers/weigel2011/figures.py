@@ -129,11 +129,9 @@ class Bench:
         for _ in range(3):  # directly, which compiles; captured; launched
             for work in parts.values():
                 work()
-        repeats: list[list[float]] = []
+        runs: list[list[float]] = []
         begin = time.perf_counter()
-        while len(repeats) < REPEATS and (
-            time.perf_counter() - begin < MOST_SECONDS or not repeats
-        ):
+        while len(runs) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not runs):
             events = [self.cuda.event() for _ in range(len(parts) + 1)]
             events[0].record(stream)
             for event, work in zip(events[1:], parts.values(), strict=True):
@@ -142,8 +140,8 @@ class Bench:
             events[-1].synchronize()
             seen()
             times = [1e6 * first.elapsed_time(last) for first, last in pairwise(events)]
-            repeats.append([each / self.what["sites"] for each in times])
-        return {name: list(each) for name, each in zip(parts, zip(*repeats), strict=True)}
+            runs.append([each / self.what["sites"] for each in times])
+        return {name: list(each) for name, each in zip(parts, zip(*runs), strict=True)}
 
     def updates(self, labeler: Any, update: str = "sw") -> Found:
         """Return the time of whole updates, as many as are one call."""
