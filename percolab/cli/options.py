@@ -42,8 +42,8 @@ def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) 
     from percolab.tasks.study_library import study_names, study_summary
 
     names = [name for name in study_names() if name.startswith(incomplete)]
-    found = [CompletionItem(name, help=study_summary(name)) for name in names]
-    return found or [CompletionItem(incomplete, type="file")]
+    completions = [CompletionItem(name, help=study_summary(name)) for name in names]
+    return completions or [CompletionItem(incomplete, type="file")]
 
 
 class WholeNumber(click.IntRange):
@@ -315,13 +315,13 @@ def input_files() -> list[Path]:
     from percolab.configurations.array_files import split_name
 
     context = click.get_current_context(silent=True)
-    found = []
+    files = []
     for name, value in context.params.items() if context else ():
         if name in _WRITTEN:
             continue
         texts = value if isinstance(value, tuple) else (value,)
-        found += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
-    return found
+        files += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
+    return files
 
 
 #: Parameters that name what is written.

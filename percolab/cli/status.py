@@ -44,10 +44,10 @@ def command(results: str, as_json: bool) -> None:
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        found = read_labels(results)
-        shape, phases = found.clusters.labels.shape, found.measure_phases()
-        shape = found.clusters.topology.shape[::-1] or shape
-        answer_labels(results, shape, found.record, found.clusters, phases, as_json=as_json)
+        labels = read_labels(results)
+        shape, phases = labels.clusters.labels.shape, labels.measure_phases()
+        shape = labels.clusters.topology.shape[::-1] or shape
+        answer_labels(results, shape, labels.record, labels.clusters, phases, as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)

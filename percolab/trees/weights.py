@@ -72,19 +72,19 @@ def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     >>> bool(np.all(np.diff(values_to_keys([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
     True
     """
-    found = np.asarray(values)
-    if found.dtype.kind in "bu":
-        return found.astype(np.uint64)
-    if found.dtype.kind == "i":
-        return found.astype(np.int64).view(np.uint64) ^ _SIGN
-    if found.dtype.kind != "f":
-        raise InputError(f"weights must be floats or integers, got {found.dtype}")
-    if found.dtype.itemsize > 8:
-        raise InputError(f"weights must be floats of 64 bits at most, got {found.dtype}")
-    if not np.isfinite(found).all():
-        wrong = found[~np.isfinite(found)].ravel()[0]
+    array = np.asarray(values)
+    if array.dtype.kind in "bu":
+        return array.astype(np.uint64)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64).view(np.uint64) ^ _SIGN
+    if array.dtype.kind != "f":
+        raise InputError(f"weights must be floats or integers, got {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise InputError(f"weights must be floats of 64 bits at most, got {array.dtype}")
+    if not np.isfinite(array).all():
+        wrong = array[~np.isfinite(array)].ravel()[0]
         raise InputError(f"weights must be finite, got {wrong}")
     # Adding 0.0 makes -0.0 positive.
-    bits = (found.astype(np.float64) + 0.0).view(np.uint64)
+    bits = (array.astype(np.float64) + 0.0).view(np.uint64)
     keys: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return keys
