@@ -181,7 +181,7 @@ def order_by_rank(ranks, order, heads):
         heads[at] += uint32(1)
 
 
-@njit
+@njit(cache=True)
 def order_by_degree(generator, seed, sample, openings, order):
     """Have the sites removed one by one, always one with the most bonds to sites that are left.
 

@@ -42,7 +42,7 @@ def given_weights(keys: NDArray[np.uint64]) -> BondWeights:
     return BondWeights(0, np.uint64(0), np.uint64(0), keys)
 
 
-@njit
+@njit(cache=True)
 def compute_key(weights, bond):
     """Return the key of a bond by its number, uint64."""
     if weights.given.size > 0:
