@@ -7,8 +7,8 @@ betweenness  of a site or bond, by U. Brandes, J. Math. Sociol. 25, 163 (2001), 
              so that symmetric sites are
 
 Each of several with equal scores is equally likely: the t-th removal takes the number u of the t-th
-bond or site.  Sites by degree are faster by
-:func:`percolab.coupled.one_by_one.order_by_degree`.
+bond or site.  Degrees of sites need no scores
+(:func:`percolab.coupled.one_by_one.order_by_degree`).
 """
 
 from __future__ import annotations
