@@ -29,7 +29,7 @@ def command(graph: str, as_json: bool, **given: Any) -> None:
 
     It is a polynomial in p with integer coefficients, of bonds or, with --model site, of sites.
     GRAPH is the file of a small or narrow graph, such as a square of 9 x 9 sites
-    (docs/networks.md); others are refused after some ten seconds.
+    (docs/networks.md); graphs that are too wide are refused.
     """
     from percolab.configurations.exact import exact
 

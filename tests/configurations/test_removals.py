@@ -71,5 +71,7 @@ def test_the_command_lists_what_matters_most_and_writes_all(tmp_path):
     record = json.loads(answer("removals", path, "--model", "bond", "--json"))
     assert record["removals"][0].keys() == {"without", "to", "largest", "clusters"}
     assert len(record["removals"]) == 254
-    assert "cannot write removals as '.txt'; use .csv" in refusal("removals", path, "--out", tmp_path / "x.txt")
+    assert "cannot write removals as '.txt'; use .csv" in refusal(
+        "removals", path, "--out", tmp_path / "x.txt"
+    )
     assert "model" in refusal("removals", path, "--model", "ising")
