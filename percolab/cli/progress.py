@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
 from percolab.analysis.stored_fits import fit_results
-from percolab.cli.terminal import echo
+from percolab.cli.terminal import COLOUR, echo, has_colour
 from percolab.errors import InputError
 from percolab.run.measured import count_site_labelings
 from percolab.run.request import Watcher
@@ -81,6 +81,7 @@ class ProgressWatcher(Watcher):
             disable=self._silent,
             mininterval=0.2 if terminal else 10.0,
             dynamic_ncols=True,
+            colour=COLOUR if has_colour(sys.stderr) else None,
         )
         self._next_fit = time.monotonic() + _FIT_EVERY
 
