@@ -141,8 +141,8 @@ def _cluster_table(labels: str) -> Table:
     from percolab.configurations import read_labels
     from percolab.configurations.label_array import cluster_table
 
-    found = read_labels(labels)
-    return cluster_table(found.clusters, found.cluster_labels, found.phases, found.phase_names)
+    given = read_labels(labels)
+    return cluster_table(given.clusters, given.cluster_labels, given.phases, given.phase_names)
 
 
 def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:

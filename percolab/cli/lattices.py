@@ -39,8 +39,8 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
         from percolab.lattices.dual import make_dual
 
         lattice = load_lattice(name)
-        found = make_dual(lattice, name=f"{lattice.name}-dual", title=f"dual of {lattice.title}")
-        echo(found.source)
+        made = make_dual(lattice, name=f"{lattice.name}-dual", title=f"dual of {lattice.title}")
+        echo(made.source)
         return
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
@@ -67,9 +67,9 @@ def _list(lattices: list[Lattice]) -> None:
         echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
     exact = "1/(z - 1)"
     echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
-    found = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
+    references = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
     echo("\nsources")
-    for cite, reference in sorted(found.items()):
+    for cite, reference in sorted(references.items()):
         echo(f"  {cite}: {reference}")
 
 

@@ -44,9 +44,9 @@ def command(results: str, as_json: bool) -> None:
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        found = read_labels(results)
-        facts = found.shape, found.record, found.clusters, found.measure_phases()
-        answer_labels(results, *facts, names=found.names, as_json=as_json)
+        labels = read_labels(results)
+        facts = labels.shape, labels.record, labels.clusters, labels.measure_phases()
+        answer_labels(results, *facts, names=labels.names, as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)

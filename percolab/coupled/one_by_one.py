@@ -90,8 +90,8 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
     if not sites:
         pairs = np.column_stack([owner, other]).astype(np.int32)
         starts = np.arange(places.size + 1, dtype=np.int64)
-        found = places, np.empty(0, np.int32), starts, pairs
-        return Openings(*found, codes if has_periods else codes[:0])
+        lists = places, np.empty(0, np.int32), starts, pairs
+        return Openings(*lists, codes if has_periods else codes[:0])
     own = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points))
     first, second = np.concatenate([owner, other]), np.concatenate([other, owner])
     by_site = np.argsort(first, kind="stable")
@@ -147,10 +147,10 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
     sums: int64 (bins, C + 1), last the squared size of the largest cluster.
     """
     places, count = openings.places, openings.places.size
-    found = scratch.planes, scratch.numbers, scratch.order, scratch.heads
+    buffers = scratch.planes, scratch.numbers, scratch.order, scratch.heads
     whole = uint64(0), uint64(_TOP)
     if count:
-        order_by_number(generator, (), seed, sample, *whole, places, count, *found)
+        order_by_number(generator, (), seed, sample, *whole, places, count, *buffers)
         if openings.ranks.size and openings.ranks[0] < 0:
             order_by_degree(generator, seed, sample, openings, scratch.order)
         elif openings.ranks.size:
@@ -181,7 +181,7 @@ def order_by_rank(ranks, order, heads):
         heads[at] += uint32(1)
 
 
-@njit
+@njit(cache=True)
 def order_by_degree(generator, seed, sample, openings, order):
     """Have the sites removed one by one, always one with the most bonds to sites that are left.
 

@@ -7,7 +7,9 @@ therefore captured as a CUDA graph, which the host starts in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import gc
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba import config, uint32
@@ -43,8 +45,8 @@ def zero_kernel(numbers, size):
 class Launches:
     """The kernels and copies of one batch, in their order on one stream.
 
-    ``each`` and ``one`` lay threads over ``elements`` of every item, PER_THREAD of them or one a
-    thread; grid axis 1 counts items.  Where there are no elements nothing is launched.
+    ``each`` and ``one`` lay threads over ``elements`` of every entry, PER_THREAD of them or one a
+    thread; grid axis 1 counts entries.  Where there are no elements nothing is launched.
     """
 
     #: Captured calls that are kept; the oldest goes when there are more.
@@ -55,16 +57,16 @@ class Launches:
         self._called: set[Hashable] = set()
         self._captured: dict[Hashable, Any] = {}
 
-    def each(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+    def each(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
         if elements:
             blocks = -(-elements // (PER_THREAD * THREADS))
-            kernel[(blocks, items), THREADS, self.stream](*arguments)
+            kernel[(blocks, entries), THREADS, self.stream](*arguments)
 
-    def one(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+    def one(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on one element each."""
         if elements:
-            kernel[(-(-elements // THREADS), items), THREADS, self.stream](*arguments)
+            kernel[(-(-elements // THREADS), entries), THREADS, self.stream](*arguments)
 
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
@@ -123,8 +125,8 @@ class Launches:
 
         handle = driver.CUstream(int(self.stream))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        # Memory that numba frees in between would spoil the capture.
-        with cuda.defer_cleanup():
+        # What is freed in between would spoil the capture: memory, and graphs that are garbage.
+        with cuda.defer_cleanup(), _without_collections():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 work()
@@ -147,6 +149,18 @@ def urgent_stream() -> Any:
     checked((error,))
     handle = checked(driver.cuStreamCreateWithPriority(0, greatest))
     return cuda.external_stream(int(handle))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep Python from collecting garbage meanwhile."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _CapturedGraph:

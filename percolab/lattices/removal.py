@@ -109,14 +109,14 @@ def _score_betweenness(graph: Graph, sites: bool) -> Scores:
     """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
     networkx = import_networkx("order betweenness")
     pairs = graph.bonds.pairs
-    found = networkx.Graph()
-    found.add_nodes_from(range(graph.num_sites))
-    found.add_edges_from(pairs.tolist())
+    simple = networkx.Graph()
+    simple.add_nodes_from(range(graph.num_sites))
+    simple.add_edges_from(pairs.tolist())
     if sites:
-        values = networkx.betweenness_centrality(found)
+        values = networkx.betweenness_centrality(simple)
         scores = np.array([values[n] for n in range(graph.num_sites)])
     else:
-        between = networkx.edge_betweenness_centrality(found)
+        between = networkx.edge_betweenness_centrality(simple)
         by_pair = {frozenset(pair): value for pair, value in between.items()}
         scores = np.array([by_pair[frozenset(pair)] for pair in pairs.tolist()])
     return np.round(scores / (scores.max(initial=0.0) or 1.0), _DIGITS)
@@ -167,13 +167,13 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
                              "in all lines without")  # fmt: skip
         key = tuple(cells[:columns]) if sites else tuple(sorted(cells[:columns]))
         shown = " ".join(cells[:columns])
-        found = places.get(key[0] if sites else key)
-        if found is None:
+        numbers = places.get(key[0] if sites else key)
+        if numbers is None:
             raise InputError(f"{where}: {shown} is no {what} of {graph.name}")
         if key in seen:
             raise InputError(f"{where}: {what} {shown} is given twice")
         seen.add(key)
-        scores[found] = -n if width == columns else _read_score(where, cells[-1])
+        scores[numbers] = -n if width == columns else _read_score(where, cells[-1])
     return scores
 
 
@@ -182,10 +182,10 @@ def _places(graph: Graph, sites: bool) -> dict[Any, Any]:
     names = [str(graph.site_name(n)) for n in range(graph.num_sites)]
     if sites:
         return {name: n for n, name in enumerate(names)}
-    found: dict[Any, list[int]] = {}
+    numbers: dict[Any, list[int]] = {}
     for n, (i, j) in enumerate(graph.bonds.pairs.tolist()):
-        found.setdefault(tuple(sorted((names[i], names[j]))), []).append(n)
-    return found
+        numbers.setdefault(tuple(sorted((names[i], names[j]))), []).append(n)
+    return numbers
 
 
 def _read_score(where: str, text: str) -> float:

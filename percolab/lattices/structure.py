@@ -51,5 +51,5 @@ def structure_from_record(record: dict[str, Any]) -> Structure:
     kind = content.pop("kind")
     if kind not in kinds:
         raise ValueError(f"its structure is a {kind!r}; known: {', '.join(kinds)}")
-    found: Structure = kinds[kind](**content)
-    return found
+    structure: Structure = kinds[kind](**content)
+    return structure

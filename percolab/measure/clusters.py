@@ -70,12 +70,12 @@ class Clusters(Shown):
     @cached_property
     def spanning(self) -> dict[str, np.ndarray]:
         """Per open axis the numbers of the clusters that touch both of its end layers."""
-        found = {}
+        by_axis = {}
         for axis in self.topology.open_axes:
             first, last = (self.numbers[layer] for layer in self.topology.end_layers[axis])
             both = np.intersect1d(first, last)
-            found[self.axis_name(axis)] = both[both >= 0]
-        return found
+            by_axis[self.axis_name(axis)] = both[both >= 0]
+        return by_axis
 
     @cached_property
     def wrapping(self) -> dict[str, np.ndarray]:
@@ -123,11 +123,11 @@ class Clusters(Shown):
             "largest": int(first),
             "second_largest": int(second),
             "open_axes": list(self.spanning),
-            "spanning": [name for name, found in self.spanning.items() if found.size],
+            "spanning": [name for name, numbers in self.spanning.items() if numbers.size],
         } | (
             {
                 "periodic_axes": list(self.wrapping),
-                "wrapping": [name for name, found in self.wrapping.items() if found.size],
+                "wrapping": [name for name, numbers in self.wrapping.items() if numbers.size],
             }
             if self.wrapping
             else {}

@@ -193,10 +193,10 @@ def check_slabs_executor(slabs: int | str | None, executor: str | Executor | Non
 
 
 def _engine_on(
-    found: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
+    usable: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
 ) -> Engine:
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
-    device, *others = found
+    device, *others = usable
     slabs = options.get("slabs")
     if study.functions and slabs is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")

@@ -384,9 +384,9 @@ def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
         kinds = [kind.strip() for kind in kinds.split(",")]
     if not isinstance(kinds, Sequence):
         raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
-    found = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
-    check_boundary(structure, found)
-    return found
+    boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
+    check_boundary(structure, boundary)
+    return boundary
 
 
 def check_probabilities(p: tuple[float, ...]) -> None:

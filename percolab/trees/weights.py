@@ -45,7 +45,7 @@ def given_weights(keys: NDArray[np.uint64]) -> BondWeights:
     return BondWeights(0, np.uint64(0), np.uint64(0), keys)
 
 
-@njit
+@njit(cache=True)
 def compute_key(weights, bond):
     """Return the key of a bond by its number, uint64."""
     if weights.given.size > 0:
@@ -75,19 +75,19 @@ def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     >>> bool(np.all(np.diff(values_to_keys([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
     True
     """
-    found = np.asarray(values)
-    if found.dtype.kind in "bu":
-        return found.astype(np.uint64)
-    if found.dtype.kind == "i":
-        return found.astype(np.int64).view(np.uint64) ^ _SIGN
-    if found.dtype.kind != "f":
-        raise InputError(f"weights must be floats or integers, got {found.dtype}")
-    if found.dtype.itemsize > 8:
-        raise InputError(f"weights must be floats of 64 bits at most, got {found.dtype}")
-    if not (found > -np.inf).all():
-        wrong = found[~(found > -np.inf)].ravel()[0]
+    array = np.asarray(values)
+    if array.dtype.kind in "bu":
+        return array.astype(np.uint64)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64).view(np.uint64) ^ _SIGN
+    if array.dtype.kind != "f":
+        raise InputError(f"weights must be floats or integers, got {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise InputError(f"weights must be floats of 64 bits at most, got {array.dtype}")
+    if not (array > -np.inf).all():
+        wrong = array[~(array > -np.inf)].ravel()[0]
         raise InputError(f"weight {wrong}, {NOT_FINITE}")
     # Adding 0.0 makes -0.0 positive.
-    bits = (found.astype(np.float64) + 0.0).view(np.uint64)
+    bits = (array.astype(np.float64) + 0.0).view(np.uint64)
     keys: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return keys

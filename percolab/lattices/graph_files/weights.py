@@ -40,8 +40,8 @@ def plain_weights(values: np.ndarray) -> np.ndarray:
         if wrong.size:
             raise ValueError(f"weight {wrong.ravel()[0]}, {NOT_FINITE}")
         # Adding 0.0 makes -0.0 positive.
-        found: np.ndarray = values.astype(np.float64) + 0.0
-        return found
+        weights: np.ndarray = values.astype(np.float64) + 0.0
+        return weights
     if values.dtype == np.uint64 and values.size and values.max() >= 2**63:
         raise ValueError(f"weight {values.max()}, but integers are below 2^63")
     return values.astype(np.int64)
@@ -84,10 +84,10 @@ def weight_of_text(text: str) -> int | float:
         raise ValueError(NOT_FINITE)
     if text.lstrip("+-").isdigit():
         # Python reads no integers of thousands of digits.
-        found = int(text) if len(text) < 1000 else 2**63
-        if not -(2**63) <= found < 2**63:
+        weight = int(text) if len(text) < 1000 else 2**63
+        if not -(2**63) <= weight < 2**63:
             raise ValueError("but integers are at least -2^63 and below 2^63")
-        return found
+        return weight
     value = float(text.translate(_FORTRAN))
     if not math.isfinite(value):
         raise ValueError(NOT_FINITE)
@@ -114,5 +114,5 @@ def _number(value: Any) -> int | float:
 
 def is_beyond_floats(integers: np.ndarray) -> np.ndarray:
     """Return which integers are beyond 2^53 on either side."""
-    found: np.ndarray = (integers > MOST_OF_FLOATS) | (integers < -MOST_OF_FLOATS)
-    return found
+    is_beyond: np.ndarray = (integers > MOST_OF_FLOATS) | (integers < -MOST_OF_FLOATS)
+    return is_beyond
