@@ -52,7 +52,7 @@ class KindAnalysis:
         """
         names, count = [column.name for column in item.observables], item.num_samples
         means = item.sums().sum(axis=0, dtype=np.float64) / count
-        if not item.task.kind.independent:
+        if not item.task.has_independent_samples:
             errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
         else:
             squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)

@@ -258,11 +258,14 @@ def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[A
     """Return the thresholds of every size alone for JSON, and as text with the published one."""
     from percolab.analysis.stored_fits import read_estimates
     from percolab.analysis.text import estimate_table
+    from percolab.lattices.ensemble import Ensemble
 
     sizes = read_estimates(results, bootstrap=bootstrap)
     texts = [estimate_table(sizes)]
     for line in published_lines(results.study):
-        texts.append(f"{line}, of the infinite lattice: finite ones do not scale to it")
+        of = "of the infinite lattice: finite ones do not scale to it"
+        is_ensemble = isinstance(results.study.structure, Ensemble)
+        texts.append(f"{line}, {'of infinitely many sites' if is_ensemble else of}")
     return [size.to_dict() for size in sizes], "\n\n".join(texts)
 
 
