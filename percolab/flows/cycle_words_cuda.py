@@ -3,17 +3,18 @@
 from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
-from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, level_range, low_half, push, search
+from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, add_up, push, search
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
+def bridges_kernel(items, net, opened, words, samples, labels, memory, closing, found):
     """Count the bridges of every sample, from its labels, uint32 (items * points,).
 
-    net: without terminals.  words: of an item.  samples: the seed, then the items' samples.
+    closing: whether they are closed as well, uint32.  net: without terminals.  words: of an item.
+    samples: the seed, then the items' samples.
     found: uint64 (items, 1).
     """
     queued = cuda.shared.array(1, types.uint32)
@@ -34,8 +35,11 @@ def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
                 tree.words[site] = uint64(0)
                 push(tree.queue, queued, site)
             site = uint32(site + threads)
-        levels = search(net, opened, uint32(item * words), key, tree, queued)
-        cuda.atomic.add(bridges, 0, _add_up(tree, levels))
+        base = uint32(item * words)
+        levels = search(net, opened, base, key, tree, queued)
+        cuda.atomic.add(bridges, 0, add_up(net, tree, None, levels, uint64(0)))
+        if closing:
+            _close_bridges(tree, opened, base, points)
         cuda.syncthreads()
         if thread == uint32(0):
             found[item, 0] = bridges[0]
@@ -43,19 +47,13 @@ def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
 
 
 @cuda.jit(device=True)
-def _add_up(tree, levels):
-    """Sum the words up the forest; return how many bonds with the word 0 this thread came by."""
-    bridges, level = uint64(0), levels
-    while level > uint32(1):
-        level = uint32(level - uint32(1))
-        cuda.syncthreads()
-        n, last = level_range(tree, level)
-        while n < last:
-            site = tree.queue[n]
-            word = tree.words[site]
-            if word == uint64(0):
-                bridges = uint64(bridges + uint64(1))
-            else:
-                cuda.atomic.xor(tree.words, low_half(tree.via[site]), word)
-            n = uint32(n + uint32(cuda.blockDim.x))
-    return bridges
+def _close_bridges(tree, opened, base, points):
+    """Close the bonds with the word 0."""
+    cuda.syncthreads()
+    n = uint32(cuda.threadIdx.x)
+    while n < points:
+        if tree.via[n] != uint64(ROOT) and tree.words[n] == uint64(0):
+            place = uint32(tree.via[n] >> uint64(32))
+            bit = uint32(uint32(1) << uint32(place & uint32(31)))
+            cuda.atomic.and_(opened, uint32(base + uint32(place >> uint32(5))), uint32(~bit))
+        n = uint32(n + uint32(cuda.blockDim.x))
