@@ -101,8 +101,8 @@ class Results(StoredResults):
             "seed": study.seed,
         }
         rows = [
-            (item.task.size, item.task.num_sites, len(item.task.p) or "all", item.num_samples)
-            for item in self.tasks.values()
+            (each.task.size, each.task.num_sites, len(each.task.p) or "all", each.num_samples)
+            for each in self.tasks.values()
         ]
         head = Table((), list(facts.items())).to_html(f"Results of {study.structure.name}")
         if not rows:
@@ -235,7 +235,7 @@ class Results(StoredResults):
         if taken:
             raise InputError(f"{taken[0]}: the study has its own; show takes L, p, sample, sweeps")
         if p is None:
-            grids = [item.task.p for item in self.of_size(size) if item.task.p]
+            grids = [result.task.p for result in self.of_size(size) if result.task.p]
             if not grids:
                 raise InputError(f"p: give it, as there is no p of L = {size} here")
             p = grids[0][len(grids[0]) // 2]
@@ -250,7 +250,7 @@ class Results(StoredResults):
         """Return the study, the samples of every size and the runs, as ``percolab status --json``.
 
         >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
-        >>> [(item["L"], item["samples"]) for item in results.status()["tasks"]]
+        >>> [(task["L"], task["samples"]) for task in results.status()["tasks"]]
         [(8, 100), (16, 100)]
         """
         return status_record(self)
@@ -332,7 +332,7 @@ def sweep(
     that says whether what was finished is saved: with ``out`` it is, and the same call resumes.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
-    >>> [item.num_samples for item in results.tasks.values()]
+    >>> [result.num_samples for result in results.tasks.values()]
     [200, 200]
     """
     request = make_request(lattice, **settings)
@@ -702,7 +702,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
 
     >>> from percolab.lattices.graph import Graph
     >>> results = sweep(graph=Graph.of_bonds(3, [(0, 1), (1, 2)]), samples=2000, device="cpu")
-    >>> [item.name for item in estimates(results)[0].estimates]
+    >>> [estimate.name for estimate in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
     check_results(results)

@@ -33,7 +33,7 @@ class _BlockTimes(Watcher):
         self.times: list[float] = []
         self.first: dict[str, Any] = {}
 
-    def advanced(self, results: Any, item: Any, blocks: Any) -> None:
+    def advanced(self, results: Any, result: Any, blocks: Any) -> None:
         """Take finished blocks."""
         self.times += [time.perf_counter()] * len(blocks)
         self.first = self.first or _sum_ranks(results)

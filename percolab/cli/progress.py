@@ -91,12 +91,12 @@ class ProgressWatcher(Watcher):
             if self._bar is not None:
                 self._bar.update(sites)
 
-    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, result: TaskResult, blocks: list[AnyBlock]) -> None:
         """Move the bar, and refresh p_c now and then."""
         if self._bar is None or self._silent:
             return
         with self._lock:
-            sites = count_site_labelings(item, len(blocks))
+            sites = count_site_labelings(result, len(blocks))
             seen = min(self._ahead, sites)
             self._ahead -= seen
             self._bar.update(sites - seen)
@@ -136,7 +136,7 @@ class LoggedProgress(ProgressWatcher):
 
 
 def _current_threshold(results: StoredResults) -> str:
-    samples = sum(item.num_samples for item in results.tasks.values())
+    samples = sum(result.num_samples for result in results.tasks.values())
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError):

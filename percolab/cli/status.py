@@ -168,7 +168,7 @@ def answer_labels(
 
     summary, crossing = clusters.summary(), clusters.crossing()
     if names is not None:
-        crossing = [item | {"name": names[item["label"]]} for item in crossing]
+        crossing = [cluster | {"name": names[cluster["label"]]} for cluster in crossing]
     if as_json:
         answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **summary}
         answer["crossing_clusters"] = crossing
@@ -188,10 +188,10 @@ def answer_labels(
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
         echo(f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}")
-    for item in crossing[:_MOST_NAMED]:
-        sites = counted(item["sites"], "site")
-        which = f"of {item['name']}, {sites}," if names else f"{item['label']} of {sites}"
-        echo(f"cluster {which} {describe_directions(item)}")
+    for cluster in crossing[:_MOST_NAMED]:
+        sites = counted(cluster["sites"], "site")
+        which = f"of {cluster['name']}, {sites}," if names else f"{cluster['label']} of {sites}"
+        echo(f"cluster {which} {describe_directions(cluster)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")

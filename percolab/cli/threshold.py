@@ -210,18 +210,18 @@ def _describe_levels(levels: Levels) -> str:
     verbs = [words[kind] for kind in levels.boundary] or ["connects"]
     items = [(f"{verb} {axis}", levels.axes[axis]) for verb, axis in zip(verbs, levels.axes)]
     if levels.boundary:
-        items += [(counted(n, "direction"), item) for n, item in levels.directions.items()]
+        items += [(counted(n, "direction"), level) for n, level in levels.directions.items()]
     rows: list[tuple[Any, ...]] = []
-    for name, item in items:
-        if item is None:
+    for name, level in items:
+        if level is None:
             rows.append((name, "none", *[""] * 5))
             continue
-        saddle = "-".join(str(levels.site_name(site)) for site in item.saddle)
-        path = item.path
+        saddle = "-".join(str(levels.site_name(site)) for site in level.saddle)
+        path = level.path
         steps = "", ""
         if path is not None:
             steps = str(path.sites.size - 1), ",".join(map(str, path.winding))
-        numbers = level_text(item.level), level_text(item.barrier), f"{item.share:.5f}"
+        numbers = level_text(level.level), level_text(level.barrier), f"{level.share:.5f}"
         rows.append((name, *numbers, saddle, *steps))
     headings = "", "level", "barrier", f"open {levels.of}", "saddle", "steps", "winding"
     first = f"{levels.of} of {levels.structure.name}"

@@ -388,7 +388,7 @@ def begin_checkpoints(
     Notes say which are used and which are not.  InputError: one is damaged.  Returns what removes
     those of blocks that are stored; call it after every save.
     """
-    own = {key: item for key, item in samplers.items() if isinstance(item, PartsSampler)}
+    own = {key: each for key, each in samplers.items() if isinstance(each, PartsSampler)}
     if not own:
         return lambda results: None
     checkpoints = Checkpoints(path)

@@ -56,7 +56,7 @@ def new_task(
     Where there are none, the blocks are such that they make up the samples that are requested.
     """
     task = study.task(size, p)
-    existing = [item for item in own if item.size == size]
+    existing = [each for each in own if each.size == size]
     if existing:
         return replace(task, block_size=existing[0].block_size, burn_in=existing[0].burn_in)
     chosen: Task = study.kind.choose_blocks(study, task, _samples(rule, size))
@@ -109,7 +109,7 @@ def _missing_grids(
 def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
     study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
-    stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}
+    stored = {key: each for key, each in placed.results.tasks.items() if each.task.size in sizes}
     hints = study.kind.hints(study, stored, pilot_conditions(engine, watcher))
     return {
         task.id: engine.sampler(task, share=share, **hints.get(task.id, {}))

@@ -54,7 +54,7 @@ class Watcher:
     def started(self, sites: int, done: int) -> None:
         """Take how many site labelings a round takes in all, and how many are done already."""
 
-    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, result: TaskResult, blocks: list[AnyBlock]) -> None:
         """Take finished blocks."""
 
     def labeled(self, sites: int) -> None:
@@ -226,7 +226,7 @@ def own_tasks(results: StoredResults) -> list[Task]:
     """Return the study's own tasks, without those of merged files."""
     study = results.study
     own = study.seed, study.rng, study.method, study.measure
-    tasks = [item.task for item in results.tasks.values() if item.task.size in study.sizes]
+    tasks = [result.task for result in results.tasks.values() if result.task.size in study.sizes]
     return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
@@ -302,10 +302,10 @@ def _described(stored: StoredResults, study: Study) -> StoredResults:
     """
     calls = {function.name: function for function in study.functions}
     described = StoredResults(study, runs=stored.runs)
-    for key, item in stored.tasks.items():
-        functions = tuple(calls.get(own.name, own) for own in item.task.functions)
-        task = replace(item.task, structure=study.structure, functions=functions)
-        described.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
+    for key, result in stored.tasks.items():
+        functions = tuple(calls.get(own.name, own) for own in result.task.functions)
+        task = replace(result.task, structure=study.structure, functions=functions)
+        described.tasks[key] = TaskResult(task, result.blocks, result.columns, result.end)
     return described
 
 

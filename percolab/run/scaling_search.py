@@ -108,7 +108,7 @@ class ScalingSearch(Search):
         if estimate is not None:
             return estimate.threshold.value
         own = [results.tasks[task.id] for task in own_tasks(results)]
-        best = max(own, key=lambda item: item.num_samples, default=None)
+        best = max(own, key=lambda result: result.num_samples, default=None)
         return None if best is None or not best.blocks else best.task.p[0]
 
     def find_p(self, engine: Engine) -> float:
@@ -312,7 +312,7 @@ def _find_half(
     """Return the p at which P(any axis) is a half, its slope there, and p below and above."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
     sampler: Any = engine.sampler(task, share=memory_share(1))
-    column = next(item for item in task.observables if item.name == "wrapping_any")
+    column = next(each for each in task.observables if each.name == "wrapping_any")
     low, high = bracket
     p: Floats = np.empty(0)
     means: Floats = np.empty(0)

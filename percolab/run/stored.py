@@ -112,17 +112,17 @@ class _Run:
         self._record, self._watcher = record, watcher
         self._begin = time.perf_counter()
         tasks = {
-            key: TaskResult(item.task, dict(item.blocks), item.columns, item.end)
-            for key, item in results.tasks.items()
+            key: TaskResult(result.task, dict(result.blocks), result.columns, result.end)
+            for key, result in results.tasks.items()
         }
         self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
-        item, made = self.results.tasks[job.task_id], self._record["blocks"]
-        item.add(blocks)
+        result, made = self.results.tasks[job.task_id], self._record["blocks"]
+        result.add(blocks)
         made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
         self._record["seconds"] = round(time.perf_counter() - self._begin, 3)
-        self._watcher.advanced(self.results, item, blocks)
+        self._watcher.advanced(self.results, result, blocks)
 
 
 def with_blocks(

@@ -49,7 +49,7 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
         except Interrupted:
             if not watcher.pressed:
                 raise
-        blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
+        blocks = sum(len(result.blocks) for result in read_results(twice).tasks.values())
         _run(twice, conditions, _SAMPLES)
         first, second = _datasets(once), _datasets(twice)
     names, all_blocks = first.keys() | second.keys(), len(_SIZES) * _SAMPLES // _BLOCK
@@ -75,9 +75,9 @@ def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | No
 def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     contents: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
 
-    def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            contents[name] = (str(item.dtype), item.shape, item[...].tobytes())
+    def visit(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset):
+            contents[name] = (str(node.dtype), node.shape, node[...].tobytes())
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)
