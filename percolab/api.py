@@ -37,7 +37,7 @@ from percolab.figures.study_view import Drawn
 from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
-from percolab.run.request import Watcher, make_options
+from percolab.run.request import Observer, make_options
 from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, request_threshold
@@ -317,7 +317,7 @@ def _shown_results(stored: StoredResults) -> Results:
 def sweep(
     lattice: str | Structure | None = None,
     *,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Results:
@@ -325,7 +325,7 @@ def sweep(
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    watcher: receives the progress, in place of the bar and of the logger "percolab", which gets
+    observer: receives the progress, in place of the bar and of the logger "percolab", which gets
         what differs from the request and what takes time (level INFO).
 
     Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
@@ -336,7 +336,7 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = make_options(request, watcher=watcher or LoggedProgress(bar=progress))
+    options = make_options(request, observer=observer or LoggedProgress(bar=progress))
     with _writer(request.out if settings.get("out") is not None else None) as options["writer"]:
         return _shown_results(run_study(request.study, request.rule, **options))
 
@@ -433,7 +433,7 @@ def threshold(
     *,
     error: float | None = None,
     time: float | str | None = None,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold: ...
@@ -458,7 +458,7 @@ def threshold(
     time: float | str | None = None,
     weights: Any = None,
     above: bool = False,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold | Levels:
@@ -468,7 +468,7 @@ def threshold(
     {settings}
     error: of p_c, statistical and systematic together, one sigma; 1e-4 unless a time is given.
     time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
-    progress, watcher: as for :func:`percolab.sweep`.
+    progress, observer: as for :func:`percolab.sweep`.
 
     With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
     one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
@@ -494,7 +494,7 @@ def threshold(
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
-    options = make_options(request, watcher=watcher or shown)
+    options = make_options(request, observer=observer or shown)
     with _writer(request.out if "out" in given else None) as options["writer"]:
         results = find_threshold(request.study, goal, **options)
     fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)

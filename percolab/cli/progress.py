@@ -16,7 +16,7 @@ from percolab.analysis.stored_fits import fit_results
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.run.measured import count_site_labelings
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -29,7 +29,7 @@ LOGGER = logging.getLogger("percolab")
 _FIT_EVERY = 3.0
 
 
-class ProgressWatcher(Watcher):
+class ProgressBar(Observer):
     """Draws a bar in samples and keeps the current estimate of p_c next to it.
 
     estimate: returns it as a text.
@@ -113,7 +113,7 @@ class ProgressWatcher(Watcher):
             self._bar.close()
 
 
-class LoggedProgress(ProgressWatcher):
+class LoggedProgress(ProgressBar):
     """Logs progress to "percolab", and draws a bar on request.
 
     bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs

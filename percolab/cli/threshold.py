@@ -17,7 +17,7 @@ from percolab.cli.options import (
     threshold_record,
     write_answer,
 )
-from percolab.cli.progress import ProgressWatcher, root_text
+from percolab.cli.progress import ProgressBar, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.errors import InputError
 from percolab.lattices.shown import Table, counted
@@ -115,8 +115,8 @@ def command(
 
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, out=out, **given_settings(given))
-    watcher = ProgressWatcher(silent=quiet, estimate=root_text)
-    options = make_options(request, watcher=watcher)
+    observer = ProgressBar(silent=quiet, estimate=root_text)
+    options = make_options(request, observer=observer)
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
         results = find_threshold(request.study, goal, **options)
     write_answer(*_answer(results, Path(out)), as_json=as_json)

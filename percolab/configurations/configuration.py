@@ -47,7 +47,7 @@ from percolab.lattices.topology import (
     unpack_bits,
 )
 from percolab.measure.clusters import Clusters
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.tasks.settings import SETTINGS
@@ -110,17 +110,17 @@ class Configuration(Shown):
         labeler: str | None = None,
         device: str = "cpu",
         *,
-        watcher: Watcher | None = None,
+        observer: Observer | None = None,
     ) -> Clusters:
         """Return the clusters; InputError for an unknown labeler or device.
 
-        watcher: notified if another labeler is used in place of this one
+        observer: notified if another labeler is used in place of this one
         """
         if isinstance(self.lattice, Lattice):
             kind = Device.parse(device).resolve().kind
             labeler, note = fitting_labeler(labeler, kind, self.lattice)
-            if note and watcher is not None:
-                watcher.noted(note)
+            if note and observer is not None:
+                observer.noted(note)
         labels = compute_labels(self.topology, self.opened, self.sites, labeler, device)
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:

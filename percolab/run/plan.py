@@ -37,7 +37,7 @@ from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
 from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.rank_group import check_split_executor
-from percolab.run.request import Opened, SweepOptions, Watcher, open_study
+from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
 from percolab.run.targets import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
@@ -129,7 +129,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
 
     InputError: as the sweep's own; or a target error is requested and the pilot finds no p_c.
     """
-    watcher, executor = options.get("watcher") or Watcher(), options.get("executor")
+    observer, executor = options.get("observer") or Observer(), options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
     if options.get("split") is not None:
         check_split_executor(executor)
@@ -140,7 +140,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    engine = choose_engine(opened.requested, options, watcher)
+    engine = choose_engine(opened.requested, options, observer)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
@@ -151,7 +151,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     base = psutil.Process().memory_info().rss
     try:
         with engine.opened(opened.requested.structure) as workers:
-            return _Planning(opened, engine, workers, watcher, counted).plan(base)
+            return _Planning(opened, engine, workers, observer, counted).plan(base)
     except WorkersLost as error:
         raise InputError(f"--plan: {error}") from error
 
@@ -164,7 +164,7 @@ class _Planning:
         opened: Opened,
         engine: Engine,
         executor: Executor,
-        watcher: Watcher,
+        observer: Observer,
         counted: CountedWorkers | None,
     ) -> None:
         self._opened, self._engine, self._executor = opened, engine, executor
@@ -175,7 +175,7 @@ class _Planning:
             self._workers, where = counted.total, f"{counted.here} of {counted.total} workers"
             if counted.here < counted.total:
                 self._notes.append(f"memory at most: of this host, which has {where}")
-        self._watcher, self._kind = watcher, engine.device.kind
+        self._observer, self._kind = observer, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
         # What samplers get by size, as the window in which T is looked for first.
         self._hints: dict[int, dict[str, Any]] = {}
@@ -252,7 +252,7 @@ class _Planning:
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
         with engines.report_compiling(lambda: compiled.append(True), self._engine.device):
-            engines.warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
+            engines.warm_up(self._opened.requested, self._engine, self._observer, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
             return seconds
@@ -277,7 +277,7 @@ class _Planning:
             study = replace(study, sizes=tuple(quick))
             opened = Opened(StoredResults(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
-        placed = place(opened, engine, self._watcher)
+        placed = place(opened, engine, self._observer)
         self._look_for_hints(opened.requested, placed.tasks, placed.results)
         seconds = time.perf_counter() - begin
         if late and quick:
@@ -318,7 +318,7 @@ class _Planning:
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:
         """Have the pilots of a sweep look for what makes samplers faster."""
         stored = {task.id: results.tasks[task.id] for task in tasks}
-        pilot = pilot_conditions(self._engine, self._watcher)
+        pilot = pilot_conditions(self._engine, self._observer)
         hints = study.kind.hints(study, stored, pilot)
         self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
 

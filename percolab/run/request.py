@@ -36,7 +36,7 @@ _MERGED = ("seed", "rng")
 _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGED)
 
 
-class Watcher:
+class Observer:
     """Observes a sweep's progress; this one keeps silent, that of the command line draws."""
 
     def described(self, text: str) -> None:
@@ -68,7 +68,7 @@ class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    watcher: observes the progress.  The rest is as in a :class:`SweepRequest`.
+    observer: observes the progress.  The rest is as in a :class:`SweepRequest`.
     """
 
     writer: ResultsWriter | None
@@ -79,13 +79,13 @@ class SweepOptions(TypedDict, total=False):
     split: str | None
     blocks: str | None
     merge: str | None
-    watcher: Watcher | None
+    observer: Observer | None
     left_open: Collection[str]
     executor: str | Executor | None
     part: JobPart
 
 
-def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
+def make_options(request: SweepRequest, *, observer: Observer) -> SweepOptions:
     device = Device.parse_all(request.device)
     if request.executor == "threads" and device.others:
         if request.device != "cuda":
@@ -96,7 +96,7 @@ def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
         device = Device("cuda")
     same = SweepOptions.__annotations__.keys() & vars(request).keys()
     given: Any = {name: getattr(request, name) for name in same}
-    options: SweepOptions = given | {"device": device, "watcher": watcher}
+    options: SweepOptions = given | {"device": device, "observer": observer}
     return options
 
 

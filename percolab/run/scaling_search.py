@@ -33,7 +33,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
-from percolab.run.request import Watcher, own_tasks
+from percolab.run.request import Observer, own_tasks
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
@@ -124,10 +124,10 @@ class ScalingSearch(Search):
         away = (halves[1] - halves[0]) / (factor - 1) if factor > 1 else 0.0
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
-    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+    def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
         self._is_gpu = engine.device.is_shared
         self._rate = _RATES[self._is_gpu]
-        super().begin(results, engine, watcher)
+        super().begin(results, engine, observer)
 
     def forecast(self, results: StoredResults) -> float:
         if self._goal.error is None:
