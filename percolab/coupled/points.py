@@ -18,6 +18,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
+from percolab.measure.radii import radii_row_width
 from percolab.measure.rows import without_vacant
 
 
@@ -80,14 +81,15 @@ class PointByPoint:
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
     ) -> Rows:
         labeler = self.labeler
+        width = radii_row_width(labeler.batch.topology.num_points)
 
         def measure(part: Samples) -> Rows:
-            at_each = []
-            for threshold in grid:
+            rows = np.empty((len(part), grid.size, width), np.int64)
+            for point, threshold in enumerate(grid):
                 limits = np.full(len(part), threshold, np.uint64)
                 entries = labeler.batch.fill(generator, seed, part, limits)
-                at_each.append(labeler.join(entries, Reading.RADII).radii(geometry))
-            return np.stack(at_each, axis=1)
+                rows[:, point] = labeler.join(entries, Reading.RADII).radii(geometry)
+            return rows
 
         rows: Rows = measure_by_batches(measure, labeler.entries_with_radii(geometry), samples)
         return rows

@@ -7,7 +7,9 @@ therefore captured as a CUDA graph, which the host starts in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import gc
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba import config, uint32
@@ -123,8 +125,8 @@ class Launches:
 
         handle = driver.CUstream(int(self.stream))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        # Memory that numba frees in between would spoil the capture.
-        with cuda.defer_cleanup():
+        # What is freed in between would spoil the capture: memory, and graphs that are garbage.
+        with cuda.defer_cleanup(), _without_collections():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 work()
@@ -147,6 +149,18 @@ def urgent_stream() -> Any:
     checked((error,))
     handle = checked(driver.cuStreamCreateWithPriority(0, greatest))
     return cuda.external_stream(int(handle))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep Python from collecting garbage meanwhile."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _CapturedGraph:

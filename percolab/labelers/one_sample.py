@@ -13,9 +13,9 @@ from percolab.labelers.forest import Forest, Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS
-from percolab.measure.radii import BESIDE, PER_BIN, gyration_from_bonds
+from percolab.measure.radii import BESIDE, gyration_from_bonds, radii_row_width
 from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
-from percolab.measure.tallies import compute_row_width, num_bins, tally_sizes
+from percolab.measure.tallies import compute_row_width, tally_sizes
 from percolab.measure.wrapping import wrapping_from_bonds
 
 
@@ -96,7 +96,7 @@ class LabelsOfOneSample:
         """Return how far clusters reach, (1, PER_BIN * bins), from the bonds themselves."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
-        bins = np.empty(PER_BIN * num_bins(points), np.int64)
+        bins = np.empty(radii_row_width(points), np.int64)
         sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)
         forest = np.empty(points, np.int32), np.empty(points, np.int64)
         scratch = *forest, np.empty(points, np.uint32), sums

@@ -26,8 +26,7 @@ from percolab.labelers.raster_runs import (
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import count_words
-from percolab.measure.radii import BESIDE, PER_BIN
-from percolab.measure.tallies import num_bins
+from percolab.measure.radii import BESIDE, radii_row_width
 
 
 class Raster(OneSample):
@@ -97,7 +96,7 @@ class RunsOfOneSample:
         size = (geometry.places.shape[0] + BESIDE) * points
         if labeler.sums.size < size:
             labeler.sums = np.empty(size, np.uint64)
-        bins = np.empty(PER_BIN * num_bins(points), np.int64)
+        bins = np.empty(radii_row_width(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans
         gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, bins)

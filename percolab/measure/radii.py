@@ -18,7 +18,7 @@ from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
-from percolab.measure.tallies import add_wide, negative, product, size_bin
+from percolab.measure.tallies import add_wide, negative, num_bins, product, size_bin
 from percolab.measure.wrapping import find_winding, periods_along, wrapping_from_bonds
 
 #: Numbers for each bin of sizes.
@@ -27,6 +27,11 @@ PER_BIN = 3
 BESIDE = 3
 #: The bit that marks the root of a cluster that wraps, next to its end flags.
 OUT = 1 << 31
+
+
+def radii_row_width(points: int) -> int:
+    """Return the numbers of all bins of a sample on a lattice of so many grid points."""
+    return PER_BIN * num_bins(points)
 
 
 @njit

@@ -11,8 +11,7 @@ from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
 from percolab.measure import radii_cuda
-from percolab.measure.radii import BESIDE, PER_BIN
-from percolab.measure.tallies import num_bins
+from percolab.measure.radii import BESIDE, radii_row_width
 from percolab.measure.wrapping_cuda import Loops, join_all
 
 cuda = load_cuda()
@@ -23,7 +22,7 @@ _BYTES = 2**31
 
 def _entry_bytes(points: int, axes: int) -> int:
     """Return the bytes of an entry's forest, marks, sums and bins."""
-    return (12 + 8 * (axes + BESIDE)) * points + 8 * PER_BIN * num_bins(points) + 8
+    return (12 + 8 * (axes + BESIDE)) * points + 8 * radii_row_width(points) + 8
 
 
 class RadiiBatch:
@@ -46,7 +45,7 @@ class RadiiBatch:
         places, spans = cuda.to_device(geometry.places), cuda.to_device(geometry.spans)
         self._geometry = places, spans, np.int32(32 // self._axes)
         self._end_flags = end_flags_on_device(top)
-        self._width = PER_BIN * num_bins(points)
+        self._width = radii_row_width(points)
         self._bins = cuda.device_array(self.entries * self._width, np.uint64)
 
     @staticmethod

@@ -106,6 +106,9 @@ def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
         for boundary in product(("open", "periodic"), repeat=len(shape)):
             assert_gyration_equal(labeler, name, shape, boundary)
     assert_gyration_equal(labeler, name, shape, boundary, Model.parse("site"))
+    if lattice(name).dimension == 2:
+        # Sums of squares over a tile's cluster, seen from the lattice's first site, pass 64 bits.
+        assert_gyration_equal(labeler, name, (1026, 1030), ("open", "periodic"))
 
 
 @pytest.mark.parametrize("labeler", BASELINES)

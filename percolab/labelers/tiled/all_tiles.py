@@ -16,6 +16,7 @@ from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
     KEPT_BORDER,
+    KEPT_SINGLE,
     LANES,
     PLACE,
     ROOT,
@@ -180,7 +181,10 @@ def _write_nodes(table, starts, first, places, end, sites, start, least, room, l
 
 @cuda.jit(device=True)
 def _keep_runs(table, totals, block, kept):
-    """Keep of every run its cluster's node, with KEPT_BORDER, or the cluster's first place."""
+    """Keep of every run its cluster's node, with KEPT_BORDER, or the cluster's first place.
+
+    KEPT_SINGLE is set next to the place of a cluster of one site.
+    """
     base = uint64(uint64(block) * uint64(TILE_NODES))
     for strip in range(STRIPS):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
@@ -190,6 +194,8 @@ def _keep_runs(table, totals, block, kept):
             code = uint32(entry & uint32(PLACE))
             if uint32(entry & uint32(BORDER)) != uint32(0):
                 code = uint32(uint32(KEPT_BORDER) | entry_field(entry))
+            elif uint32(entry_field(entry) + run_length(entry)) == uint32(1):
+                code = uint32(code | uint32(KEPT_SINGLE))
             kept[uint64(base + uint64(n))] = types.uint16(code)
             n = uint32(n + uint32(TILE_WORDS))
 
@@ -302,6 +308,7 @@ def _label_runs(table, totals, sites, known, block, kept):
             if code >= uint32(KEPT_BORDER):
                 table[n] = known[uint32(code ^ uint32(KEPT_BORDER))]
             else:
+                code = uint32(code & uint32(PLACE))
                 table[n] = uint32(sites[code >> uint32(5)] + uint32(code & uint32(31)))
             n = uint32(n + uint32(TILE_WORDS))
 

@@ -22,13 +22,13 @@ from percolab.labelers.forest import Reading
 from percolab.labelers.tiled import borders
 from percolab.labelers.tiled.all_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
+from percolab.labelers.tiled.radii import TileRadii
 from percolab.labelers.tiled.records import Crossing, CrossingList, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
 from percolab.labelers.tiled.tiling import PARTS, make_tiling, tiling_bounds, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words
-from percolab.measure.radii_batch import RadiiBatch, ReadsRadii
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import FULL, PARTIALS
 
@@ -63,7 +63,7 @@ def refusal(topology: Topology) -> str:
     return ""
 
 
-class Tiled(ReadsRadii):
+class Tiled:
     """A batch of samples joined tile by tile."""
 
     name: ClassVar[str] = "tiled"
@@ -88,6 +88,7 @@ class Tiled(ReadsRadii):
         self.interior = cuda.device_array((self.num_blocks, borders.NODES + 1), np.uint32)
         self.border = arrays.array("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
+        self._radii: TileRadii | None = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
         self._load()
         self._make_nodes(max(tiling.room, room))
@@ -114,7 +115,8 @@ class Tiled(ReadsRadii):
         tiles = tiles.plus(RowsBatch.memory(points, entries, needs))
         if not needs.radii_axes:
             return tiles
-        return tiles.plus(RadiiBatch.memory(points, needs.radii_axes, entries))
+        radii = TileRadii.memory(points, nodes, bounds.tiles, needs.radii_axes, entries)
+        return tiles.plus(radii)
 
     @staticmethod
     def most_points(axes: int) -> int:
@@ -183,7 +185,7 @@ class Tiled(ReadsRadii):
         self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
-        # Radii come from the windings of all sites.
+        # Radii are captured together with the joins.
         if reading is Reading.LABELS:
             self.join_tiles(entries, self.kept, over_periods=False)
         elif reading is Reading.ROWS:
@@ -196,6 +198,15 @@ class Tiled(ReadsRadii):
         if self._kept is None:
             self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
+
+    def entries_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many batch entries radii can be read at a time."""
+        return int(self.radii_batch(geometry).entries)
+
+    def radii_batch(self, geometry: Geometry) -> TileRadii:
+        if self._radii is None:
+            self._radii = TileRadii(self, geometry)
+        return self._radii
 
     def join_tiles(
         self,
@@ -372,4 +383,4 @@ class NodesOfBatch:
         return labels
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        return self._labeler.radii_batch(geometry).rows(self._entries)
+        return self._labeler.radii_batch(geometry).rows(self._labeler, self._entries)

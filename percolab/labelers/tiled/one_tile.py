@@ -41,8 +41,9 @@ LENGTH = 12
 BORDER = 1 << 17
 FIELD = 19
 ROOT = 1 << 31
-#: In the 16 bits that are kept of a run: it is of a cluster at the tile's border.
-KEPT_BORDER = 1 << 15
+#: In the 16 bits that are kept of a run: it is of a cluster at the tile's border, or it is a
+#: finished cluster of one site.
+KEPT_BORDER, KEPT_SINGLE = 1 << 15, 1 << 14
 _BELOW_FIELD = (1 << FIELD) - 1
 
 if SIMULATED:
