@@ -86,8 +86,7 @@ def classify_order(
     if sure:
         # Of the largest size: where both phases are known best, and then the nearest p.
         best = min(
-            sure,
-            key=lambda x: (-x.L, not x.order.mixed, abs(x.order.beta + math.log1p(-x.p))),
+            sure, key=lambda x: (-x.L, not x.order.mixed, abs(x.order.beta + math.log1p(-x.p)))
         )
         return (best.L, best.p, best.order), None
     apart = [gap for result in items for gap in phases_apart(result)]

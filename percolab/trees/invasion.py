@@ -144,8 +144,8 @@ class State:
     def arrays(self) -> tuple[Any, ...]:
         """Hash table and frontier, as the kernels take them."""
         return (
-            self.table, self.entries, self.digits, self.candidates,
-            self.near, self.heads, self.count,
+            self.table, self.entries, self.digits, self.candidates, self.near,
+            self.heads, self.count,
         )  # fmt: skip
 
     def make_room(self) -> None:
@@ -251,9 +251,7 @@ class Invasion(Shown):
         candidates = self._frontier.candidates[self._frontier.shown]
         if self._given is None:
             return np.asarray(np.ldexp(candidates["prefix"] + 0.5, -32))
-        return np.asarray(
-            self._given[candidates["to"] if self.model == "site" else candidates["bond"]]
-        )
+        return np.asarray(self._given[candidates["to" if self.model == "site" else "bond"]])
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
@@ -407,9 +405,8 @@ def invade(
     candidates, sites = state.candidates[: count[kernels.CANDIDATES]], state.sites[:steps]
     taken, fronts = state.taken[:steps], state.fronts[:steps]
     if exits is None:
-        frontier = _Frontier(
-            candidates, candidates["following"] == kernels.TAKEN, taken, sites, slice(None)
-        )
+        accepted = candidates["following"] == kernels.TAKEN
+        frontier = _Frontier(candidates, accepted, taken, sites, slice(None))
     else:
         entrance = sources[:0] if is_free else sources
         kept, cut = _untrapped(ground, by_site, state, free, entrance, exits)

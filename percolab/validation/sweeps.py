@@ -58,9 +58,7 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
     yield differing("datasets unlike those of a run in one go", wrong, note)
 
 
-def _run(
-    path: Path, conditions: Conditions, samples: int, observer: Observer | None = None
-) -> None:
+def _run(path: Path, conditions: Conditions, samples: int, observer: Any = None) -> None:
     study = Study(
         structure=load_lattice("square"),
         sizes=_SIZES,
