@@ -2,6 +2,8 @@
 
 With the runs of the labeler ``raster`` many sweeps are one call, in which a run of sites gets its
 spin at once.
+
+chain: a record of keys and threshold; occupied, exists, opened: uint32 words; labels: int32.
 """
 
 from __future__ import annotations
@@ -147,6 +149,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
 
 @njit(nogil=True, cache=True)
 def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
+    """Write the chosen sites of a sweep, int64 (seeds,)."""
     seed = seed_at(chain.sites, sweep)
     for n in range(chosen.size):
         chosen[n] = int64(

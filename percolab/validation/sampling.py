@@ -28,7 +28,7 @@ _SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 def coupling_for(
     device: Device, topology: Topology, model: Model = BOND, *, most: int, name: str | None = None
 ) -> Coupling:
-    """Return a labeler, by default the fastest, with its coupling for at most so many batch entries."""
+    """Return a coupling, by default of the fastest labeler, for at most so many batch entries."""
     device.open()
     serving = serving_labeler(name, device.kind, topology)
     extent = Extent.of_topology(topology)
