@@ -120,17 +120,9 @@ def invade(
     field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
-    return Invader(
-        field,
-        source=source,
-        target=target,
-        stop=stop,
-        trapping=trapping,
-        model=model,
-        seed=seed,
-        rng=rng,
-        weights=weights,
-    ).run(sample)
+    way: dict[str, Any] = {"source": source, "target": target, "stop": stop, "trapping": trapping}
+    given: dict[str, Any] = {"model": model, "seed": seed, "rng": rng, "weights": weights}
+    return Invader(field, **way, **given).run(sample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +250,7 @@ def make_field(
 class Invader:
     """An invasion of a field with its options, checked; any sample of it can be run.
 
-    The arguments are those of :func:`invade`.
+    The arguments are those of :func:`invade`; drawn: ``model``, ``seed`` and ``rng``.
     """
 
     def __init__(
@@ -269,21 +261,19 @@ class Invader:
         target: Sites | None = None,
         stop: Stop | None = None,
         trapping: bool = False,
-        model: str = "bond",
-        seed: int = 1,
-        rng: str = "xorwow",
         weights: ArrayLike | None = None,
+        **drawn: Any,
     ) -> None:
+        model = drawn.setdefault("model", "bond")
         if not isinstance(model, str) or model not in INVADED_MODELS:
             raise InputError(
                 f"model {model!r}: an invasion takes bonds or sites; "
                 f"{nearest(model, INVADED_MODELS)}"
             )
-        check_choice("rng", rng, GENERATORS)
+        check_choice("rng", drawn.get("rng", "xorwow"), GENERATORS)
         self.field, self.model = field, model
         self.trapping = take_flag("trapping", trapping)
-        self.task = Task(field.structure, field.size, field.boundary, (0.5,), seed=seed, rng=rng,
-                         model=model)  # fmt: skip
+        self.task = Task(field.structure, field.size, field.boundary, (0.5,), **drawn)
         side = self._take_source(source)
         self._take_target(target, side)
         self.stop = self._checked_stop(stop)
