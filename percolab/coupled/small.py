@@ -165,12 +165,34 @@ class SmallCoupling(TiledCoupling):
         bonds = batch.limits, self._exists, np.uint32(self._topology.num_bond_words), opened
         grid = -(-samples * stride // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
+        self.measure_words(entries)
+
+    def measure_block(
+        self, generator: int, seed: int, start: int, samples: int, threshold: int
+    ) -> tuple[Any, Any]:
+        """Return the open words and the rows of consecutive samples, flat, where they are measured.
+
+        samples: as many as there is room for in a launch, at most.
+        """
+        starts, limits = np.array([start], np.uint64), np.array([threshold], np.uint64)
+        self._measure(generator, _keys(seed, starts, samples, limits), 0, samples)
+        return self._buffers.opened, self._buffers.rows
+
+    def make_words(self, entries: int) -> Any:
+        """Return memory for the words of entries, one entry after the other, on the device."""
+        self._reserve(entries)
+        return self._buffers.opened
+
+    def measure_words(self, entries: int) -> Any:
+        """Write the rows of entries from their words, and return them, where they are."""
+        opened = self._buffers.opened
         together = int(self._small.together)
         words = together * self._topology.num_words
         size = min(-(-entries // together), _BLOCKS), rows_cuda.team_threads(words)
         rows = self._small, opened, np.uint32(entries), self._buffers.rows
         shared = rows_cuda.shared_bytes(words)
         self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
+        return self._buffers.rows
 
     def _reserve(self, entries: int) -> None:
         if entries > self._buffers.entries:

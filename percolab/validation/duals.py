@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.flows.net import list_bonds
+from percolab.kernels.registry import load
 from percolab.lattices.dual import find_faces
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
@@ -32,6 +33,8 @@ from percolab.validation.sampling import coupling_for
 _SHAPES = ((2, 3), (7, 5), (33, 34), (130, 70))
 #: Faces whose clusters are counted at a time.
 _FACES = 2**21
+#: Whose samples and duals are also labeled on a CUDA device alone, and cells along each axis.
+_ON_DEVICE, _CELLS = ("square", "triangular", "kagome"), 8
 #: Of the bond threshold.
 _PARTS = (0.6, 1.0, 1.1)
 
@@ -121,6 +124,12 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
     note = f"{count * len(shapes) * len(_PARTS)} samples"
     for labeler_name in names:
         yield differing(f"C - C* - V + E, {labeler_name} on {name}", wrong[labeler_name], note)
+    if device.kind == "cuda" and name in _ON_DEVICE:
+        topology = lattice.topology(tuple(_CELLS * n for n in lattice.cell), ("periodic",) * 2)
+        duals = load("validation.duals_cuda:SmallDuals")(lattice, topology)
+        count, seed = conditions.count(2**10, 2**22), conditions.stream_seed("duals", name)
+        own = duals.count_violations(seed, 0, count, middle)
+        yield differing(f"C - C* - V + E, {name} and its dual", own, f"{count} samples")
 
 
 CHECKS = (Check("dual clusters", "planar lattices", _identity),)

@@ -264,7 +264,9 @@ def join_first(table, starts, first, shifts, rows, word, own, links):
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
                 parent = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
-                table[n] = with_parent(table[n], parent)
+                # A bond along the row may have both of its ends in one run.
+                if parent != n:
+                    table[n] = with_parent(table[n], parent)
 
 
 @cuda.jit(device=True)
