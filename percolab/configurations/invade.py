@@ -293,7 +293,7 @@ class Invader:
         sample = take_sample_key("sample", sample)
         field = self.field
         values, keys = (None, None) if self.given is None else self.given
-        found = invade_from(
+        invasion = invade_from(
             field.ground,
             InvasionWeights(
                 self.model,
@@ -311,7 +311,7 @@ class Invader:
             stop=self.stop,
             exits=self.exits if self.trapping else None,
         )
-        return found if field.inner is None else found.renumbered(self._outer_numbers)
+        return invasion if field.inner is None else invasion.renumbered(self._outer_numbers)
 
     # Sites
 
@@ -381,31 +381,31 @@ class Invader:
         field = self.field
         graph = field.structure
         if isinstance(graph, Graph) and graph.names is not None:
-            found = find_sites(what, sites, graph.num_sites, graph.names)
+            listed = find_sites(what, sites, graph.num_sites, graph.names)
         elif isinstance(sites, str):
             if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
                 known = [*name_sides(len(field.axes)), CENTRE[0]]
                 raise InputError(f"{what} {sites!r} is no side; {nearest(sites, known)}, or a site")
             try:
-                found = read_sites(sites, field.num_points)
+                listed = read_sites(sites, field.num_points)
             except InputError as error:
                 raise InputError(f"{what}: {error}") from error
         else:
-            found = np.unique(np.atleast_1d(np.asarray(sites)))
-        if not found.size:
+            listed = np.unique(np.atleast_1d(np.asarray(sites)))
+        if not listed.size:
             raise InputError(f"{what}: names no sites")
-        if found.dtype.kind not in "iu":
-            raise InputError(f"{what}: sites are integers, got {found[0]!r}")
-        wrong = found[(found < 0) | (found >= field.num_points)]
+        if listed.dtype.kind not in "iu":
+            raise InputError(f"{what}: sites are integers, got {listed[0]!r}")
+        wrong = listed[(listed < 0) | (listed >= field.num_points)]
         if wrong.size:
             raise InputError(
                 f"{what}: site {wrong[0]}, but sites are integers 0 to {field.num_points - 1}"
             )
-        for site in found.tolist():
+        for site in listed.tolist():
             if not field.is_site(site):
                 raise InputError(f"{what}: point {site} of {field.structure.name} has no site")
-        found = found.astype(np.int64)
-        return found if field.inner is None else np.sort(field.inner[found].astype(np.int64))
+        listed = listed.astype(np.int64)
+        return listed if field.inner is None else np.sort(field.inner[listed].astype(np.int64))
 
     @property
     def _outer_numbers(self) -> NDArray[np.int32]:
