@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import ChiSquare, Value
@@ -234,6 +233,8 @@ class _Curve:
 
 def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
+    from scipy.optimize import least_squares
+
     measured = [result for result in items if result.blocks]
     task = measured[0].task
     curves: list[_Curve] = []

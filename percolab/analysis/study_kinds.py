@@ -52,7 +52,7 @@ class KindAnalysis:
         """
         names, count = [column.name for column in result.observables], result.num_samples
         means = result.sums().sum(axis=0, dtype=np.float64) / count
-        if not result.task.kind.independent:
+        if not result.task.has_independent_samples:
             errors = standard_error(result.sums() / result.samples[:, None, None], result.samples)
         else:
             squares = np.stack([result.squares(name).sum(axis=0) for name in names], axis=-1)

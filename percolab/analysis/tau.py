@@ -31,7 +31,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import Part, Record
@@ -408,6 +407,8 @@ class ClusterNumbers:
 
     def covariance(self) -> Floats:
         """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks."""
+        from scipy.linalg import block_diag
+
         drawn = [point.drawn.T for point in self.points if point.drawn is not None]
         if drawn:
             # B blocks drawn with replacement scatter by (B - 1) / B less than samples, in variance.

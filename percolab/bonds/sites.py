@@ -169,7 +169,7 @@ def close_bonds(opened, occupied, adjacency):
         opened[bonds[n] >> 5] &= uint32(~uint32(vacant << uint32(bonds[n] & 31)))
 
 
-@njit
+@njit(cache=True)
 def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened):
     site_limit, bond_limit = limits_at(sites.rule, threshold)
     first, words = uint64(sites.first_word), sites.exists.size

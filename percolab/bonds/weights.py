@@ -60,7 +60,7 @@ def _digits(generator, record, seed, sample, bond, planes, last):
     return uint64(number >> uint64(_DIGITS - planes.size)), last
 
 
-@njit
+@njit(cache=True)
 def _draw(generator, record, seed, samples, threshold, exists, opened):
     planes = np.empty(_DIGITS, np.uint32)
     for n in range(samples.size):

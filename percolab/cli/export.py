@@ -57,8 +57,7 @@ def command(
 
     Of labels (percolab label) write the clusters, a line each.
     """
-    from percolab.store.output_files import CLUSTERS_CSV
-    from percolab.store.reading import is_labels
+    from percolab.store.output_files import CLUSTERS_CSV, is_labels
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities
 

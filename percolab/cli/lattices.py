@@ -26,6 +26,7 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
     """List the lattices with dimension, coordination number z and published thresholds p_c.
 
     bethe:z, as in percolab sweep --lattice bethe:4, is the Bethe lattice of any z of at least 3.
+    er:k=4 stands for random graphs of mean degree 4; docs/networks.md has more of these.
 
     With a NAME (or a .toml file), describe its cell and name the sources in full.
     """
@@ -67,6 +68,7 @@ def _list(lattices: list[Lattice]) -> None:
         echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
     exact = "1/(z - 1)"
     echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
+    echo(_ROW.format("er:k=K", "-", "K", "1/K", "1/K", "random graphs (Erdos and Renyi)"))
     references = {each.cite: each.reference for lattice in lattices for each in lattice.thresholds}
     echo("\nsources")
     for cite, reference in sorted(references.items()):

@@ -22,10 +22,10 @@ from percolab.lattices.shown import counted as counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from percolab.analysis import ThresholdFit
     from percolab.analysis.quantity_fits import QuantityAnalysis
     from percolab.analysis.roots import RootFit
     from percolab.analysis.table_fit import TableFit
+    from percolab.analysis.threshold import ThresholdFit
     from percolab.errors import AnalysisError
     from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
@@ -218,7 +218,7 @@ def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str,
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn a ValueError about an option of a fit into an InputError."""
-    from percolab.analysis import AnalysisError
+    from percolab.errors import AnalysisError
 
     try:
         yield
@@ -256,13 +256,16 @@ def described(study: Study) -> str:
 
 def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[Any, str]:
     """Return the thresholds of every size alone for JSON, and as text with the published one."""
-    from percolab.analysis import estimate_table
     from percolab.analysis.stored_fits import read_estimates
+    from percolab.analysis.text import estimate_table
+    from percolab.lattices.ensemble import Ensemble
 
     sizes = read_estimates(results, bootstrap=bootstrap)
     texts = [estimate_table(sizes)]
     for line in published_lines(results.study):
-        texts.append(f"{line}, of the infinite lattice: finite ones do not scale to it")
+        of = "of the infinite lattice: finite ones do not scale to it"
+        is_ensemble = isinstance(results.study.structure, Ensemble)
+        texts.append(f"{line}, {'of infinitely many sites' if is_ensemble else of}")
     return [size.to_dict() for size in sizes], "\n\n".join(texts)
 
 

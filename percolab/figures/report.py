@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Known, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.root_text import coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
-from percolab.analysis.text import quantity_table, spin_table, tree_table
+from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table, tree_table
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import fit_trees
 from percolab.analysis.value import Value, format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import svg_text
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Collapse, Estimate, ExponentFit, ThresholdFit
-from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis.collapse import Collapse
+from percolab.analysis.exponents import MIN_REPLICAS, ExponentFit
+from percolab.analysis.maxima import Estimate
 from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
 from percolab.analysis.stored_data import default_observable
 from percolab.analysis.stored_fits import (
@@ -21,8 +22,9 @@ from percolab.analysis.stored_fits import (
     read_estimates,
 )
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
+from percolab.analysis.threshold import ThresholdFit
 from percolab.bonds.model import Model
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target

@@ -49,6 +49,7 @@ class ChainsOfSpins(Kind):
         "{model}",
         "target_error": "a target error needs samples that are the same at all p, and those of "
         "spins are not",
+        "ensembles": "the spins of {model} are on one graph",
     }
     number_is = "chains"
     independent = False

@@ -15,9 +15,10 @@ from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kinds import workplace
 from percolab.kinds.workplace import IsStopped, TaskSampler
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
-from percolab.lattices.removal import ADAPTIVE, RANDOM
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.structure import Structure
 from percolab.measure import openings as bins
 from percolab.measure.columns import MEASURES
@@ -83,7 +84,7 @@ class Microcanonical(Kind):
             )
         if sampling.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
-        if sampling.order != RANDOM and not isinstance(sampling.structure, Graph):
+        if sampling.order != RANDOM and not isinstance(sampling.structure, Graph | Ensemble):
             raise InputError(f"order = {sampling.order}, but it is that of a graph: give --graph")
         most = bins.MOST_OPENINGS
         if isinstance(sampling, Task) and max(sampling.num_openings, sampling.num_points) > most:
@@ -102,7 +103,7 @@ class Microcanonical(Kind):
         return num_points**2 * bins.MOST_WIDTH
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        if study.block_size or samples is None:
+        if study.block_size or samples is None or isinstance(study.structure, Ensemble):
             return task
         largest = max(samples // _FEWEST_BLOCKS, 1)
         least = max(samples // _MOST_BLOCKS, 1)
@@ -133,8 +134,8 @@ class OpeningsSampler(TaskSampler):
         if draws_sites:
             topology.check_end_layers()
         openings = one_by_one.list_openings(topology, sites=draws_sites)
-        if self.task.order == ADAPTIVE:
-            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS)
+        if self.task.order in one_by_one.ADAPTIVE_RANKS:
+            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS[self.task.order])
         elif self.task.order != RANDOM:
             openings = openings._replace(ranks=self._ranks(draws_sites))
         layers = one_by_one.list_layers(topology)

@@ -36,6 +36,7 @@ class SpanningTrees(Kind):
         "parts": "method tree chooses from the bonds of the whole lattice",
         "functions": NO_FUNCTIONS,
         "target_error": "trees have no p_c with a target error",
+        "ensembles": "method tree is of one graph",
     }
     sums = "weights"
     tables_on_host = True

@@ -217,7 +217,7 @@ class Graph(Shown):
     def with_weights(self, weights: np.ndarray) -> Graph:
         """Return the graph with weights of its bonds, numbers (num_bonds,), which enter the digest.
 
-        InputError: another number of them, or one that is not finite.
+        InputError: another number of them, or an infinite one.
 
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]
@@ -227,6 +227,8 @@ class Graph(Shown):
         values = plain(np.asarray(weights))
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
+        if values.max(initial=0) == np.inf:
+            raise InputError(f"{self.name}: weight inf, but the weights of a study are finite")
         return self._with(weights=values)
 
     def with_source(self, source: Any) -> Graph:
@@ -311,7 +313,7 @@ def load_weighted_graph(
     """Return the graph in a file as :func:`load_graph` does, and what was read.
 
     The latter has the bonds' weights, in the order of the graph's bonds, and the sites' names.
-    InputError: as for :func:`load_graph`, and a bond without a finite weight.
+    InputError: as for :func:`load_graph`, and a bond without a weight.
     """
     return _load(path, source, target, weights=True, **options)
 

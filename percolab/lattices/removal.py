@@ -7,8 +7,8 @@ a file       one site (or bond, as its two sites) a line, the first is removed f
              score behind, the largest first
 
 The largest score is removed first, with ":ascending" the smallest.  Equal scores have equal ranks,
-and what a list leaves out comes last.  "degree:adaptive" has no ranks: degrees of sites are counted
-again after every removal.
+and what a list leaves out comes last.  "degree:adaptive" and "betweenness:adaptive" have no ranks:
+these numbers are found again after every removal.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph import Graph
 
-RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
+RANDOM, GIVEN = "random", "given"
+ADAPTIVE = ("degree:adaptive", "betweenness:adaptive")
 _ASCENDING = ":ascending"
 _SCORES = ("degree", "betweenness", "weight")
 #: What a user may write, a file or a list apart.
-ORDERS = (RANDOM, *_SCORES, ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
+ORDERS = (RANDOM, *_SCORES, *ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
 #: Digits to which betweenness is compared, in units of the largest.
 _DIGITS = 9
 
@@ -63,11 +64,9 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     InputError: no such order or file; an entry that is no site or bond of the graph.
     """
     if isinstance(order, str) and order in ORDERS:
-        if order == RANDOM:
-            return order, graph
-        if order == ADAPTIVE:
-            if not sites:
-                raise InputError(f"order {ADAPTIVE} removes sites: give model site")
+        if order == RANDOM or order in ADAPTIVE:
+            if order == "betweenness:adaptive" and _has_parallel_bonds(graph):
+                raise InputError(f"order {order} is of graphs without parallel bonds: no --multi")
             return order, graph
         scores = _SCORE_FUNCTIONS[order.removesuffix(_ASCENDING)](graph, sites)
         scores = -scores if order.endswith(_ASCENDING) else scores
@@ -120,6 +119,11 @@ def _score_betweenness(graph: Graph, sites: bool) -> Scores:
         by_pair = {frozenset(pair): value for pair, value in between.items()}
         scores = np.array([by_pair[frozenset(pair)] for pair in pairs.tolist()])
     return np.round(scores / (scores.max(initial=0.0) or 1.0), _DIGITS)
+
+
+def _has_parallel_bonds(graph: Graph) -> bool:
+    pairs = np.sort(graph.bonds.pairs, axis=1)
+    return len(np.unique(pairs, axis=0)) < len(pairs)
 
 
 _SCORE_FUNCTIONS = {

@@ -87,17 +87,23 @@ class Clusters(Shown):
         periodic = [axis for axis in range(top.num_axes) if axis not in top.open_axes]
         if self.opened is None or not top.shape or not periodic:
             return {}
+        bits, _ = self.find_windings()
+        return {self.axis_name(axis): np.flatnonzero(bits >> axis & 1) for axis in periodic}
+
+    def find_windings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return around which axes clusters wrap, a bit each, and periods to sites as codes.
+
+        uint32 (clusters,), bit 0 for x; int64 (num_points,), from the smallest site of the cluster.
+        """
+        assert self.opened is not None
         from percolab.bonds.batch_cpu import make_adjacency  # imports Numba
         from percolab.measure.wrapping import FIRST_WRAPPING, mark_wrapping_clusters
 
-        bits = np.zeros(self.sizes.size, np.uint32)
-        scratch = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
+        top, bits = self.topology, np.zeros(self.sizes.size, np.uint32)
+        parents, periods = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
         bonds = self.opened.ravel(), make_adjacency(top)
-        mark_wrapping_clusters(*bonds, *scratch, self.numbers, top.num_axes, bits)
-        return {
-            self.axis_name(axis): np.flatnonzero(bits & np.uint32(1 << FIRST_WRAPPING + axis))
-            for axis in periodic
-        }
+        mark_wrapping_clusters(*bonds, parents, periods, self.numbers, top.num_axes, bits)
+        return bits >> np.uint32(FIRST_WRAPPING), periods
 
     def axis_name(self, axis: int) -> str:
         """Return "x", "y" ... on a grid, and "source-target" on a graph."""

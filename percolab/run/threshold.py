@@ -22,14 +22,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, roots
+from percolab.analysis import roots
 from percolab.analysis.quantities import MIN_SIZES
 from percolab.analysis.roots import SizeRoot, fit_roots, has_slopes, read_difference
 from percolab.analysis.value import Value
 from percolab.analysis.wrapping_fit import why_no_wrapping
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure

@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 Stop = Literal["spanning", "all"] | int
 #: About the bytes that an invaded site takes, and a grid point where trapping is requested.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
+#: About the bytes that a bond takes while bonds are listed.
+LISTED_BYTES = 200
 _COUNTERS = 10
 # Sites for which there is room at once.
 _RESERVED = 1 << 21
@@ -66,9 +68,12 @@ def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str
     )
 
 
-def topology_ground(topology: Topology) -> Ground:
-    """Return where the bonds of any topology lead, as a list of them for every site."""
-    klass, owner, other = topology.bonds().T
+def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground:
+    """Return where the bonds of any topology lead, as a list of them for every site.
+
+    bonds: those that there are, of the rows of ``topology.bonds()``; all of them unless given.
+    """
+    klass, owner, other = (topology.bonds() if bonds is None else bonds).T
     class_size = 32 * topology.num_words
     number = klass * class_size + owner
     apart = owner != other
@@ -377,7 +382,7 @@ def invade(
     stop: Stop = "all",
     exits: Integers | None = None,
 ) -> Invasion:
-    """Invade from sources; what there is has been checked.
+    """Invade from sources as of a graph, without a shape; what there is has been checked.
 
     sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
     model they are the first frontier, each with its own weight, and not invaded from the start.
@@ -432,7 +437,7 @@ def invade(
         num_sites=num_sites,
         model=weights.model,
         touched=int(count[kernels.WORDS]),
-        shape=tuple(state.ground.axes[:, 0].tolist()),
+        shape=(),
         has_target=bool(target.layers.any() or target.sites.size),
         _draw=draw,
         _given=weights.given,

@@ -17,8 +17,8 @@ import time
 from typing import Any
 
 import percolab
-from percolab.analysis import exponent_table
 from percolab.analysis.stored_fits import compute_exponents, only_threshold
+from percolab.analysis.text import exponent_table
 
 #: Boundary, p_c, sizes, and the share of the time; p_c of cubic bonds: Wang et al. 2013.
 CASES = {

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import plain
+from percolab.analysis.maxima import Estimate, SizeEstimates
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates

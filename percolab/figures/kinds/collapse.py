@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import Collapse, ThresholdFit
-from percolab.analysis.collapse import POOR_COLLAPSE
+from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
 from percolab.analysis.json_values import plain
+from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import format_with_error
 from percolab.figures import elements
 from percolab.figures.sheet import Sheet, Target

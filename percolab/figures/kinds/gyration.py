@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import local_slopes
 from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
+from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView

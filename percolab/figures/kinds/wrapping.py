@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis import Known
 from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
+from percolab.analysis.theory.known_exponents import Known
 from percolab.figures import elements
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target

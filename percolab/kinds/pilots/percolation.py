@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
+from percolab.kinds.ensembles import fix_graph
 from percolab.kinds.grid import GridSampler
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
@@ -196,6 +197,8 @@ def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[f
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
         task = make_pilot_task(study.task(size))
+        # Of an ensemble the first of the pilot's graphs shows where clusters are most critical.
+        task = fix_graph(task, 0)
         sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
         windows = [_narrowed(sampler, first, which) for which in _PEAKED]

@@ -115,7 +115,7 @@ def read_pairs(
     Sites with names are numbered in the order in which these first stand in the file.
 
     InputError: a line that is not laid out so, more than ``most`` pairs, a name that is too long or
-    cannot be printed, a weight that is missing, not finite or beyond int64, or an integer beyond
+    cannot be printed, a weight that is missing, NaN, -inf or beyond int64, or an integer beyond
     2^53 next to weights that are none.
     """
     numbers: dict[str, int] | None = {} if has_names else None
