@@ -53,10 +53,6 @@ def make_forest(net: Net) -> Forest:
     )
 
 
-#: Memory of a forest, in bytes a node.
-FOREST_BYTES = 17
-
-
 def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
     """Return what keys the words of the bonds of a sample, uint64 (2,): start and step."""
     return np.array(word_streams(np.uint64(seed), np.uint64(sample)), np.uint64)

@@ -1,9 +1,7 @@
 """Sweeps of one chain on the CPU, compiled: open bonds, new spins, what is measured.
 
 With the runs of the labeler ``raster`` many sweeps are one call, in which a run of sites gets its
-spin at once.
-
-chain: a record of keys and threshold; occupied, exists, opened: uint32 words; labels: int32.
+spin at once.  chain: keys and a threshold; occupied, exists, opened: uint32 words; labels: int32.
 """
 
 from __future__ import annotations
